@@ -1,4 +1,4 @@
-//! The fields of a header block.
+//! The decoded fields of an HTTP/2 header block.
 
 use std::fmt;
 
@@ -6,19 +6,20 @@ use super::FIELD_COUNT_MAX;
 use crate::protocols::http1::credentials;
 use crate::session::Text;
 
-/// Capacity in octets that is kept for the next block: the decoded length of a table of the usual size.
+/// Maximum capacity in octets of the text buffer that stays allocated for the next header block: the decoded length of
+/// a dynamic table of the usual size.
 const SPARE_LEN: usize = 8192;
 
-/// Decoded fields, kept until the next block is decoded.
+/// Decoded fields of a header block, stored until the next block is decoded.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     text: Vec<u8>,
     spans: Vec<Span>,
-    /// True if there were more fields.
+    /// True if the header block has more fields than are stored, because a limit was exceeded.
     pub(super) is_truncated: bool,
 }
 
-/// Lengths of a name and a value.
+/// Lengths of the name and the value of a field, in octets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Span {
     name_len: u32,
@@ -26,7 +27,7 @@ struct Span {
 }
 
 impl Block {
-    /// Returns the number of octets of names and values so far.
+    /// Returns the number of octets of the stored names and values.
     pub(super) fn len(&self) -> usize {
         self.text.len()
     }
@@ -41,8 +42,8 @@ impl Block {
         self.is_truncated = false;
     }
 
-    /// Adds a field by copying it. Returns false and does not add it if all fields together would exceed `len_max`
-    /// octets.
+    /// Adds a field by copying its name and value. Returns false and does not add the field if all fields together
+    /// would exceed `len_max` octets.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8], len_max: usize) -> bool {
         let start = self.text.len();
         if start + name.len() + value.len() > len_max {
@@ -58,9 +59,9 @@ impl Block {
         &mut self.text
     }
 
-    /// Adds the octets after the first `start` ones as a field, the first `name_len` of them as its name, and returns
-    /// name and value. Returns `None` and drops the field if there are too many fields, or more than `len_max` octets
-    /// of them.
+    /// Completes a field whose octets were appended to the text after its first `start` octets: the first `name_len` of
+    /// them are the name. Returns name and value. Returns `None` and drops the field if there are too many fields, or
+    /// all fields together exceed `len_max` octets.
     pub(super) fn end_field(
         &mut self,
         start: usize,
@@ -76,7 +77,8 @@ impl Block {
         self.text.get(start..)?.split_at_checked(name_len)
     }
 
-    /// Drops the octets after the first `start` ones, because a limit was exceeded.
+    /// Drops the octets of the text after the first `start` ones, because a limit was exceeded, and marks the block as
+    /// truncated. Returns false.
     fn truncate(&mut self, start: usize) -> bool {
         self.text.truncate(start);
         self.is_truncated = true;
@@ -92,27 +94,28 @@ impl Block {
     }
 }
 
-/// Header fields in the order in which they were sent, pseudo-header fields first. Not serialized.
+/// Header fields of a message in the order in which they were sent, pseudo-header fields first. Not serialized.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Fields<'m> {
     text: &'m [u8],
     spans: &'m [Span],
 }
 
-/// One field.
+/// A header field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Field<'m> {
-    /// Name in lower case.
+    /// Name of the field in lower case.
     pub name: Text<'m>,
-    /// Value.
+    /// Value of the field.
     pub value: Text<'m>,
-    /// Kind of credentials in the value, so that it can be kept out of output. `Debug` omits it.
+    /// Kind of credentials in the value, by which it can be omitted from output; `None` if there are none. `Debug`
+    /// omits a value with credentials.
     pub credentials: Option<&'static str>,
 }
 
 impl<'m> Fields<'m> {
-    /// Returns an iterator over all fields.
+    /// Iterates over all fields in the order in which they were sent.
     pub fn iter(&self) -> impl Iterator<Item = Field<'m>> + use<'m> {
         let mut text = self.text;
         self.spans.iter().map_while(move |span| {
@@ -124,20 +127,20 @@ impl<'m> Fields<'m> {
         })
     }
 
-    /// Returns the value of the first field with a name, which is in lower case. Takes time linear in the number of
+    /// Returns the value of the first field whose name is `name`, in lower case. Takes time linear in the number of
     /// fields.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Text<'m>> {
         self.iter().find(|field| field.name.0 == name.as_bytes()).map(|field| field.value)
     }
 
-    /// Returns the number of fields.
+    /// Returns the number of header fields.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Returns whether there are no fields.
+    /// Returns whether there are no header fields.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.spans.is_empty()

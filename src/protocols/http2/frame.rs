@@ -1,9 +1,9 @@
-//! Frames (RFC 9113 section 4).
+//! HTTP/2 frames (RFC 9113 section 4).
 
-/// First octets of a connection on the client's side (RFC 9113 section 3.4).
+/// Connection preface: the first octets that an HTTP/2 client sends (RFC 9113 section 3.4).
 pub(super) const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Length of a frame's header in octets.
+/// Length of the header of an HTTP/2 frame in octets.
 pub(super) const HEADER_LEN: usize = 9;
 
 pub(super) const DATA: u8 = 0;
@@ -23,7 +23,7 @@ pub(super) const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const PRIORITIZED: u8 = 0x20;
 
-/// The header of a frame.
+/// The header of an HTTP/2 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     pub(super) len: usize,
@@ -33,7 +33,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Parses the header at the front of `bytes`; `None` if it is incomplete.
+    /// Parses the frame header at the start of `bytes`; `None` if it is incomplete.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let [a, b, c, kind, flags, stream @ ..] = bytes.first_chunk::<HEADER_LEN>()?;
         let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
@@ -44,7 +44,7 @@ impl Frame {
         self.flags & flag != 0
     }
 
-    /// Returns whether type, length and stream are consistent (RFC 9113 section 6).
+    /// Returns whether type, length and stream identifier of the frame are consistent (RFC 9113 section 6).
     pub(super) const fn is_sound(&self) -> bool {
         let is_of_connection = self.stream == 0;
         match self.kind {
@@ -64,7 +64,8 @@ impl Frame {
         matches!(self.kind, DATA | HEADERS | PUSH_PROMISE) && self.has(PADDED)
     }
 
-    /// Returns the part of a complete payload that is neither padding nor priority; `None` if the padding exceeds it.
+    /// Returns the part of the frame's complete payload that is neither padding nor priority; `None` if the padding
+    /// length exceeds the payload.
     pub(super) fn content<'a>(&self, mut payload: &'a [u8]) -> Option<&'a [u8]> {
         if self.is_padded() {
             let (pad_len, rest) = payload.split_first()?;
@@ -75,7 +76,7 @@ impl Frame {
     }
 }
 
-/// Returns the identifiers and values of a SETTINGS payload.
+/// Iterates over the settings in a SETTINGS payload as pairs of identifier and value.
 pub(super) fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     payload.chunks_exact(6).filter_map(|setting| {
         let (id, value) = setting.split_first_chunk()?;
@@ -83,7 +84,7 @@ pub(super) fn settings(payload: &[u8]) -> impl Iterator<Item = (u16, u32)> {
     })
 }
 
-/// Parses a number at the front of `bytes`.
+/// Parses the number of four octets at the start of `bytes`; `None` if there are fewer.
 pub(super) fn number(bytes: &[u8]) -> Option<u32> {
     bytes.first_chunk().map(|octets| u32::from_be_bytes(*octets))
 }

@@ -1,10 +1,10 @@
-//! The fields that are separate keys of messages.
+//! The HTTP/2 header fields that are separate keys of messages.
 
 use super::fields::Fields;
 use crate::protocols::http1::credentials::foremost;
 use crate::session::Text;
 
-/// Fields of a header block.
+/// Values of the known fields of a header block.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known<'m> {
     pub(super) method: Option<Text<'m>>,
@@ -56,7 +56,7 @@ impl<'m> Known<'m> {
         known
     }
 
-    /// Returns the number of octets of text in a message with all of these fields.
+    /// Returns the number of octets of text in a message with all these fields.
     pub(super) fn text_len(&self) -> usize {
         let texts = [
             self.method,
@@ -76,7 +76,7 @@ impl<'m> Known<'m> {
         texts.iter().flatten().map(|text| text.0.len()).sum()
     }
 
-    /// Returns the same without texts, except for a method of usual length.
+    /// Returns the fields without their texts, except for a method, which is limited to the usual length.
     pub(super) fn without_texts(self) -> Self {
         const METHOD_LEN_MAX: usize = 16;
         Self {
@@ -89,7 +89,7 @@ impl<'m> Known<'m> {
         }
     }
 
-    /// Returns service and method of a gRPC call, which form its path.
+    /// Returns service and method of a gRPC call, which are the two parts of its path; `None` for other requests.
     pub(super) fn grpc(&self) -> Option<(Text<'m>, Text<'m>)> {
         let content_type = self.content_type.filter(|name| name.0.starts_with(b"application/grpc"))?;
         // Excludes application/grpc-web, which is another protocol with a similar content type.

@@ -4,29 +4,30 @@ use super::fields::Fields;
 pub use crate::protocols::http1::{Body, BodyGap};
 use crate::session::Text;
 
-/// A message of an HTTP/2 connection. [`MessageMeta::from`](crate::session::MessageMeta::from) is its sender.
+/// A message of an HTTP/2 connection. [`MessageMeta::from`](crate::session::MessageMeta::from) is the role of its
+/// sender.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// The head of a request; sent by the server if it is a promised one.
+    /// The head of a request, sent by the client, or by the server if it promises a response without a request.
     Request(Request<'m>),
-    /// The head of a response, including interim ones.
+    /// The head of a final or interim response.
     Response(Response<'m>),
-    /// A piece of a body, without padding.
+    /// A piece of a request's or response's body, without padding.
     Body(Body<'m>),
-    /// A piece of a body that was not captured.
+    /// A piece of a request's or response's body that was not captured.
     Gap(BodyGap),
-    /// The end of a request or final response.
+    /// The end of a request or of a final response.
     End(End<'m>),
-    /// A stream was reset, in both directions.
+    /// A stream was reset, which ends both of its directions.
     Reset(Reset),
-    /// Settings of the sender.
+    /// The settings of the sender, from a SETTINGS frame.
     Settings(Settings),
-    /// The sender accepts no new streams.
+    /// A GOAWAY frame: the sender accepts no new streams.
     GoAway(GoAway),
-    /// Part of a direction cannot be decoded any more.
+    /// A part of the sender's direction cannot be decoded any more.
     Undecodable(Undecodable),
 }
 
@@ -38,17 +39,17 @@ impl Message<'_> {
     }
 }
 
-/// Anomaly of a header block. If there are several, the first one in this order is reported.
+/// Anomaly of a header block. If a block has several, the first one in the order of the variants is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Anomaly {
-    /// The block decodes to more than [`LIST_LEN_MAX`](super::LIST_LEN_MAX) octets or
+    /// The header block decodes to more than [`LIST_LEN_MAX`](super::LIST_LEN_MAX) octets or
     /// [`FIELD_COUNT_MAX`](super::FIELD_COUNT_MAX) fields, or all blocks of the connection together exceed their limit
     /// ([`EXPANSION_FACTOR`](super::EXPANSION_FACTOR)). Further fields are omitted, and the parser stops.
     ListTooLong,
-    /// Texts are omitted, because those of all messages are far longer than the received octets
-    /// ([`TEXT_FACTOR`](super::TEXT_FACTOR)). The fields are complete.
+    /// The texts of the message are omitted, because the texts of all messages are far longer than the received octets
+    /// ([`TEXT_FACTOR`](super::TEXT_FACTOR)). Its `fields` are complete.
     Truncated,
     /// A request without a method, or without a path where one is required (RFC 9113 section 8.3.1).
     Malformed,
@@ -59,52 +60,52 @@ pub enum Anomaly {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Request<'m> {
-    /// Number of its stream.
+    /// Identifier of the HTTP/2 stream.
     pub transaction: u64,
-    /// The method; empty if it is missing.
+    /// The request method; empty if it is missing.
     pub method: Text<'m>,
-    /// The path with its query; empty for CONNECT.
+    /// The path of the request with its query; empty for CONNECT.
     pub path: Text<'m>,
-    /// The scheme.
+    /// The URI scheme of the request (`:scheme`).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub scheme: Option<Text<'m>>,
-    /// `:authority`, without user information, or else the Host field.
+    /// The `:authority` field without user information, or else the Host field.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub host: Option<Text<'m>>,
     /// The protocol of an extended CONNECT, such as `websocket`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub connect_protocol: Option<Text<'m>>,
-    /// User-Agent.
+    /// Value of the User-Agent field.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub user_agent: Option<Text<'m>>,
-    /// Referer, without user information.
+    /// Value of the Referer field, without user information.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub referer: Option<Text<'m>>,
-    /// Content-Type.
+    /// Value of the Content-Type field.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_type: Option<Text<'m>>,
-    /// Content-Encoding: pieces of the body are as sent, not decoded.
+    /// Value of the Content-Encoding field. Pieces of the body are reported as sent, not decoded.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_encoding: Option<Text<'m>>,
-    /// Content-Length.
+    /// Value of the Content-Length field in octets.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_length: Option<u64>,
     /// The service of a gRPC call, including its package.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub grpc_service: Option<Text<'m>>,
-    /// The method of a gRPC call.
+    /// The method name of a gRPC call.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub grpc_method: Option<Text<'m>>,
-    /// True if the server promises the response without a request.
+    /// True if the server promises a response to this request, which the client did not send (PUSH_PROMISE).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub pushed: bool,
-    /// Anomaly of the header block.
+    /// Anomaly of the message's header block.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub anomaly: Option<Anomaly>,
-    /// Kind of credentials in the head: an authentication scheme, `userinfo`, or `cookie`.
+    /// Kind of credentials in the head of the request: an authentication scheme, `userinfo`, or `cookie`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub credentials: Option<&'static str>,
-    /// All fields.
+    /// All header fields of the message.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub fields: Fields<'m>,
 }
@@ -114,32 +115,32 @@ pub struct Request<'m> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Response<'m> {
-    /// Number of its stream.
+    /// Identifier of the HTTP/2 stream.
     pub transaction: u64,
-    /// The status code. Below 200, another response to the same request follows.
+    /// The status code. If it is below 200, another response to the same request follows.
     pub status: u16,
-    /// Server.
+    /// Value of the Server field.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub server: Option<Text<'m>>,
-    /// Location, without user information.
+    /// Value of the Location field, without user information.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub location: Option<Text<'m>>,
-    /// Content-Type.
+    /// Value of the Content-Type field.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_type: Option<Text<'m>>,
-    /// Content-Encoding: pieces of the body are as sent, not decoded.
+    /// Value of the Content-Encoding field. Pieces of the body are reported as sent, not decoded.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_encoding: Option<Text<'m>>,
-    /// Content-Length.
+    /// Value of the Content-Length field in octets.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub content_length: Option<u64>,
-    /// Anomaly of the header block.
+    /// Anomaly of the message's header block.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub anomaly: Option<Anomaly>,
-    /// Kind of credentials in the head: `set_cookie`, or `userinfo` in a Location.
+    /// Kind of credentials in the head of the response: `set_cookie`, or `userinfo` in a Location.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub credentials: Option<&'static str>,
-    /// All fields.
+    /// All header fields of the message.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub fields: Fields<'m>,
 }
@@ -149,101 +150,102 @@ pub struct Response<'m> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct End<'m> {
-    /// Number of its stream.
+    /// Identifier of the HTTP/2 stream.
     pub transaction: u64,
-    /// Number of octets of the body, missing ones included.
+    /// Length of the body in octets, including octets that were not captured.
     pub body_len: u64,
     /// Number of octets of the body that were not captured.
     pub missing_len: u64,
-    /// True if the stream was ended by its sender, and no octets are missing.
+    /// True if the sender ended its direction of the stream, and no octets of the body are missing.
     pub complete: bool,
-    /// The status of a gRPC call, 0 for success; in its trailers, or in a head without a body.
+    /// The status code of a gRPC call, 0 for success, from its trailers, or from a head without a body.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub grpc_status: Option<u32>,
     /// The description of the gRPC status, percent-encoded.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub grpc_message: Option<Text<'m>>,
-    /// Fields after the body.
+    /// Trailers: header fields after the body.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub trailers: Fields<'m>,
 }
 
-/// RST_STREAM.
+/// Content of a RST_STREAM frame, which ends both directions of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Reset {
-    /// Number of its stream.
+    /// Identifier of the HTTP/2 stream.
     pub transaction: u64,
-    /// Error code.
+    /// HTTP/2 error code: the reason that the sender of the frame states.
     pub error: ErrorCode,
 }
 
-/// SETTINGS that are not an acknowledgment (RFC 9113 section 6.5.2). `None` for a setting that was not sent.
+/// Content of a SETTINGS frame that is not an acknowledgment (RFC 9113 section 6.5.2). `None` for a setting that was
+/// not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Settings {
-    /// Size in octets of the dynamic table that the sender keeps for decoding.
+    /// Maximum size in octets of the HPACK dynamic table that the sender uses for decoding.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub header_table_size: Option<u32>,
-    /// Nonzero if the server may push.
+    /// Nonzero if the server may push responses (PUSH_PROMISE).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub enable_push: Option<u32>,
-    /// Number of streams that the other side may have open.
+    /// Maximum number of concurrent streams that the other side may open.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub max_concurrent_streams: Option<u32>,
-    /// Initial flow-control window of a stream in octets.
+    /// Initial flow-control window in octets for each stream.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub initial_window_size: Option<u32>,
-    /// Maximum length of a frame's payload in octets.
+    /// Maximum length in octets of the frame payloads that the sender accepts.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub max_frame_size: Option<u32>,
-    /// Maximum size of decoded header lists in octets.
+    /// Maximum size in octets of the decoded header lists that the sender accepts.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub max_header_list_size: Option<u32>,
-    /// Nonzero if the extended CONNECT of RFC 8441 is supported.
+    /// Nonzero if the sender supports the extended CONNECT of RFC 8441.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub enable_connect_protocol: Option<u32>,
 }
 
-/// GOAWAY.
+/// Content of a GOAWAY frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct GoAway {
-    /// The last stream that was or will be processed.
+    /// Identifier of the last stream that the sender of the frame has processed or will process.
     pub last_transaction: u64,
-    /// Error code.
+    /// HTTP/2 error code: the reason that the sender of the frame states.
     pub error: ErrorCode,
 }
 
-/// Part of a direction that cannot be decoded any more.
+/// A part of the sender's direction that cannot be decoded any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Undecodable {
-    /// The part.
+    /// The part that cannot be decoded.
     pub part: UndecodablePart,
 }
 
-/// A part of a direction.
+/// A part of a direction of an HTTP/2 connection that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum UndecodablePart {
-    /// Header fields: a block is missing on which later ones depend.
+    /// The header fields: a header block is missing on which later ones depend.
     Headers,
     /// Everything: the boundaries of frames are unknown.
     Frames,
 }
 
-/// An error code (RFC 9113 section 7).
+/// An HTTP/2 error code (RFC 9113 section 7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
 impl ErrorCode {
-    /// Returns the registered name in lower case; `None` for a code without one.
+    /// Returns the registered name of the error code in lower case; `None` for a code without one.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         const NAMES: [&str; 14] = [

@@ -1,4 +1,4 @@
-//! The parser: frames of each direction. The directions share only the table of streams.
+//! Parser of the HTTP/2 frames of each direction. The directions share only the table of streams.
 
 use super::fields::{Block, Fields};
 use super::frame::{self, Frame, HEADER_LEN};
@@ -18,10 +18,10 @@ use crate::protocols::http1::credentials::{foremost, without_userinfo};
 use crate::session::credit::Credit;
 use crate::session::{self, AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
-/// Maximum length in octets of a SETTINGS payload; there are about a dozen settings.
+/// Maximum length in octets of a SETTINGS payload: 128 settings, although only about a dozen are defined.
 const SETTINGS_LEN_MAX: usize = 6 * 128;
 
-/// Capacity in octets that is kept for the next block.
+/// Maximum capacity in octets of the buffer for header blocks that stays allocated for the next block.
 const SPARE_LEN: usize = 4096;
 
 const BAD_FRAME: Fault = Fault::new("bad_frame");
@@ -43,9 +43,9 @@ struct Connection {
     lanes: [Lane; 2],
     streams: Streams,
     fields: Block,
-    /// Remaining number of octets to which header blocks may decode.
+    /// Remaining total number of octets to which header blocks of the connection may decode.
     expansion: Credit,
-    /// Remaining number of octets of text that messages may have.
+    /// Remaining total number of octets of text that messages of the connection may have.
     text: Credit,
 }
 
@@ -61,17 +61,17 @@ impl Default for Connection {
     }
 }
 
-/// One direction.
+/// Parsing state of one direction of an HTTP/2 connection.
 #[derive(Debug, Default)]
 struct Lane {
     state: State,
     decoder: Decoder,
-    /// A header block that continues in other frames.
+    /// Received octets of a header block that continues in another frame.
     block: Vec<u8>,
-    /// Context of that header block.
+    /// Properties of the header block that continues in another frame; `None` if there is none.
     continued: Option<Continued>,
     headers_undecodable: bool,
-    /// Size of the table that this side allows the other one to use.
+    /// Maximum size of the HPACK dynamic table that this side allows the other side to use.
     table_limit: TableLimit,
 }
 
@@ -81,11 +81,11 @@ enum State {
     Start,
     /// Before a frame's header, or inside a frame that is buffered until it is complete.
     Frame,
-    /// In DATA.
+    /// Inside the body octets of a DATA frame.
     Data(Data),
-    /// In octets to be skipped.
+    /// Inside octets to be skipped, of which `left` remain.
     Skip { left: usize },
-    /// The boundaries of frames are unknown.
+    /// The boundaries of frames are unknown, so that the rest of the direction is ignored.
     Undecodable,
 }
 
@@ -97,12 +97,13 @@ struct Data {
     ends: bool,
 }
 
-/// Properties of a header block before it is decoded.
+/// Properties of a header block that are known before it is decoded.
 #[derive(Clone, Copy, Debug)]
 struct Continued {
-    /// The stream of the frames.
+    /// Identifier of the stream on which the frames of the block are sent.
     on: u32,
-    /// The stream of the message: another one if it is promised.
+    /// Identifier of the stream of the decoded message: another stream than that of the frames if the message is a
+    /// promised request.
     stream: u32,
     ends: bool,
     count: u8,
@@ -110,7 +111,7 @@ struct Continued {
 
 enum Step {
     Took(usize),
-    /// This many octets are needed.
+    /// Parsing needs this many octets in total, more than are available.
     Needs(usize),
     Done,
 }
@@ -154,7 +155,7 @@ impl Parser for Http2Parser {
 }
 
 impl Connection {
-    /// Processes the next octets of a direction, at least one.
+    /// Processes the next octets of a direction, at least one. Returns the progress.
     #[inline]
     fn step(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
         let lane = from.of_mut(&mut self.lanes);
@@ -181,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// Continues after a part of DATA, or its header, was consumed.
+    /// Updates the state of a direction after a part of a DATA frame, or the frame's header, was consumed.
     fn go_on(&mut self, from: Role, data: Data, out: Out<'_, Http2Parser>) {
         let lane = from.of_mut(&mut self.lanes);
         if data.left > 0 {
@@ -194,7 +195,8 @@ impl Connection {
         }
     }
 
-    /// Processes the header of a frame, and the payload of a short one.
+    /// Processes the header of a frame, and the payload if it is needed for a message, except that of a DATA frame,
+    /// which is processed in pieces.
     fn frame(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
         let Some(frame) = Frame::read(bytes) else { return Ok(Step::Needs(HEADER_LEN)) };
         let lane = from.of_mut(&mut self.lanes);
@@ -258,7 +260,8 @@ impl Connection {
         }
     }
 
-    /// Skips the rest of a frame whose header was consumed, if there is any.
+    /// Ends the frame whose header was consumed if no octets of it remain to be skipped. Returns the consumed length of
+    /// the header.
     fn skipping(&mut self, from: Role) -> Step {
         let lane = from.of_mut(&mut self.lanes);
         if lane.state == (State::Skip { left: 0 }) {
@@ -290,7 +293,7 @@ impl Connection {
         Ok(Step::Took(taken))
     }
 
-    /// Processes a frame of a header block.
+    /// Processes a HEADERS, PUSH_PROMISE or CONTINUATION frame, which contains a part of a header block.
     fn headers(
         &mut self,
         from: Role,
@@ -337,7 +340,7 @@ impl Connection {
         decoded
     }
 
-    /// Processes a complete header block.
+    /// Decodes a complete header block, and reports it as a request, a response or trailers.
     fn block(
         &mut self,
         from: Role,
@@ -453,7 +456,7 @@ impl Connection {
 }
 
 impl Lane {
-    /// Processes the first octets of a direction.
+    /// Processes the first octets of a direction: the preface of a client, or the first frame.
     fn start(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
         if from == Role::Client {
             match probe::preface(bytes) {
@@ -487,7 +490,7 @@ impl Lane {
     }
 }
 
-/// Ends all streams of a direction of which no further octets follow.
+/// Reports the incomplete end of all open streams in a direction in which no further octets follow.
 fn break_off(streams: &mut Streams, from: Role, out: Out<'_, Http2Parser>) {
     for stream in streams.iter_mut() {
         let half = from.of_mut(&mut stream.halves);
@@ -498,7 +501,7 @@ fn break_off(streams: &mut Streams, from: Role, out: Out<'_, Http2Parser>) {
     }
 }
 
-/// gRPC status, gRPC message and trailers.
+/// The gRPC status, the gRPC message and the trailers at the end of a stream's direction.
 type EndFields<'m> = (Option<u32>, Option<Text<'m>>, Fields<'m>);
 
 fn emit_end(
@@ -521,7 +524,7 @@ fn emit_end(
     }));
 }
 
-/// Reports the end of a direction of a stream.
+/// Reports the end of one direction of a stream, and removes the stream if both directions have ended.
 fn end(streams: &mut Streams, (from, id): (Role, u32), fields: EndFields<'_>, out: Out<'_, Http2Parser>) {
     let stream = streams.of(id);
     let half = from.of_mut(&mut stream.halves);

@@ -3,14 +3,15 @@
 use super::frame::{ACK, Frame, HEADER_LEN, PREFACE, SETTINGS, WINDOW_UPDATE, settings};
 use crate::session::{StreamOpening, Verdict};
 
-/// Number of octets of the preface with which no other protocol begins. Small, because a stream that arrives octet by
-/// octet is probed a few times only; for the same reason, a first setting suffices.
+/// Number of octets of the client's preface with which no other protocol begins. The number is small, because a stream
+/// that arrives octet by octet is probed only a few times; for the same reason, the first setting of a SETTINGS frame
+/// suffices.
 const PREFACE_LEN_ENOUGH: usize = 14;
 
-/// Maximum number of settings in a first frame; implementations send up to eight.
+/// Maximum number of settings in a server's first SETTINGS frame that is recognized; implementations send up to eight.
 const SETTING_COUNT_MAX: usize = 16;
 
-/// Classification of the octets of one direction.
+/// Classification of the first octets of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
     Nothing,
@@ -20,7 +21,7 @@ enum Looks {
     Undecided,
 }
 
-/// Searches for the preface or a SETTINGS frame in both directions.
+/// Recognizes HTTP/2 by the preface or a first SETTINGS frame at the start of a direction.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (looks(opening.client), looks(opening.server)) {
         (Looks::Preface, _) => Verdict::Match,
@@ -45,7 +46,7 @@ fn looks(bytes: &[u8]) -> Looks {
     }
 }
 
-/// Returns whether octets are the preface; `None` if there are too few.
+/// Returns whether `bytes` begin with the client's preface; `None` if there are too few octets.
 pub(super) fn preface(bytes: &[u8]) -> Option<bool> {
     let len = bytes.len().min(PREFACE.len());
     match bytes.get(..len) == PREFACE.get(..len) {
@@ -55,8 +56,8 @@ pub(super) fn preface(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns whether octets begin with a SETTINGS frame of known settings, or with an empty one that is followed by
-/// another frame of the connection; `None` if there are too few.
+/// Returns whether `bytes` begin with a SETTINGS frame of known settings, or with an empty one that is followed by
+/// another frame of the connection; `None` if there are too few octets.
 fn first_settings(bytes: &[u8]) -> Option<bool> {
     // Two octets of the length are zero; type, flags and stream follow.
     let is_begun = bytes.iter().zip([0, 0]).all(|(octet, wanted)| *octet == wanted)

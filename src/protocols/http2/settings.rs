@@ -1,4 +1,4 @@
-//! SETTINGS, and the limits that they set for the other side.
+//! HTTP/2 SETTINGS, and the limits that they set for the other side.
 
 use super::frame;
 use super::hpack::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
@@ -7,7 +7,7 @@ use super::message::Settings;
 /// Identifier of SETTINGS_HEADER_TABLE_SIZE.
 const HEADER_TABLE_SIZE: u16 = 1;
 
-/// Parses a payload. If a setting occurs twice, the last one counts.
+/// Parses the payload of a SETTINGS frame. If a setting occurs twice, the last one counts.
 pub(super) fn read(payload: &[u8]) -> Settings {
     let mut settings = Settings::default();
     for (id, value) in frame::settings(payload) {
@@ -26,21 +26,21 @@ pub(super) fn read(payload: &[u8]) -> Settings {
     settings
 }
 
-/// Size of the dynamic table that a side allows the other one to use.
+/// Maximum size of the HPACK dynamic table that one side's SETTINGS allow the other side to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TableLimit {
-    /// Its first SETTINGS are expected.
+    /// The first SETTINGS of the side are still expected.
     #[default]
     NotReceived,
-    /// The largest size that it announced, at least the default. The time at which the other side received a smaller
-    /// one is unknown.
+    /// The largest size in octets that the side announced, at least the default. The time at which the other side
+    /// received a smaller size is unknown.
     Announced(usize),
-    /// Some of its SETTINGS may not have been captured.
+    /// Some SETTINGS of the side may not have been captured.
     Unknown,
 }
 
 impl TableLimit {
-    /// Records SETTINGS.
+    /// Records the table size in the payload of a SETTINGS frame of the side.
     pub(super) fn announce(&mut self, payload: &[u8]) {
         let known = match *self {
             Self::NotReceived => TABLE_LEN_DEFAULT,
@@ -52,7 +52,7 @@ impl TableLimit {
         *self = Self::Announced(sizes.fold(known, usize::max));
     }
 
-    /// Returns the maximum size of the table in octets.
+    /// Returns the maximum size in octets that the other side may set for the dynamic table.
     pub(super) fn len_max(self) -> usize {
         match self {
             Self::Announced(len) => len.min(TABLE_LEN_MAX),

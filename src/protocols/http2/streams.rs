@@ -1,22 +1,22 @@
-//! The streams that are open.
+//! Table of the open streams of an HTTP/2 connection.
 
 use std::collections::VecDeque;
 
 use super::STREAM_COUNT_MAX;
 
-/// Progress of a direction of a stream.
+/// Progress of one direction of an HTTP/2 stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Nothing was received.
+    /// Nothing of this direction was received.
     #[default]
     Idle,
-    /// A head or a part of the body was received.
+    /// A head or a part of the body was received in this direction.
     Open,
-    /// The direction ended.
+    /// The direction of the stream has ended.
     Closed,
 }
 
-/// A direction of a stream.
+/// State of one direction of an HTTP/2 stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Half {
     pub(super) body_len: u64,
@@ -27,18 +27,19 @@ pub(super) struct Half {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stream {
     pub(super) id: u32,
-    /// The client's and the server's.
+    /// States of the two directions: from the client, then from the server.
     pub(super) halves: [Half; 2],
 }
 
-/// Streams by number, the lowest first, which usually is the oldest.
+/// Open streams sorted by identifier, the lowest first, which usually is the oldest.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     open: VecDeque<Stream>,
 }
 
 impl Streams {
-    /// Returns a stream by its number, and opens it if it does not exist.
+    /// Returns the stream with an identifier, and adds it to the table if it does not exist. The stream with the lowest
+    /// identifier is evicted if the table is full.
     pub(super) fn of(&mut self, id: u32) -> &mut Stream {
         let place = self.find(id).unwrap_or_else(|mut place| {
             if self.open.len() == STREAM_COUNT_MAX {
@@ -58,7 +59,7 @@ impl Streams {
         }
     }
 
-    /// Returns the index of a stream, or the one at which to insert it.
+    /// Returns the index of the stream with an identifier, or as an error the index at which to insert it.
     fn find(&self, id: u32) -> Result<usize, usize> {
         // The newest streams are accessed most often.
         match self.open.back() {

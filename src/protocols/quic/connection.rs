@@ -1,4 +1,4 @@
-//! State of the beginning of a connection, and selection of the keys that decrypt its packets.
+//! State of a QUIC connection during its establishment, and selection of the keys that decrypt its packets.
 
 use super::crypto_stream::CryptoStream;
 use super::keys::{Keys, Opened};
@@ -6,7 +6,7 @@ use super::packet::{CONNECTION_ID_LEN_MAX, FIRST_ID_LEN_MIN, Initial, LongHeader
 use super::version::Version;
 use crate::session::Role;
 
-/// A stored connection id.
+/// A connection id, copied into a buffer of fixed size.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeptId {
     len: u8,
@@ -14,7 +14,7 @@ pub(super) struct KeptId {
 }
 
 impl KeptId {
-    /// Stores an id; `None` if it is longer than the versions allow.
+    /// Copies a connection id; `None` if it is longer than [`CONNECTION_ID_LEN_MAX`] octets.
     pub(super) fn new(id: &[u8]) -> Option<Self> {
         let mut kept = Self { len: id.len() as u8, ..Self::default() };
         kept.octets.get_mut(..id.len())?.copy_from_slice(id);
@@ -26,20 +26,20 @@ impl KeptId {
     }
 }
 
-/// Maximum number of Retry packets that a connection follows. A client follows one (RFC 9000 section 17.2.5.2), which
-/// need not be the first that was captured.
+/// Maximum number of Retry packets per connection whose connection id is adopted for key derivation. A client accepts
+/// only one (RFC 9000 section 17.2.5.2), but that one need not be the first in the capture.
 const RETRY_COUNT_MAX: u8 = 2;
 
-/// State of the Initial packets of one end.
+/// State of the Initial packets that one end of a connection sends.
 #[derive(Debug, Default)]
 pub(super) struct Half {
     keys: Option<Keys>,
-    /// Keys of the last other version that was tried.
+    /// The last version tried that differs from the connection's version, and its keys for this end's packets.
     other_keys: Option<(Version, Keys)>,
-    /// Highest packet number so far.
+    /// Highest packet number that was decrypted from this end so far.
     largest: Option<u64>,
     pub(super) stream: CryptoStream,
-    /// True if its last hello was received.
+    /// True if the last expected hello message of this end was received.
     pub(super) is_done: bool,
 }
 
@@ -47,22 +47,24 @@ pub(super) struct Half {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) version: Version,
-    /// Connection id from which the keys are derived: the client's first, or the one of a Retry.
+    /// Connection id from which the keys are derived: the destination id of the client's first packet, or the source id
+    /// of the server's Retry.
     dcid: KeptId,
-    /// Role of the client in the session, which may be reversed if the capture began late.
+    /// Session role of the end that is the QUIC client. It differs from `Role::Client` if the capture began late and
+    /// the session reversed the roles.
     pub(super) client: Role,
-    /// State of the client and of the server.
+    /// States of the two ends: first the client, then the server.
     halves: [Half; 2],
-    /// True if the server requested another version.
+    /// True if the server sent a Version Negotiation packet.
     pub(super) is_refused: bool,
-    /// True if an end changed to another version, which happens once.
+    /// True if one end changed to another version (RFC 9368), which is accepted once per connection.
     has_changed: bool,
     retry_count: u8,
 }
 
 impl Connection {
-    /// Starts a connection with a client's first packet. Returns it with the decrypted packet; `None` for any other
-    /// packet.
+    /// Starts a connection with a client's first Initial packet. Returns the connection and the decrypted packet;
+    /// `None` for any other packet.
     pub(super) fn begin(header: &LongHeader<'_>, packet: &Initial<'_>, from: Role) -> Option<(Self, Opened)> {
         if header.dcid.len() < FIRST_ID_LEN_MIN {
             return None;
@@ -82,7 +84,7 @@ impl Connection {
         Some((connection, opened))
     }
 
-    /// Maps a role of the session to an end of the connection.
+    /// Maps the session role of a sender to its role in the QUIC connection.
     pub(super) fn end(&self, from: Role) -> Role {
         if from == self.client { Role::Client } else { Role::Server }
     }
@@ -99,7 +101,7 @@ impl Connection {
     /// Decrypts a packet if it belongs to this connection. Either end may change once to a version that its peer
     /// supports too (RFC 9368); the connection id for key derivation remains.
     ///
-    /// Keys are derived once for an id and a version, whether or not they decrypt the packet.
+    /// Keys are derived once for each connection id and version, whether or not they decrypt the packet.
     pub(super) fn open(
         &mut self,
         header: &LongHeader<'_>,
@@ -133,12 +135,14 @@ impl Connection {
         Some(opened)
     }
 
-    /// Returns the client's first id, or the one of the last Retry.
+    /// Returns the connection id from which keys are derived: the destination id of the client's first packet, or the
+    /// source id of the server's last Retry.
     pub(super) fn dcid(&self) -> &[u8] {
         self.dcid.as_slice()
     }
 
-    /// Processes a Retry: the client starts again with another id and the same hello.
+    /// Processes a Retry packet with source id `dcid`, to which the client sends the same hello again: discards all
+    /// keys, so that new ones are derived from `dcid`.
     pub(super) fn retry(&mut self, dcid: KeptId) {
         if self.retry_count >= RETRY_COUNT_MAX {
             return;
@@ -150,7 +154,7 @@ impl Connection {
         }
     }
 
-    /// Returns the octets allocated in addition to the state itself.
+    /// Returns the memory allocated for received CRYPTO data in octets, excluding the connection's own size.
     pub(super) fn heap_len(&self) -> usize {
         self.halves.iter().map(|half| half.stream.heap_len()).sum()
     }

@@ -1,32 +1,37 @@
-//! Reassembly of CRYPTO frames.
+//! Reassembly of the QUIC CRYPTO frames that one end sends in Initial packets.
 
-/// Maximum octets of one end's Initial handshake: several times the length of a hello with post-quantum keys.
+/// Maximum length in octets of the handshake data that one end sends in Initial packets: several times the length of a
+/// hello with post-quantum keys.
 pub const CRYPTO_LEN_MAX: usize = 32 * 1024;
 
-/// Maximum number of pieces with holes between them. Browsers deliberately split and shuffle their hello.
+/// Maximum number of received pieces of a CRYPTO stream with holes between them. Browsers deliberately split and
+/// shuffle their hello.
 pub const CRYPTO_PIECE_COUNT_MAX: usize = 128;
 
 /// Length of a handshake message's type and length fields in octets (RFC 8446 section 4).
 const MESSAGE_HEADER_LEN: usize = 4;
 
-/// Handshake that one end sends in Initial packets, in any order. Where frames overlap, the first octets remain.
+/// Handshake data that one end sends in the CRYPTO frames of Initial packets, received in any order. Where frames
+/// overlap, the octets received first remain.
 ///
-/// Consuming messages from the front does not move octets, because the whole handshake has at most [`CRYPTO_LEN_MAX`]
+/// Consuming a message does not move the remaining octets, because the whole handshake has at most [`CRYPTO_LEN_MAX`]
 /// octets.
 #[derive(Debug, Default)]
 pub(super) struct CryptoStream {
-    /// Number of octets of the stream that were consumed.
+    /// Number of octets consumed from the start of the stream.
     taken: usize,
     /// Stream offset of the first octet of `bytes`, at most `taken`.
     base: usize,
     /// Octets from `base` on; zero where none were received.
     bytes: Vec<u8>,
-    /// Received ranges of stream offsets, sorted, with holes in between. The first one may start before `taken`.
+    /// Received ranges of stream offsets as (start, end) with exclusive end, sorted, with holes in between. The first
+    /// range may start before `taken`.
     pieces: Vec<(u16, u16)>,
 }
 
 impl CryptoStream {
-    /// Adds the octets of a frame. Octets beyond the limits are dropped.
+    /// Inserts the octets of a CRYPTO frame at a stream offset. A frame that exceeds the length or piece limit is
+    /// dropped.
     pub(super) fn insert(&mut self, offset: u64, bytes: &[u8]) {
         let Ok(offset) = usize::try_from(offset) else { return };
         let Some(end) = offset.checked_add(bytes.len()).filter(|end| *end <= CRYPTO_LEN_MAX) else { return };
@@ -56,7 +61,7 @@ impl CryptoStream {
         self.pieces.splice(first..beyond, [whole]);
     }
 
-    /// Returns the next message with its type and length, once it is complete.
+    /// Returns the next handshake message including its type and length fields; `None` while it is incomplete.
     pub(super) fn message(&self) -> Option<&[u8]> {
         let (start, end) = self.pieces.first().map(|piece| (usize::from(piece.0), usize::from(piece.1)))?;
         if start > self.taken {
@@ -68,7 +73,7 @@ impl CryptoStream {
         whole.get(..MESSAGE_HEADER_LEN + len)
     }
 
-    /// Consumes octets from the front after their message was processed.
+    /// Consumes the next `len` octets of the stream after the message in them was processed.
     pub(super) fn take(&mut self, len: usize) {
         self.taken += len;
         if self.taken >= self.base + self.bytes.len() {
@@ -78,13 +83,14 @@ impl CryptoStream {
         }
     }
 
-    /// Returns the allocated octets.
+    /// Returns the memory allocated for the buffer and the list of pieces, in octets.
     pub(super) fn heap_len(&self) -> usize {
         self.bytes.capacity() + self.pieces.capacity() * size_of::<(u16, u16)>()
     }
 }
 
-/// Copies the stream range `from..to` from a piece at offset `start` to a buffer that begins at offset `base`.
+/// Copies the stream range `from..to` from `piece`, which starts at stream offset `start`, to `buffer`, which starts at
+/// stream offset `base`.
 fn copy(buffer: &mut [u8], (from, to): (usize, usize), (piece, start): (&[u8], usize), base: usize) {
     if from < to
         && let Some(target) = buffer.get_mut(from - base..to - base)
@@ -98,7 +104,7 @@ fn copy(buffer: &mut [u8], (from, to): (usize, usize), (piece, start): (&[u8], u
 mod tests {
     use super::*;
 
-    /// Returns a generator of pseudorandom numbers, which are the same for a seed.
+    /// Returns a generator of pseudorandom numbers below its argument. Equal seeds yield equal numbers.
     fn random(seed: u64) -> impl FnMut(usize) -> usize {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         move |below| {

@@ -1,18 +1,19 @@
-//! Frames of Initial packets: RFC 9000 sections 12.4 and 19.
+//! Frames of QUIC Initial packets: RFC 9000 sections 12.4 and 19.
 
 use super::packet::varint;
 use crate::base::Reader;
 
-/// A frame that is examined.
+/// A frame of an Initial packet that is examined; all other permitted frames are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
-    /// Octets of the handshake.
+    /// A CRYPTO frame: octets of the TLS handshake, and the offset of the first one in the handshake stream.
     Crypto { offset: u64, bytes: &'a [u8] },
-    /// Close of the connection.
+    /// A CONNECTION_CLOSE frame.
     Close { error_code: u64, frame_type: u64, reason: &'a [u8] },
 }
 
-/// Iterator over the frames of a packet. Ends at a frame that is not permitted in Initial packets, or is truncated.
+/// Iterator over the CRYPTO and CONNECTION_CLOSE frames of a decrypted packet. Ends at a frame that is not permitted in
+/// Initial packets, or is truncated.
 #[derive(Clone, Debug)]
 pub(super) struct Frames<'a>(Reader<'a>);
 
@@ -59,8 +60,8 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
-/// Returns the number of leading PADDING frames of one octet each. They are most of a client's first packet, so they
-/// are compared 32 at a time.
+/// Returns the number of PADDING frames, of one octet each, at the start of `bytes`. They make up most of a client's
+/// first packet, so they are compared 32 at a time.
 fn padding_len(bytes: &[u8]) -> usize {
     let (pieces, _) = bytes.as_chunks::<32>();
     let len = 32 * pieces.iter().take_while(|piece| **piece == [0; 32]).count();

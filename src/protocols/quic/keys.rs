@@ -1,5 +1,5 @@
-//! Keys of Initial packets, which any observer of the client's first packet can derive: RFC 9001 section 5, RFC 9369
-//! section 3.3.
+//! Keys of QUIC Initial packets, which any observer of the client's first packet can derive: RFC 9001 section 5, RFC
+//! 9369 section 3.3.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aes::Aes128;
@@ -12,12 +12,13 @@ use super::packet::{Initial, TAG_LEN};
 use super::version::Rules;
 use crate::session::Role;
 
-/// Octets of the sample for header protection, which starts four octets after the start of the packet number.
+/// Length in octets of the sample for header protection, which starts four octets after the start of the packet number
+/// (RFC 9001 section 5.4.2).
 const SAMPLE_LEN: usize = 16;
 const NUMBER_LEN_MAX: usize = 4;
 const NONCE_LEN: usize = 12;
 
-/// Packet protection of the Initial packets of one end.
+/// Keys that protect the Initial packets of one end.
 #[derive(Clone)]
 pub(super) struct Keys {
     key: [u8; 16],
@@ -32,7 +33,8 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Derives the keys of the packets of `sender` in a connection whose first packet was sent to `dcid`.
+    /// Derives the keys of the Initial packets of `sender`, in a connection in which the client sent its first packet
+    /// to connection id `dcid`.
     pub(super) fn derive(rules: &Rules, dcid: &[u8], sender: Role) -> Option<Self> {
         let initial = Hkdf::<Sha256>::new(Some(&rules.salt), dcid);
         let secret: [u8; 32] = match sender {
@@ -47,8 +49,8 @@ impl Keys {
         })
     }
 
-    /// Decrypts a packet. Returns its frames and number if it was protected with these keys. `largest` is the highest
-    /// packet number of the sender so far. Allocates a copy of the packet.
+    /// Decrypts an Initial packet. Returns the decrypted packet if it was protected with these keys. `largest` is the
+    /// highest packet number of the sender so far. Allocates a copy of the packet.
     pub(super) fn open(&self, packet: &Initial<'_>, largest: Option<u64>) -> Option<Opened> {
         let sample_at = packet.number_at + NUMBER_LEN_MAX;
         let sample = packet.bytes.get(sample_at..sample_at + SAMPLE_LEN)?;
@@ -84,7 +86,7 @@ impl Keys {
 
 #[cfg(test)]
 impl Keys {
-    /// Protects a packet. `header` is the part before the packet number, which has two octets.
+    /// Encrypts an Initial packet. `header` is the part before the packet number, which is written in two octets.
     pub(super) fn seal(&self, header: &[u8], number: u16, frames: &[u8]) -> Vec<u8> {
         let mut packet = [header, &number.to_be_bytes(), frames].concat();
         let frames_at = header.len() + 2;
@@ -104,7 +106,7 @@ impl Keys {
     }
 }
 
-/// A decrypted packet.
+/// A decrypted Initial packet.
 pub(super) struct Opened {
     bytes: Vec<u8>,
     frames_at: usize,
@@ -118,7 +120,8 @@ impl Opened {
     }
 }
 
-/// HKDF-Expand-Label of TLS 1.3 with an empty context (RFC 8446 section 7.1). The label is passed in two parts.
+/// Computes HKDF-Expand-Label of TLS 1.3 with an empty context (RFC 8446 section 7.1). The label is `label` followed by
+/// `end`.
 fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &str, end: &str) -> Option<[u8; N]> {
     const PREFIX: &str = "tls13 ";
     let len = [0, N as u8, (PREFIX.len() + label.len() + end.len()) as u8];
@@ -128,7 +131,8 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &str, end: &str) -> Opti
     Some(okm)
 }
 
-/// Reconstructs a truncated packet number (RFC 9000, Appendix A.3).
+/// Reconstructs a packet number from its `len` transmitted octets, as the closest value to the successor of `largest`,
+/// the highest packet number so far (RFC 9000, Appendix A.3).
 fn whole_number(truncated: u64, len: usize, largest: Option<u64>) -> u64 {
     let expected = largest.map_or(0, |largest| largest + 1);
     let window = 1_u64 << (8 * len);
@@ -142,8 +146,8 @@ fn whole_number(truncated: u64, len: usize, largest: Option<u64>) -> u64 {
     }
 }
 
-/// Returns whether a Retry responds to a packet to `dcid`, by its integrity tag (RFC 9001 section 5.8); `None` if the
-/// key of its version is unknown. `tagged` is the packet without the tag.
+/// Returns whether the integrity tag proves that a Retry packet responds to a client's packet sent to `dcid` (RFC 9001
+/// section 5.8); `None` if the tag key of the version is unknown. `tagged` is the Retry packet without the tag.
 pub(super) fn is_genuine_retry(
     rules: &Rules,
     dcid: &[u8],

@@ -6,122 +6,125 @@ use super::version::{Version, Versions};
 use crate::protocols::tls;
 use crate::session::Text;
 
-/// A message of QUIC.
+/// A QUIC message.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// The client's hello.
+    /// A TLS ClientHello from the client's Initial packets.
     ClientHello(ClientHello<'m>),
-    /// The server's hello, or a HelloRetryRequest.
+    /// A TLS ServerHello or HelloRetryRequest from the server's Initial packets.
     ServerHello(ServerHello<'m>),
-    /// The server does not support the client's version.
+    /// A Version Negotiation packet: the server does not support the client's version.
     VersionNegotiation(VersionNegotiation<'m>),
-    /// The server requests validation of the client's address.
+    /// A Retry packet: the server requests validation of the client's address.
     Retry(Retry<'m>),
-    /// A close before the connection was established.
+    /// A CONNECTION_CLOSE frame in an Initial packet, before the connection was established.
     Close(Close<'m>),
-    /// A connection of a version whose packets are not parsed. Reported once.
+    /// A connection of a version that is not parsed. Reported at most once per flow.
     UnsupportedVersion(UnsupportedVersion<'m>),
 }
 
-/// The client's hello.
+/// A TLS ClientHello, with fields of the Initial packet in which it was complete.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ClientHello<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// The version of the packet in which the hello was complete.
+    /// QUIC version of the packet in which the ClientHello was complete.
     pub quic_version: Version,
-    /// Destination connection id of this packet: the client's choice, or the server's own after its first response.
+    /// Destination connection id of the packet in which the ClientHello was complete: chosen by the client, or by the
+    /// server after its first response.
     pub dcid: ConnectionId<'m>,
-    /// Source connection id: the client's own.
+    /// Source connection id of the packet: chosen by the client for itself.
     pub scid: ConnectionId<'m>,
-    /// Length of the token in octets, from a Retry or an earlier connection.
+    /// Length in octets of the token in the packet, which the client received in a Retry or on an earlier connection;
+    /// zero if there is none.
     pub token_len: usize,
-    /// TLS ClientHello: server name, versions, cipher suites, JA4.
+    /// Content of the TLS ClientHello: server name, versions, cipher suites, JA4.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub hello: tls::ClientHello<'m>,
-    /// Transport parameters of the client.
+    /// QUIC transport parameters of the client; `None` if the extension is missing, or encoded as in drafts before 27.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub transport_parameters: Option<TransportParameters<'m>>,
 }
 
-/// The server's hello.
+/// A TLS ServerHello, with fields of the Initial packet in which it was complete.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ServerHello<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
     /// Version selected by the server, which may differ from that of the client's first packet (RFC 9368).
     pub quic_version: Version,
-    /// Connection id of the client.
+    /// Destination connection id of the packet: chosen by the client for itself.
     pub dcid: ConnectionId<'m>,
-    /// Source connection id: the server's own.
+    /// Source connection id of the packet: chosen by the server for itself.
     pub scid: ConnectionId<'m>,
-    /// TLS ServerHello.
+    /// Content of the TLS ServerHello or HelloRetryRequest.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub hello: tls::ServerHello<'m>,
 }
 
-/// List of the versions that a server supports (RFC 9000 section 17.2.1). It is not authenticated.
+/// A Version Negotiation packet: list of the versions that a server supports (RFC 9000 section 17.2.1). The packet is
+/// not authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct VersionNegotiation<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// Connection id of the client.
+    /// Destination connection id of the packet: chosen by the client for itself.
     pub dcid: ConnectionId<'m>,
-    /// Connection id that the client chose for the server.
+    /// Source connection id of the packet: the one that the client chose for the server.
     pub scid: ConnectionId<'m>,
     /// Versions supported by the server.
     pub versions: Versions<'m>,
 }
 
-/// Request of the server to start again with a token (RFC 9000 section 17.2.5).
+/// A Retry packet: request of the server to start the connection again with a token (RFC 9000 section 17.2.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Retry<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// Version of the packet.
+    /// QUIC version of the packet.
     pub quic_version: Version,
-    /// Connection id of the client.
+    /// Destination connection id of the packet: chosen by the client for itself.
     pub dcid: ConnectionId<'m>,
-    /// Connection id that the client must use for the server.
+    /// Source connection id of the packet: the one to which the client must send from now on.
     pub scid: ConnectionId<'m>,
-    /// Length of the token in octets.
+    /// Length in octets of the token that the client must return.
     pub token_len: usize,
-    /// True if the integrity tag matches the client's first packet; `None` if that packet was not captured, or the
-    /// version's key is unknown.
+    /// True if the integrity tag of the Retry packet matches the client's first packet; `None` if that packet was not
+    /// captured, or the tag key of the QUIC version is unknown.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub is_genuine: Option<bool>,
 }
 
-/// A close in an Initial packet (RFC 9000 section 19.19).
+/// A CONNECTION_CLOSE frame in an Initial packet (RFC 9000 section 19.19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Close<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// Version of the packet.
+    /// QUIC version of the packet.
     pub quic_version: Version,
-    /// Error code; 0x100 to 0x1ff are TLS alerts.
+    /// Error code of the close (RFC 9000 section 20.1); 0x100 to 0x1ff are TLS alerts.
     pub error_code: u64,
-    /// Name of the error code in RFC 9000 section 20.1 in lower case, if there is one.
+    /// Name of the error code in RFC 9000 section 20.1 or RFC 9368 in lower case; `None` if the code has no name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub error: Option<&'static str>,
-    /// Number of the TLS alert, if the error code is one.
+    /// TLS alert description code, if the error code is 0x100 to 0x1ff.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub alert: Option<u8>,
-    /// Type of the frame that caused the error; zero if unknown.
+    /// Type of the frame that caused the error; zero if it is unknown.
     pub frame_type: u64,
-    /// Reason phrase.
+    /// Reason phrase of the close, for human readers.
     pub reason: Text<'m>,
 }
 
@@ -161,17 +164,17 @@ impl<'m> Close<'m> {
     }
 }
 
-/// A connection of which only the version is known.
+/// A connection of a version that is not parsed: only the version and the connection ids are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct UnsupportedVersion<'m> {
-    /// Number of the connection in its flow, starting at zero.
+    /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// Version of the packet.
+    /// QUIC version of the packet.
     pub quic_version: Version,
-    /// Destination connection id.
+    /// Destination connection id of the packet.
     pub dcid: ConnectionId<'m>,
-    /// Source connection id; empty in Google's older versions, which use one id for both.
+    /// Source connection id of the packet; empty in Google's older versions, which use one id for both ends.
     pub scid: ConnectionId<'m>,
 }

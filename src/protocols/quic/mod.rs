@@ -65,5 +65,5 @@ pub use parser::{CONNECTION_COUNT_MAX, FAILED_COUNT_MAX, QuicParser, SILENT_COUN
 pub use transport_parameters::TransportParameters;
 pub use version::{Version, Versions};
 
-/// QUIC, on the port of HTTP/3.
+/// The QUIC protocol: recognized by content, and by UDP port 443 of HTTP/3.
 pub static PROTOCOL: Protocol = Protocol::new("quic").over_datagrams(&[443], Some(probe::probe));

@@ -1,20 +1,20 @@
-//! Packets of a datagram and their unprotected fields: RFC 8999, RFC 9000 section 17.2, RFC 9369 section 3.2.
+//! QUIC packets of a datagram and their unprotected fields: RFC 8999, RFC 9000 section 17.2, RFC 9369 section 3.2.
 
 use std::fmt;
 
 use super::version::Version;
 use crate::base::Reader;
 
-/// Maximum length of a connection id in the versions that are parsed here (RFC 9000 section 17.2).
+/// Maximum length in octets of a connection id in the QUIC versions that are parsed (RFC 9000 section 17.2).
 pub(super) const CONNECTION_ID_LEN_MAX: usize = 20;
 
-/// Minimum length of the id that a client chooses for a server (RFC 9000 section 7.2).
+/// Minimum length in octets of the connection id that a client chooses for a server (RFC 9000 section 7.2).
 pub(super) const FIRST_ID_LEN_MIN: usize = 8;
 
-/// Minimum length of a client's first datagram (RFC 9000 section 14.1).
+/// Minimum length in octets of the UDP payload of a client's first datagram (RFC 9000 section 14.1).
 pub(super) const FIRST_DATAGRAM_LEN_MIN: usize = 1200;
 
-/// Length of the authentication tag of protected packets and of Retry.
+/// Length in octets of the authentication tag of protected packets, and of the integrity tag of Retry packets.
 pub(super) const TAG_LEN: usize = 16;
 
 const LONG_HEADER: u8 = 0x80;
@@ -43,7 +43,7 @@ impl serde::Serialize for ConnectionId<'_> {
     }
 }
 
-/// Reads an integer of 1, 2, 4 or 8 octets, as indicated by its first two bits (RFC 9000 section 16).
+/// Consumes a variable-length integer of 1, 2, 4 or 8 octets, as indicated by its first two bits (RFC 9000 section 16).
 pub(super) fn varint(reader: &mut Reader<'_>) -> Option<u64> {
     let first = reader.u8()?;
     let more = (1_usize << (first >> 6)) - 1;
@@ -51,7 +51,7 @@ pub(super) fn varint(reader: &mut Reader<'_>) -> Option<u64> {
     Some(rest.iter().fold(u64::from(first & 0x3f), |value, octet| value << 8 | u64::from(*octet)))
 }
 
-/// Returns whether an octet starts a packet with a long header.
+/// Returns whether `first` is the first octet of a packet with a long header.
 pub(super) const fn is_long(first: u8) -> bool {
     first & LONG_HEADER != 0
 }
@@ -66,7 +66,7 @@ pub(super) struct LongHeader<'a> {
 }
 
 impl<'a> LongHeader<'a> {
-    /// Parses a header; `None` if it is incomplete or not a long header.
+    /// Parses a long header; `None` if the header is incomplete or not a long one.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let first = reader.u8().filter(|first| is_long(*first))?;
         let version = Version(reader.u32()?);
@@ -77,7 +77,7 @@ impl<'a> LongHeader<'a> {
         Some(Self { first, version, dcid, scid })
     }
 
-    /// Returns whether both connection ids have valid lengths.
+    /// Returns whether both connection ids have at most [`CONNECTION_ID_LEN_MAX`] octets.
     pub(super) const fn has_fair_ids(&self) -> bool {
         self.dcid.len() <= CONNECTION_ID_LEN_MAX && self.scid.len() <= CONNECTION_ID_LEN_MAX
     }
@@ -92,17 +92,18 @@ pub(super) struct Packet<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Body<'a> {
-    /// Versions that the server supports: four octets each.
+    /// A Version Negotiation packet: the versions that the server supports, four octets each.
     VersionNegotiation(&'a [u8]),
-    /// Protected with keys derived from the client's first id.
+    /// An Initial packet, protected with keys derived from the client's first destination connection id.
     Initial(Initial<'a>),
-    /// Request to start again, with a token.
+    /// A Retry packet, the server's request to start again: its token, the packet without the integrity tag, and the
+    /// tag.
     Retry { token: &'a [u8], tagged: &'a [u8], tag: [u8; TAG_LEN] },
-    /// Early data of the client, which cannot be decrypted here.
+    /// A 0-RTT packet: early data of the client, which an observer cannot decrypt.
     ZeroRtt,
-    /// Handshake packet, which cannot be decrypted here.
+    /// A Handshake packet, which an observer cannot decrypt.
     Handshake,
-    /// A packet of a version that is not parsed; the rest of the datagram is unknown.
+    /// A packet of a QUIC version that is not parsed; the rest of the datagram is unknown.
     UnsupportedVersion,
 }
 
@@ -110,13 +111,14 @@ pub(super) enum Body<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Initial<'a> {
     pub(super) token: &'a [u8],
-    /// The whole packet, including header and tag.
+    /// The whole packet, including its header and authentication tag.
     pub(super) bytes: &'a [u8],
-    /// Number of octets before the packet number.
+    /// Offset of the packet number from the start of the packet, in octets.
     pub(super) number_at: usize,
 }
 
-/// Consumes the next packet of a datagram from `rest`; `None` if it has no long header, or its length is wrong.
+/// Consumes the next packet with a long header from `rest`, the remaining octets of a datagram; `None` if the next
+/// octets are no long header, or the packet's length is invalid.
 pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Packet<'a>> {
     let all = *rest;
     let mut reader = Reader::new(all);

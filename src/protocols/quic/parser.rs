@@ -1,4 +1,4 @@
-//! Parser of the datagrams of a flow, up to the last Initial packet of the handshake.
+//! Parser of the datagrams of a QUIC flow, up to the last Initial packet of the handshake.
 
 use super::connection::{Connection, KeptId};
 use super::frames::{Frame, Frames};
@@ -13,35 +13,38 @@ use super::version::{Version, Versions};
 use crate::protocols::tls;
 use crate::session::{Datagram, Fault, Out, Parser, Progress, Role};
 
-/// Number of consecutive datagrams without anything to parse, after which parsing stops. Early data do not count.
+/// Number of consecutive datagrams without anything to parse after which parsing of the flow stops. 0-RTT packets
+/// (early data) count as something to parse.
 pub const SILENT_COUNT_MAX: u8 = 16;
 
-/// Number of Initial packets of a flow that cannot be decrypted, after which parsing stops.
+/// Number of Initial packets of a flow that cannot be decrypted, after which parsing of the flow stops.
 pub const FAILED_COUNT_MAX: u8 = 16;
 
-/// Maximum number of connections of a flow that are parsed, if none of them was established.
+/// Maximum number of successive connection attempts of a flow that are parsed. Parsing ends earlier once a connection
+/// is established.
 pub const CONNECTION_COUNT_MAX: u8 = 16;
 
-/// Maximum number of examined packets per datagram: an end may send four types in one.
+/// Maximum number of QUIC packets that are examined per datagram: one datagram may contain four types of packets.
 const PACKET_COUNT_MAX: u32 = 8;
 
-/// Types of handshake messages (RFC 8446 section 4).
+/// Handshake message type of ClientHello (RFC 8446 section 4).
 const CLIENT_HELLO: u8 = 1;
+/// Handshake message type of ServerHello (RFC 8446 section 4).
 const SERVER_HELLO: u8 = 2;
 
-/// Parses the datagrams of one flow; see the [module](super).
+/// Parser of the datagrams of one QUIC flow; see the [module](super).
 #[derive(Debug, Default)]
 pub struct QuicParser {
     connection: Option<Box<Connection>>,
     connection_count: u8,
     silent_count: u8,
     failed_count: u8,
-    /// True if a version that is not parsed was reported.
+    /// True if a connection with a version that is not parsed was reported.
     is_unsupported: bool,
     is_closed: bool,
 }
 
-/// Fields of a packet that each message contains.
+/// Fields of an Initial packet that are copied to the messages parsed from it.
 #[derive(Clone, Copy)]
 struct At<'m> {
     transaction: u64,
@@ -97,12 +100,12 @@ impl Parser for QuicParser {
 }
 
 impl QuicParser {
-    /// Returns the number of the current connection.
+    /// Returns the index of the current connection in its flow, starting at zero.
     fn transaction(&self) -> u64 {
         self.connection_count.saturating_sub(1).into()
     }
 
-    /// Processes a packet. Returns whether it contained anything to parse, or the next datagram may.
+    /// Processes a packet. Returns whether the packet contained anything to parse, or the next datagram may.
     fn packet(
         &mut self,
         header: &LongHeader<'_>,
@@ -161,7 +164,7 @@ impl QuicParser {
         true
     }
 
-    /// Decrypts a packet of the current connection, or of one that it starts.
+    /// Decrypts an Initial packet of the current connection, or of a new connection, which it starts.
     fn open(
         &mut self,
         header: &LongHeader<'_>,
@@ -239,7 +242,8 @@ impl QuicParser {
     }
 }
 
-/// Adds octets of an end's handshake, and reports complete messages.
+/// Inserts octets of a CRYPTO frame at their offset into the handshake stream of the end that sent them, and reports
+/// each hello message that is complete.
 fn crypto(
     connection: &mut Connection,
     from: Role,
@@ -265,12 +269,12 @@ fn crypto(
     }
 }
 
-/// Expected messages after a handshake message.
+/// Messages to expect from the ends of a connection after a handshake message.
 enum Then {
     More,
-    /// No more messages in the clear from this end.
+    /// The end that sent the message sends no more parseable messages in Initial packets.
     Done,
-    /// Another ClientHello.
+    /// The client sends another ClientHello, because the server requested it.
     Again,
 }
 
@@ -319,7 +323,7 @@ fn unsupported_version<'m>(
     Message::UnsupportedVersion(UnsupportedVersion { transaction, quic_version, dcid, scid })
 }
 
-/// Returns whether a datagram without a packet to parse may belong to a connection that began earlier.
+/// Returns whether a datagram without a packet to parse may belong to a QUIC connection that began before the capture.
 fn may_be_quic(datagram: &Datagram<'_>) -> bool {
     let Some(first) = datagram.bytes.first() else { return true };
     if packet::is_long(*first) { datagram.is_truncated() } else { may_be_short(*first) }

@@ -5,23 +5,26 @@ use super::version::Version;
 use crate::base::Reader;
 use crate::session::{DatagramOpening, Role, Verdict};
 
-/// Port of HTTP/3.
+/// UDP port of HTTP/3.
 const PORT: u16 = 443;
 
-/// Minimum length of a packet with a short header: first octet, packet number, and the sample for header protection.
+/// Minimum length in octets of a packet with a short header: first octet, packet number, and the sample for header
+/// protection.
 const SHORT_LEN_MIN: usize = 21;
 
-/// Number of consecutive equal octets that encrypted data does not contain.
+/// Number of consecutive equal octets that are not expected in encrypted data.
 const RUN_LEN: usize = 5;
 
 const UDP: u8 = 17;
 
-/// Bits of Google's older header: length of the packet number, and presence of an id of eight octets.
+/// Bits of the first octet in Google's older QUIC header that contain the length of the packet number.
 const GOOGLE_NUMBER_LEN: u8 = 0x30;
+/// Bits of the first octet in Google's older QUIC header that indicate a connection id of eight octets.
 const GOOGLE_ID: u8 = 0x0c;
 
-/// A long header of a known version whose fields have plausible lengths is QUIC. Short headers resemble random data: on
-/// the port of HTTP/3 they are accepted as inconclusive, so that the port decides; on other ports they are rejected.
+/// Recognizes QUIC by its first datagram. A long header of a known version whose fields have plausible lengths is QUIC.
+/// Short headers resemble random data: on the port of HTTP/3 they are accepted as inconclusive, so that the port
+/// decides; on other ports they are rejected.
 pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some(first) = opening.bytes.first().filter(|_| opening.ip_protocol == UDP) else {
         return Verdict::No;
@@ -69,9 +72,9 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
-/// Returns whether the octets after the first one look random, as encrypted data does. In the first 64 octets, neither
-/// text alone nor five equal octets in a row are expected even in thousands of connections; the same holds for an
-/// identifier.
+/// Returns whether the octets of a datagram after the first one look random, as encrypted data and connection ids do:
+/// in the first 64 octets of the datagram, they are not text alone, and contain no five equal octets in a row. Random
+/// data fail this test rarely, even in thousands of connections.
 fn may_be_encrypted(bytes: &[u8]) -> bool {
     let octets = bytes.get(1..64).or(bytes.get(1..)).unwrap_or_default();
     let has_run = octets.windows(RUN_LEN).any(|run| run.iter().all(|octet| Some(octet) == run.first()));
@@ -79,12 +82,13 @@ fn may_be_encrypted(bytes: &[u8]) -> bool {
     !has_run && !is_text
 }
 
-/// Returns whether a first octet may start a packet of a connection that began earlier.
+/// Returns whether `first` may be the first octet of a packet without a version field, as in a connection that began
+/// before the capture.
 pub(super) const fn may_be_short(first: u8) -> bool {
     !packet::is_long(first) && (first & FIXED_BIT != 0 || matches!(first & !GOOGLE_NUMBER_LEN, GOOGLE_ID | 0))
 }
 
-/// Returns the verdict for a packet that ends early, which the snap length may have truncated.
+/// Returns the verdict for an incomplete packet, which the snap length may have truncated.
 fn of_truncated(opening: &DatagramOpening<'_>) -> Verdict {
     let header = packet::LongHeader::read(&mut Reader::new(opening.bytes));
     let is_fair = header.is_some_and(|header| {
@@ -93,12 +97,13 @@ fn of_truncated(opening: &DatagramOpening<'_>) -> Verdict {
     if is_fair && opening.bytes.len() < opening.len { by_port(opening) } else { Verdict::No }
 }
 
-/// Returns a match, with reversed roles if the session has assigned the sender the other role.
+/// Returns a match for a packet that only `role` sends. The match reverses the roles of the session if they assign
+/// another role to the sender.
 fn sent_by(opening: &DatagramOpening<'_>, role: Role) -> Verdict {
     if opening.from == role { Verdict::Match } else { Verdict::MatchReversed }
 }
 
-/// Returns a match in which the port identifies the server.
+/// Returns a match in which the end on port 443 is the server.
 fn by_port(opening: &DatagramOpening<'_>) -> Verdict {
     match (opening.source_port, opening.destination_port) {
         (PORT, PORT) => Verdict::Match,
@@ -108,8 +113,8 @@ fn by_port(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
-/// Returns whether this may be a packet without a version field in one of Google's older versions: from the client with
-/// an id of eight octets, from the server without.
+/// Returns whether a datagram may be a packet without a version field in one of Google's older versions: from the
+/// client with a connection id of eight octets, from the server without an id.
 fn is_google_short(opening: &DatagramOpening<'_>) -> bool {
     match opening.bytes.first().map(|first| first & !GOOGLE_NUMBER_LEN) {
         Some(GOOGLE_ID) => opening.destination_port == PORT,
@@ -118,9 +123,9 @@ fn is_google_short(opening: &DatagramOpening<'_>) -> bool {
     }
 }
 
-/// Returns the version and the connection id of a packet of Google's versions, which used three header formats. Up to
-/// version 43: eight octets of id, then the version, which only the client's packets contain. Up to version 46: a long
-/// header with both id lengths in one octet. After that: the current format.
+/// Returns the version and the connection id of a packet in one of Google's versions, which used three header formats.
+/// Up to version 43: a connection id of eight octets, then the version, which only the client's packets contain. Up to
+/// version 46: a long header with both id lengths in one octet. After that: the current format.
 pub(super) fn google_version(bytes: &[u8]) -> Option<(Version, &[u8])> {
     const HAS_VERSION: u8 = 0x01;
     const HAS_ID: u8 = 0x08;

@@ -1,4 +1,4 @@
-//! Dialogues of packets sealed by the tests, for cases that are missing from recordings.
+//! Tests of the QUIC parser with packets that the tests encrypt, for cases that are missing from recordings.
 
 use super::keys::Keys;
 use super::vectors;
@@ -11,7 +11,7 @@ use Role::{Client, Server};
 const DCID: &[u8] = &[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
 const SERVER_ID: &[u8] = b"served";
 
-/// The hellos of RFC 9001, Appendix A.
+/// Returns the ClientHello and the ServerHello of the examples in RFC 9001, Appendix A.
 fn hellos() -> [Vec<u8>; 2] {
     [(vectors::CLIENT_INITIAL_V1, Client), (vectors::SERVER_INITIAL_V1, Server)].map(|(digits, sender)| {
         let bytes = vectors::octets(digits);
@@ -30,7 +30,7 @@ fn crypto(offset: usize, bytes: &[u8]) -> Vec<u8> {
     [&[0x06], &number(offset)[..], &number(bytes.len()), bytes].concat()
 }
 
-/// An Initial packet, padded to 1200 octets.
+/// An Initial packet to be encrypted, padded to 1200 octets.
 struct Sealed<'a> {
     version: Version,
     /// Connection id from which the keys are derived.
@@ -70,7 +70,7 @@ impl Sealed<'_> {
     }
 }
 
-/// Collects the messages of a parser as text, and records whether the parser is done.
+/// Collects the messages of a QUIC parser as text, and records whether the parser is done.
 #[derive(Default)]
 struct Collector {
     parser: QuicParser,

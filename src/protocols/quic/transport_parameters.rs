@@ -1,4 +1,4 @@
-//! Transport parameters of a client: an extension of its hello.
+//! QUIC transport parameters of a client, which are an extension of its TLS ClientHello.
 
 use std::fmt;
 
@@ -7,27 +7,34 @@ use super::version::{Version, Versions};
 use crate::base::Reader;
 use crate::session::Text;
 
-/// Ids of the IANA registry of QUIC Transport Parameters.
+/// Id of the `max_idle_timeout` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_IDLE_TIMEOUT: u64 = 0x01;
+/// Id of the `max_udp_payload_size` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+/// Id of the `initial_max_data` parameter in the IANA registry of QUIC Transport Parameters.
 const INITIAL_MAX_DATA: u64 = 0x04;
+/// Id of the `version_information` parameter in the IANA registry of QUIC Transport Parameters.
 const VERSION_INFORMATION: u64 = 0x11;
+/// Id of the `max_datagram_frame_size` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
-/// Google's parameter; Chrome sent it until 2023.
+/// Id of Google's parameter for the user agent, which Chrome sent until 2023.
 const USER_AGENT: u64 = 0x3129;
 
-/// Transport parameters (RFC 9000 section 18), parsed on access. Those with a method are serialized.
+/// QUIC transport parameters (RFC 9000 section 18), parsed on access. The parameters that have an access method are
+/// serialized.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TransportParameters<'m>(&'m [u8]);
 
 impl<'m> TransportParameters<'m> {
-    /// Returns the parameters of an extension; `None` for drafts before 27, which used another encoding.
+    /// Returns the transport parameters in the data of a TLS extension; `None` for QUIC drafts before 27, which used
+    /// another encoding.
     pub(super) fn of(extension: &'m [u8], version: Version) -> Option<Self> {
         let is_written_so = version.draft().is_none_or(|draft| draft >= 27);
         is_written_so.then_some(Self(extension))
     }
 
-    /// Iterates over ids and values in their order, including reserved ones, up to one that is truncated.
+    /// Iterates over the parameters as pairs of id and value, in the order in which they were sent, including reserved
+    /// ones. Ends at a truncated parameter.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &'m [u8])> + use<'m> {
         let mut reader = Reader::new(self.0);
         std::iter::from_fn(move || {
@@ -51,19 +58,19 @@ impl<'m> TransportParameters<'m> {
         self.number(MAX_IDLE_TIMEOUT)
     }
 
-    /// Returns the maximum datagram payload in octets that the client accepts.
+    /// Returns the maximum length in octets of the UDP payloads that the client accepts.
     #[must_use]
     pub fn max_udp_payload_len(&self) -> Option<u64> {
         self.number(MAX_UDP_PAYLOAD_SIZE)
     }
 
-    /// Returns the initial limit in octets for all streams together.
+    /// Returns the initial flow-control limit in octets for the data of all streams together.
     #[must_use]
     pub fn initial_max_data_len(&self) -> Option<u64> {
         self.number(INITIAL_MAX_DATA)
     }
 
-    /// Returns the maximum length in octets of a DATAGRAM frame (RFC 9221).
+    /// Returns the maximum length in octets of a DATAGRAM frame that the client accepts (RFC 9221).
     #[must_use]
     pub fn max_datagram_frame_len(&self) -> Option<u64> {
         self.number(MAX_DATAGRAM_FRAME_SIZE)

@@ -1,6 +1,6 @@
 //! Packets of RFC 9001 and RFC 9369, in hexadecimal digits.
 
-/// RFC 9001, Appendix A.2: the client's Initial.
+/// The client's Initial packet of RFC 9001, Appendix A.2, in hexadecimal digits.
 pub(crate) const CLIENT_INITIAL_V1: &str = "\
     c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11d242b123dc9bd8bab936b47d92ec356c0bab7df5976d27cd\
     449f63300099f3991c260ec4c60d17b31f8429157bb35a1282a643a8d2262cad67500cadb8e7378c8eb7539ec4d4905fed1bee1fc8aafba1\
@@ -24,12 +24,12 @@ pub(crate) const CLIENT_INITIAL_V1: &str = "\
     4400e8b38591356fbf6425aca26dc85244259ff2b19c41b9f96f3ca9ec1dde434da7d2d392b905ddf3d1f9af93d1af5950bd493f5aa731b4\
     056df31bd267b6b90a079831aaf579be0a39013137aac6d404f518cfd46840647e78bfe706ca4cf5e9c5453e9f7cfd2b8b4c8d169a44e55c\
     88d4a9a7f9474241e221af44860018ab0856972e194cd934";
-/// RFC 9001, Appendix A.3: the server's Initial.
+/// The server's Initial packet of RFC 9001, Appendix A.3, in hexadecimal digits.
 pub(crate) const SERVER_INITIAL_V1: &str = "\
     cf000000010008f067a5502a4262b5004075c0d95a482cd0991cd25b0aac406a5816b6394100f37a1c69797554780bb38cc5a99f5ede4cf7\
     3c3ec2493a1839b3dbcba3f6ea46c5b7684df3548e7ddeb9c3bf9c73cc3f3bded74b562bfb19fb84022f8ef4cdd93795d77d06edbb7aaf2f\
     58891850abbdca3d20398c276456cbc42158407dd074ee";
-/// RFC 9369, Appendix A.2: the client's Initial.
+/// The client's Initial packet of RFC 9369, Appendix A.2, in hexadecimal digits.
 pub(crate) const CLIENT_INITIAL_V2: &str = "\
     d76b3343cf088394c8f03e5157080000449ea0c95e82ffe67b6abcdb4298b485dd04de806071bf03dceebfa162e75d6c96058bdbfb127cdf\
     cbf903388e99ad049f9a3dd4425ae4d0992cfff18ecf0fdb5a842d09747052f17ac2053d21f57c5d250f2c4f0e0202b70785b7946e992e58\
@@ -53,13 +53,13 @@ pub(crate) const CLIENT_INITIAL_V2: &str = "\
     a5d6fbb17641cde27525d61093f1b28072d111b2b4ae5f89d5974ee12e5cf7d5da4d6a31123041f33e61407e76cffcdcfd7e19ba58cf4b53\
     6f4c4938ae79324dc402894b44faf8afbab35282ab659d13c93f70412e85cb199a37ddec600545473cfb5a05e08d0b209973b2172b4d21fb\
     69745a262ccde96ba18b2faa745b6fe189cf772a9f84cbfc";
-/// RFC 9369, Appendix A.3: the server's Initial.
+/// The server's Initial packet of RFC 9369, Appendix A.3, in hexadecimal digits.
 pub(crate) const SERVER_INITIAL_V2: &str = "\
     dc6b3343cf0008f067a5502a4262b5004075d92faaf16f05d8a4398c47089698baeea26b91eb761d9b89237bbf87263017915358230035f7\
     fd3945d88965cf17f9af6e16886c61bfc703106fbaf3cb4cfa52382dd16a393e42757507698075b2c984c707f0a0812d8cd5a6881eaf21ce\
     da98f4bd23f6fe1a3e2c43edd9ce7ca84bed8521e2e140";
 
-/// Decodes hexadecimal digits.
+/// Converts hexadecimal digits to octets.
 pub(crate) fn octets(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks_exact(2);
     let octet = |pair| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16).expect("digits");

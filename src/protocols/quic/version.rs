@@ -2,39 +2,40 @@
 
 use std::fmt;
 
-/// A QUIC version as in long headers. Serialized as its name.
+/// A QUIC version number as in long headers. Serialized as its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
 impl Version {
     /// Reserved value that marks a Version Negotiation packet.
     pub(super) const NEGOTIATION: Self = Self(0);
-    /// RFC 9000.
+    /// QUIC version 1 (RFC 9000).
     pub const V1: Self = Self(1);
-    /// RFC 9369.
+    /// QUIC version 2 (RFC 9369).
     pub const V2: Self = Self(0x6b33_43cf);
 
-    /// Returns the number of the IETF draft, for example 29 for `draft-29`.
+    /// Returns the number of the IETF draft that the version implements, for example 29 for `draft-29`; `None` for
+    /// other versions.
     #[must_use]
     pub const fn draft(self) -> Option<u8> {
         if self.0 >> 8 == 0x00ff_0000 { Some(self.0 as u8) } else { None }
     }
 
-    /// Returns whether the version has the form `0x?a?a?a?a`: never used, and listed only to check that a peer ignores
-    /// it (RFC 9000 section 15).
+    /// Returns whether the version has the form `0x?a?a?a?a`. Such versions are never used, and are listed only to
+    /// check that a peer ignores them (RFC 9000 section 15).
     #[must_use]
     pub const fn is_reserved(self) -> bool {
         self.0 & 0x0f0f_0f0f == 0x0a0a_0a0a
     }
 
-    /// Returns whether this is one of Google's versions that preceded the standard: `Q043`, `T051`.
+    /// Returns whether the version is one of Google's versions that preceded the standard, such as `Q043` and `T051`.
     #[must_use]
     pub const fn is_google(self) -> bool {
         let [kind, zero, tens, ones] = self.0.to_be_bytes();
         matches!(kind, b'Q' | b'T') && zero == b'0' && tens.is_ascii_digit() && ones.is_ascii_digit()
     }
 
-    /// Returns whether Initial packets of this version are parsed here: versions 1 and 2, drafts 23 to 34.
+    /// Returns whether Initial packets of the version are parsed: versions 1 and 2, drafts 23 to 34.
     #[must_use]
     pub const fn is_read(self) -> bool {
         self.rules().is_some()
@@ -45,7 +46,7 @@ impl Version {
         self.is_read() || self.is_google() || self.is_reserved() || self.draft().is_some()
     }
 
-    /// Returns the version-specific constants for parsing its packets.
+    /// Returns the constants for parsing the packets of the version; `None` if the version is not parsed.
     pub(super) const fn rules(self) -> Option<&'static Rules> {
         match (self, self.draft()) {
             (Self::V1, _) | (_, Some(33..=34)) => Some(&RULES_V1),
@@ -82,16 +83,18 @@ impl serde::Serialize for Version {
     }
 }
 
-/// Version-specific constants of Initial and Retry packets.
+/// Constants of Initial and Retry packets that depend on the QUIC version.
 #[derive(Debug)]
 pub(super) struct Rules {
-    /// Salt of the Initial secret (RFC 9001 section 5.2).
+    /// Salt from which the Initial secret is derived (RFC 9001 section 5.2).
     pub(super) salt: [u8; 20],
-    /// Prefix of HKDF labels.
+    /// Prefix of the HKDF labels for packet protection keys, such as `quic` in `quic key`.
     pub(super) label: &'static str,
-    /// Type of Initial packets in a long header; 0-RTT, Handshake and Retry follow, modulo four.
+    /// Value of the two type bits of Initial packets in a long header. The values of 0-RTT, Handshake and Retry packets
+    /// follow in this order, modulo four.
     pub(super) initial_bits: u8,
-    /// Key and nonce of the integrity tag of a Retry (RFC 9001 section 5.8), if known here.
+    /// Key and nonce of the integrity tag of Retry packets (RFC 9001 section 5.8); `None` if they are not implemented
+    /// for the version.
     pub(super) retry: Option<([u8; 16], [u8; 12])>,
 }
 
@@ -144,12 +147,12 @@ static RULES_DRAFT_23: Rules = Rules {
     retry: None,
 };
 
-/// List of versions, four octets each.
+/// List of QUIC versions, encoded in four octets each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Versions<'m>(pub(super) &'m [u8]);
 
 impl<'m> Versions<'m> {
-    /// Iterates over the versions in their order, including reserved ones.
+    /// Iterates over the versions in the order of the list, including reserved ones.
     pub fn iter(&self) -> impl Iterator<Item = Version> + use<'m> {
         self.0
             .chunks_exact(4)

@@ -1,15 +1,15 @@
-//! Protocols of single applications.
+//! Recognizers of protocols that a single application uses: Dropbox, Spotify, WhatsApp.
 
 use super::octets::{begins_with, dialogue};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// Dropbox LAN discovery: JSON that starts with the host.
+/// Dropbox LAN discovery, recognized by JSON that starts with the key for the host, the version or the display name.
 pub static DROPBOX: Protocol = Protocol::new("dropbox").over_datagrams(&[17500], Some(dropbox));
 
-/// Spotify LAN discovery.
+/// Spotify LAN discovery, recognized by the text `SpotUdp0` at the start.
 pub static SPOTIFY: Protocol = Protocol::new("spotify").over_datagrams(&[57621], Some(spotify));
 
-/// WhatsApp: the first octets of its handshake.
+/// WhatsApp, recognized by the first octets of the client's handshake.
 pub static WHATSAPP: Protocol = Protocol::new("whatsapp").over_streams(&[], Some(whatsapp));
 
 fn dropbox(opening: &DatagramOpening<'_>) -> Verdict {

@@ -1,32 +1,35 @@
-//! Databases and caches.
+//! Recognizers of databases and caches.
 
 use super::octets::{begins_with, dialogue, is_printable, once, u16_at, u32_at, u32_le_at};
 use crate::session::{Protocol, Role, StreamOpening, Verdict};
 
-/// Redis (RESP): an array of bulk strings, as in a client's command; simple strings and inline commands on port 6379
-/// only.
+/// Redis (RESP), recognized by an array of bulk strings, as in a client's command; simple strings and inline commands
+/// on port 6379 only.
 pub static REDIS: Protocol = Protocol::new("redis").over_streams(&[6379], Some(redis));
 
-/// `PostgreSQL` version 3: a startup message, or a request that may replace it; mid-stream messages on port 5432.
+/// `PostgreSQL` version 3, recognized by a startup message, or a request that may replace it; on port 5432 also by
+/// messages in the middle of a stream.
 pub static POSTGRESQL: Protocol = Protocol::new("postgresql").over_streams(&[5432], Some(postgresql));
 
-/// `MySQL` and MariaDB: the server's greeting of version 10; mid-stream commands on port 3306.
+/// `MySQL` and MariaDB, recognized by the server's greeting of version 10; on port 3306 also by commands in the middle
+/// of a stream.
 pub static MYSQL: Protocol = Protocol::new("mysql").over_streams(&[3306], Some(mysql));
 
-/// TDS of SQL Server: the pre-login message.
+/// TDS of SQL Server, recognized by the client's pre-login message.
 pub static TDS: Protocol = Protocol::new("tds").over_streams(&[1433], Some(tds));
 
-/// `MongoDB`: a message header with an operation of its sender, a valid length for that operation, and the start of its
-/// body.
+/// `MongoDB`, recognized by a message header with an operation that its sender may use, a valid length for that
+/// operation, and the start of the message body.
 pub static MONGODB: Protocol = Protocol::new("mongodb").over_streams(&[27017], Some(mongodb));
 
-/// Cassandra native protocol, versions 3 to 5: the first request of a client.
+/// Cassandra native protocol, versions 3 to 5, recognized by the first request of a client.
 pub static CASSANDRA: Protocol = Protocol::new("cassandra").over_streams(&[9042], Some(cassandra));
 
-/// memcached: text or binary commands on port 11211.
+/// memcached, recognized by text or binary commands or responses on port 11211.
 pub static MEMCACHED: Protocol = Protocol::new("memcached").over_streams(&[11211], Some(memcached));
 
-/// Skips digits and a line end, and returns the octets that follow.
+/// Skips a decimal number and a line end, and returns the octets that follow, or the verdict if there is no complete
+/// number.
 fn after_number(bytes: &[u8]) -> Result<&[u8], Verdict> {
     let digit_count = bytes.iter().take_while(|octet| octet.is_ascii_digit()).count();
     match bytes.split_at_checked(digit_count) {
@@ -94,7 +97,7 @@ fn postgresql(opening: &StreamOpening<'_>) -> Verdict {
     dialogue(opening, is_request, |bytes| message(bytes, b"RSKZTDCEN123tnsIAVvGHWcd", is_on_port))
 }
 
-/// Matches a message of one of several types that is not longer than the octets.
+/// Matches the header of a `PostgreSQL` message whose type is one of `types`, on port 5432 only.
 fn message(bytes: &[u8], types: &[u8], is_on_port: bool) -> Verdict {
     match bytes {
         [kind, ..] if is_on_port && types.contains(kind) => once(bytes, 5, || {
@@ -159,7 +162,8 @@ fn tds(opening: &StreamOpening<'_>) -> Verdict {
 /// Maximum length of a `MongoDB` message in octets.
 const MONGODB_LEN_MAX: usize = 48_000_000;
 
-/// Maximum length of a first message on other ports. A client's first message has some hundred octets.
+/// Maximum length in octets of the first `MongoDB` message of a flow on other ports than 27017. A client's first
+/// message has some hundred octets.
 const MONGODB_FIRST_LEN_MAX: usize = 16 << 10;
 
 fn mongodb(opening: &StreamOpening<'_>) -> Verdict {
@@ -171,8 +175,8 @@ fn mongodb(opening: &StreamOpening<'_>) -> Verdict {
     )
 }
 
-/// Matches a message of the wire protocol. Its header contains length, request number, number of the request to which
-/// it responds, and operation, each in little-endian order.
+/// Matches a message of the `MongoDB` wire protocol that `from` sent. The message header contains length, request
+/// number, number of the request to which the message responds, and operation, each in little-endian order.
 fn mongodb_message(bytes: &[u8], from: Role, len_max: usize) -> Verdict {
     let (Some(len), Some(answered), Some(operation)) =
         (u32_le_at(bytes, 0), u32_le_at(bytes, 8), u32_le_at(bytes, 12))
@@ -231,7 +235,8 @@ fn mongodb_message(bytes: &[u8], from: Role, len_max: usize) -> Verdict {
     }
 }
 
-/// Returns whether the text at an offset is the name of a database or a collection, or the beginning of one.
+/// Returns whether the text at offset `at` of `body` is the name of a `MongoDB` database or collection, or the
+/// beginning of one.
 fn is_namespace(body: &[u8], at: usize) -> bool {
     let text = body.get(at..).unwrap_or_default();
     let len = text.iter().position(|octet| *octet == 0).unwrap_or(text.len());
@@ -289,23 +294,23 @@ pub(super) mod samples {
     use super::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 
     const GREETING: &[u8] = b"\x4A\x00\x00\x00\x0A8.0.36\x00\x0B\x00\x00\x00abcdefgh\x00\xFF\xF7";
-    /// OP_MSG of 26 octets: number 7, not a response; no flags; one section, an empty document.
+    /// `MongoDB` OP_MSG of 26 octets: request number 7, not a response; no flags; one section, an empty document.
     const HELLO: &[u8; 26] = b"\x1A\0\0\0\x07\0\0\0\0\0\0\0\xDD\x07\0\0\0\0\0\0\0\x05\0\0\0\0";
 
-    /// OP_QUERY for `admin.$cmd`: `{ ismaster: 1 }`.
+    /// `MongoDB` OP_QUERY for `admin.$cmd`: `{ ismaster: 1 }`.
     const IS_MASTER: &[u8] =
         b"\x3A\0\0\0\x01\0\0\0\0\0\0\0\xD4\x07\0\0\0\0\0\0admin.$cmd\0\0\0\0\0\xFF\xFF\xFF\xFF\
         \x13\0\0\0\x10ismaster\0\x01\0\0\0\0";
 
-    /// OP_REPLY of minimum length: no documents.
+    /// `MongoDB` OP_REPLY of minimum length: no documents.
     const REPLY: &[u8; 36] =
         b"\x24\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-    /// RFC 2637 section 2.1: the first 20 octets of a Start-Control-Connection-Request.
+    /// The first 36 octets of a PPTP Start-Control-Connection-Request (RFC 2637 section 2.1).
     const PPTP_START: &[u8; 36] =
         b"\0\x9C\0\x01\x1A\x2B\x3C\x4D\0\x01\0\0\x01\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0";
 
-    /// Skinny, whose header has a length, a version and a message: SetSpeakerMode, on.
+    /// A message of the Skinny protocol, whose header has a length, a version and a message type: SetSpeakerMode, on.
     const SKINNY_ANNOUNCEMENT: &[u8; 16] = b"\x08\0\0\0\0\0\0\0\x88\0\0\0\x01\0\0\0";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[

@@ -1,25 +1,26 @@
-//! File access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
+//! Recognizers of file access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
 
 use super::octets::{begins_with, dialogue, is_printable, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// TFTP (RFC 1350): a request with a file name and a mode. The data are sent from another port, as a separate flow.
+/// TFTP (RFC 1350), recognized by a request with a file name and a mode. The data are sent from another port, as a
+/// separate flow.
 pub static TFTP: Protocol = Protocol::new("tftp").over_datagrams(&[69], Some(tftp));
 
-/// NFS 2 to 4 (RFC 1813, RFC 8881): an ONC RPC call to its program.
+/// NFS 2 to 4 (RFC 1813, RFC 8881), recognized by an ONC RPC call to the program number of NFS.
 pub static NFS: Protocol = Protocol::new("nfs")
     .over_streams(&[2049], Some(|opening| rpc_stream(opening, |program| program == NFS_PROGRAM)))
     .over_datagrams(&[2049], Some(|opening| rpc_datagram(opening, |program| program == NFS_PROGRAM)));
 
-/// ONC RPC (RFC 5531) of other programs: port mapper, mount, lock manager.
+/// ONC RPC (RFC 5531), recognized by a call to a program other than NFS: port mapper, mount, lock manager.
 pub static SUNRPC: Protocol = Protocol::new("sunrpc")
     .over_streams(&[111], Some(|opening| rpc_stream(opening, is_other_program)))
     .over_datagrams(&[111], Some(|opening| rpc_datagram(opening, is_other_program)));
 
-/// rsync daemon: its greeting.
+/// rsync daemon, recognized by its greeting.
 pub static RSYNC: Protocol = Protocol::new("rsync").over_streams(&[873], Some(rsync));
 
-/// git protocol: a request in its first line.
+/// git protocol, recognized by a request in the client's first line.
 pub static GIT: Protocol = Protocol::new("git").over_streams(&[9418], Some(git));
 
 fn tftp(opening: &DatagramOpening<'_>) -> Verdict {
@@ -37,7 +38,8 @@ fn is_other_program(program: u32) -> bool {
     program != NFS_PROGRAM && (100_000..=399_999).contains(&program)
 }
 
-/// Matches a call: transaction, type zero, RPC version 2, program, version.
+/// Returns whether octets start with an ONC RPC call to a program that `is_program` accepts: transaction id, message
+/// type zero, RPC version 2, program, program version.
 fn is_call(bytes: &[u8], is_program: impl Fn(u32) -> bool) -> bool {
     let (kind, version) = (u32_at(bytes, 4), u32_at(bytes, 8));
     kind == Some(0)

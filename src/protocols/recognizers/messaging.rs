@@ -1,30 +1,33 @@
-//! Messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
+//! Recognizers of messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
 
 use super::octets::{begins_with, begins_with_word, dialogue, is_printable, u16_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// MQTT 3.1 to 5: CONNECT with the protocol name; mid-stream, packets that fill the octets on port 1883.
+/// MQTT 3.1 to 5, recognized by a CONNECT packet with the protocol name, or a PUBLISH packet that fills the octets; on
+/// port 1883 also by other packets that fill the octets.
 pub static MQTT: Protocol = Protocol::new("mqtt").over_streams(&[1883], Some(mqtt));
 
-/// AMQP 0.9 and 1.0: the protocol header.
+/// AMQP 0.9 and 1.0, recognized by the protocol header.
 pub static AMQP: Protocol = Protocol::new("amqp").over_streams(&[5672], Some(amqp));
 
-/// `CoAP` (RFC 7252): well-formed options, on its port or with a response that has the same message ID.
+/// `CoAP` (RFC 7252), recognized by well-formed options, on port 5683 or with a response that has the same message ID
+/// as its request.
 pub static COAP: Protocol = Protocol::new("coap").over_datagrams(&[5683], Some(coap));
 
-/// XMPP (RFC 6120): a stream header.
+/// XMPP (RFC 6120), recognized by a stream header.
 pub static XMPP: Protocol = Protocol::new("xmpp").over_streams(&[5222, 5269], Some(xmpp));
 
-/// IRC (RFC 2812): registration of a client, or the first notice of a server.
+/// IRC (RFC 2812), recognized by the registration of a client, or the first messages of a server.
 pub static IRC: Protocol = Protocol::new("irc").over_streams(&[6667], Some(irc));
 
-/// Octets within which a line or an XML declaration must end.
+/// Number of octets within which the first line of IRC or the XML declaration of XMPP must end.
 const HEAD_LEN_MAX: usize = 256;
 
-/// Maximum number of CoAP options that are examined; messages usually have a handful.
+/// Maximum number of CoAP options of a message that are examined; messages usually have a handful.
 const OPTION_COUNT_MAX: usize = 32;
 
-/// Returns the remaining length of a packet (MQTT 5.0 section 1.5.5), and the octets after it.
+/// Parses the Remaining Length field of an MQTT packet (MQTT 5.0 section 1.5.5). Returns the length in octets, and the
+/// octets after the field.
 fn remaining(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut len = 0;
     for (place, octet) in bytes.iter().take(4).enumerate() {
@@ -64,7 +67,7 @@ fn mqtt(opening: &StreamOpening<'_>) -> Verdict {
     dialogue(opening, connect, answers)
 }
 
-/// Returns whether octets are one PUBLISH with a printable topic of at most 255 octets.
+/// Returns whether `bytes` are exactly one MQTT PUBLISH packet with a printable topic of at most 255 octets.
 fn is_publish(bytes: &[u8]) -> bool {
     let [0x30..=0x35 | 0x38..=0x3D, rest @ ..] = bytes else { return false };
     match remaining(rest) {
@@ -75,7 +78,7 @@ fn is_publish(bytes: &[u8]) -> bool {
     }
 }
 
-/// Matches if packets after CONNECT fill the octets.
+/// Matches if MQTT packets of types that follow CONNECT fill the octets.
 fn filled(mut bytes: &[u8]) -> Verdict {
     while let [first, rest @ ..] = bytes {
         let is_sound = match first >> 4 {
@@ -136,7 +139,8 @@ fn coap(opening: &DatagramOpening<'_>) -> Verdict {
     if is_request { Verdict::More } else { Verdict::No }
 }
 
-/// Returns whether options, up to the payload marker, are well-formed (RFC 7252 section 3.1).
+/// Returns whether the CoAP options at the start of `bytes`, up to the payload marker, are well-formed (RFC 7252
+/// section 3.1).
 fn has_options(mut bytes: &[u8]) -> bool {
     fn extended(nibble: u8, bytes: &[u8]) -> Option<(usize, &[u8])> {
         match (nibble, bytes) {
@@ -179,7 +183,7 @@ fn xmpp(opening: &StreamOpening<'_>) -> Verdict {
     dialogue(opening, stream, |_| Verdict::No)
 }
 
-/// Matches the registration of a client. FTP and POP3 share some of the commands.
+/// Matches the IRC commands with which a client registers. FTP and POP3 share some of these commands.
 fn irc_registration(bytes: &[u8]) -> Verdict {
     let line_len = || bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n');
     match begins_with_word(bytes, &[b"NICK ", b"CAP LS", b"CAP REQ ", b"USER ", b"PASS "]) {

@@ -1,31 +1,13 @@
 //! Protocols that are recognized by content, but not parsed.
 //!
-//! A program can use them to report which protocols a network uses. Flow records contain the name of a recognized
-//! protocol:
+//! Each file contains a family of protocols: one `pub static` per protocol, and its probe. [`ALL`] lists them in probe
+//! order. Several dozen probes run on the first octets of each flow, so each rejects by the first octet or two if
+//! possible, and none allocates.
 //!
-//! ```
-//! use flowgauge::{FileSource, Pipeline, Records, RunOptions, Sessions, Standard};
-//!
-//! let (mut imap_count, mut pop3_count) = (0, 0);
-//! let sink = Records::new(|record| match record.application.as_ref().map(|application| application.name.as_str()) {
-//!     Some("imap") => imap_count += 1,
-//!     Some("pop3") => pop3_count += 1,
-//!     _ => {}
-//! });
-//! let mut source = FileSource::open("examples/data/mail.pcap")?;
-//! Pipeline::builder().build(sink.with_stage::<Sessions<Standard>>())?.run(&mut source, &RunOptions::default())?;
-//! assert_eq!((imap_count, pop3_count), (3, 3));
-//! # Ok::<(), flowgauge::Error>(())
-//! ```
-//!
-//! One file per family, one `pub static` per protocol with its probe beside it, and [`ALL`] in probe order. Several
-//! dozen probes run on the first octets of each flow, so each rejects by the first octet or two if possible, and none
-//! allocates.
-//!
-//! To add a parser for one of them: create a folder beside this one, for example `src/protocols/mqtt/`, with `PROTOCOL`
-//! (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line from [`ALL`],
-//! and add it to the `parsers` of the set. A parser of an application needs only one line:
-//! `parsers { Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
+//! To add a parser for a recognized protocol: create a folder beside this one, for example `src/protocols/mqtt/`, with
+//! `PROTOCOL` (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line
+//! from [`ALL`], and add it to the `parsers` of the set. A parser of an application needs only one line: `parsers {
+//! Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
@@ -65,8 +47,8 @@ pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
 
-/// All of these protocols in probe order: those recognized by a few octets first, those that need a pattern over
-/// several datagrams, or the port in addition, last.
+/// All protocols that are recognized but not parsed, in probe order: those recognized by a few octets first; those that
+/// need the port in addition, or a pattern over several datagrams, last.
 pub const ALL: &[&Protocol] = &[
     // By an IP protocol number that no other protocol uses.
     &IPSEC,

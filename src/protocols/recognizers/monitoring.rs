@@ -1,23 +1,23 @@
-//! Network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
+//! Recognizers of network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
 
 use super::octets::{ber, is_printable, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, Verdict};
 
-/// SNMP 1, 2c and 3 (RFC 3416, RFC 3412): a message with a matching length, its version, then a community or the header
-/// sequence.
+/// SNMP 1, 2c and 3 (RFC 3416, RFC 3412), recognized by a message with a matching length and a known version, then a
+/// community or the header sequence of version 3.
 pub static SNMP: Protocol = Protocol::new("snmp").over_datagrams(&[161, 162], Some(snmp));
 
-/// syslog (RFC 3164, RFC 5424): a priority in angle brackets, and text; on ports other than 514 also a date or a
-/// version.
+/// syslog (RFC 3164, RFC 5424), recognized by a priority in angle brackets, and text; on ports other than 514 also by a
+/// date or a version, which is then required.
 pub static SYSLOG: Protocol = Protocol::new("syslog").over_datagrams(&[514], Some(syslog));
 
-/// NetFlow 1, 5, 7 and 9 (RFC 3954): a version, and records or sets that fill the datagram.
+/// NetFlow 1, 5, 7 and 9 (RFC 3954), recognized by the version, and records or sets that fill the datagram.
 pub static NETFLOW: Protocol = Protocol::new("netflow").over_datagrams(&[2055, 9995, 9996], Some(netflow));
 
-/// IPFIX (RFC 7011): the length, and sets that fill the message.
+/// IPFIX (RFC 7011), recognized by the version, the length, and sets that fill the message.
 pub static IPFIX: Protocol = Protocol::new("ipfix").over_datagrams(&[4739], Some(ipfix));
 
-/// sFlow 5: port, version and address type.
+/// sFlow 5, recognized by port 6343, version, address type, and a plausible number of samples.
 pub static SFLOW: Protocol = Protocol::new("sflow").over_datagrams(&[6343], Some(sflow));
 
 fn snmp(opening: &DatagramOpening<'_>) -> Verdict {
@@ -71,7 +71,8 @@ fn ipfix(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(fits && are_sets(opening, 16, |id| matches!(id, 2 | 3 | 256..)))
 }
 
-/// Returns whether sets with valid ids fill the captured part of a datagram from offset `at`.
+/// Returns whether NetFlow or IPFIX sets whose ids `is_id` accepts fill the captured part of a datagram from offset
+/// `at`.
 fn are_sets(opening: &DatagramOpening<'_>, mut at: usize, is_id: impl Fn(u16) -> bool) -> bool {
     while let Some((id, len)) = u16_at(opening.bytes, at).zip(u16_at(opening.bytes, at + 2)) {
         if !is_id(id) || len < 4 {

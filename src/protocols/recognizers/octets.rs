@@ -2,32 +2,32 @@
 
 use crate::session::{StreamOpening, Verdict};
 
-/// Returns a number in network byte order.
+/// Returns the number in network byte order at offset `at` of `bytes`; `None` if it is incomplete.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Returns a number in network byte order.
+/// Returns the number in network byte order at offset `at` of `bytes`; `None` if it is incomplete.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Returns a number in little-endian order.
+/// Returns the number in little-endian order at offset `at` of `bytes`; `None` if it is incomplete.
 pub(super) fn u16_le_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Returns a number in little-endian order.
+/// Returns the number in little-endian order at offset `at` of `bytes`; `None` if it is incomplete.
 pub(super) fn u32_le_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// Returns whether octets start with one of several texts, or may do so with more octets.
+/// Returns whether `bytes` begin with one of `texts`: `More` if more octets are needed to decide.
 pub(super) fn begins_with(bytes: &[u8], texts: &[&[u8]]) -> Verdict {
     begins(bytes, texts, u8::eq)
 }
 
-/// Does the same, ignoring case.
+/// Returns whether `bytes` begin with one of `words`, ignoring ASCII case: `More` if more octets are needed to decide.
 pub(super) fn begins_with_word(bytes: &[u8], words: &[&[u8]]) -> Verdict {
     begins(bytes, words, u8::eq_ignore_ascii_case)
 }
@@ -46,18 +46,18 @@ fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&u8, &u8) -> bool) ->
     verdict
 }
 
-/// Returns `More` if there are fewer octets than `len`, and otherwise a match if a condition holds.
+/// Returns `More` if `bytes` has fewer than `len` octets, and otherwise a match if `holds` returns true.
 pub(super) fn once(bytes: &[u8], len: usize, holds: impl FnOnce() -> bool) -> Verdict {
     if bytes.len() < len { Verdict::More } else { Verdict::of(holds()) }
 }
 
-/// Returns whether there are octets, and all of them are printable, including spaces.
+/// Returns whether `bytes` is not empty and contains only printable ASCII characters, including spaces.
 pub(super) fn is_printable(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|octet| matches!(octet, b' '..=b'~'))
 }
 
-/// Applies `is_request` to the octets of a client or `answers` to those of a server. A match in the opposite roles reverses
-/// them.
+/// Applies `is_request` to the octets of the client, or `answers` to those of the server if the client has sent none.
+/// If only the other function matches, the match reverses the roles.
 pub(super) fn dialogue(
     opening: &StreamOpening<'_>,
     is_request: impl Fn(&[u8]) -> Verdict,
@@ -76,13 +76,15 @@ pub(super) fn dialogue(
     }
 }
 
-/// Applies a test to the octets of the side that sent first, for protocols in which both sides send alike.
+/// Applies the test `first` to the octets of the client, or to those of the server if the client has sent none, for
+/// protocols in which both sides send alike.
 pub(super) fn either(opening: &StreamOpening<'_>, first: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
     first(if opening.client.is_empty() { opening.server } else { opening.client })
 }
 
-/// Parses a BER element (X.690 section 8.1). Returns its tag, the octets of tag and length, and those of the content;
-/// `None` if the length is indefinite, or longer than four octets.
+/// Parses the header of a BER element (X.690 section 8.1). Returns the tag, the length in octets of the tag and length
+/// fields, and the length of the content; `None` if the header is incomplete, or the length is indefinite or longer
+/// than four octets.
 pub(super) fn ber(bytes: &[u8]) -> Option<(u8, usize, usize)> {
     let (tag, rest) = bytes.split_first()?;
     let (first, rest) = rest.split_first()?;

@@ -1,15 +1,15 @@
-//! Routers and switches: BGP, RIP, `OpenFlow`.
+//! Recognizers of protocols for routers and switches: BGP, RIP, `OpenFlow`.
 
 use super::octets::{begins_with, either, once, u16_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// BGP (RFC 4271): the marker, and a message type.
+/// BGP (RFC 4271), recognized by the marker, and a message type.
 pub static BGP: Protocol = Protocol::new("bgp").over_streams(&[179], Some(|opening| either(opening, bgp)));
 
-/// RIP 1 and 2 (RFC 2453): its port, and a length of complete entries.
+/// RIP 1 and 2 (RFC 2453), recognized by port 520, and a length of complete entries.
 pub static RIP: Protocol = Protocol::new("rip").over_datagrams(&[520], Some(rip));
 
-/// `OpenFlow` 1.0 to 1.5: its port, and a valid header.
+/// `OpenFlow` 1.0 to 1.5, recognized by port 6653 or 6633, and a valid header.
 pub static OPENFLOW: Protocol = Protocol::new("openflow").over_streams(&[6653, 6633], Some(openflow));
 
 fn bgp(bytes: &[u8]) -> Verdict {

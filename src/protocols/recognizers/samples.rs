@@ -1,18 +1,18 @@
-//! Samples for each probe: handwritten octets of its protocol, and similar octets of others.
+//! Tests of the probes with samples: handwritten octets of each protocol, and similar octets of other protocols.
 
 use super::*;
 use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
 
-/// First octets of a flow, and their protocol.
+/// A sample: the first octets of a flow, and the protocol to which they belong.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     protocol: &'static Protocol,
-    /// Sending side; `None` for a datagram.
+    /// Side of a stream that sends `bytes`; `None` for a datagram.
     stream_of: Option<Role>,
     server_port: u16,
     ip_protocol: u8,
     bytes: &'static [u8],
-    /// Earlier octets of the other side; for datagrams, `previous` has those of the same side.
+    /// Earlier octets of the other side. For a datagram, `previous` has the earlier octets of the same side.
     answered: &'static [u8],
     previous: &'static [u8],
 }
@@ -37,29 +37,29 @@ pub(super) const fn server(protocol: &'static Protocol, server_port: u16, bytes:
     Sample { protocol, stream_of: Some(Role::Server), server_port, bytes, ..PLAIN }
 }
 
-/// Creates a datagram sent by the client.
+/// Creates a sample of a datagram sent by the client.
 pub(super) const fn datagram(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
     Sample { protocol, server_port, bytes, ..PLAIN }
 }
 
-/// Returns the octets with one of them replaced.
+/// Returns `bytes` with the octet at offset `at` replaced by `octet`.
 pub(super) const fn with<const N: usize>(mut bytes: [u8; N], at: usize, octet: u8) -> [u8; N] {
     bytes[at] = octet;
     bytes
 }
 
 impl Sample {
-    /// Sets the earlier octets of the other side.
+    /// Sets the octets that the other side has sent before this sample.
     pub(super) const fn answered(self, answered: &'static [u8]) -> Self {
         Self { answered, ..self }
     }
 
-    /// Sets the earlier datagram of the same side.
+    /// Sets the datagram that the same side has sent before this sample.
     pub(super) const fn after(self, previous: &'static [u8]) -> Self {
         Self { previous, ..self }
     }
 
-    /// Sets an IP protocol other than UDP.
+    /// Sets the IP protocol number of a datagram, which is UDP otherwise.
     pub(super) const fn over(self, ip_protocol: u8) -> Self {
         Self { ip_protocol, ..self }
     }

@@ -1,18 +1,19 @@
-//! Peer-to-peer file sharing: `BitTorrent`.
+//! Recognizer of peer-to-peer file sharing: `BitTorrent`.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// `BitTorrent`: the handshake of the peer protocol over TCP; over UDP DHT queries (BEP 5), tracker connections (BEP
-/// 15), local discovery (BEP 14), and uTP (BEP 29): two packets with consistent identifiers and numbers and valid
-/// extensions.
+/// `BitTorrent`, recognized over TCP by the handshake of the peer protocol or a tracker request; over UDP by DHT
+/// queries (BEP 5), tracker connections (BEP 15), local discovery (BEP 14), and uTP (BEP 29): two packets with
+/// consistent identifiers and numbers and valid extensions.
 pub static BITTORRENT: Protocol = Protocol::new("bittorrent")
     .over_streams(&[6881, 6882, 6883, 6884, 6885, 6886, 6887, 6888, 6889], Some(stream))
     .over_datagrams(&[6881], Some(datagram));
 
 const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol";
 
-/// Request of a client for a tracker connection.
+/// Request of a client for a connection to a BitTorrent tracker over UDP (BEP 15): the protocol's magic number and
+/// action 0.
 const TRACKER: &[u8] = b"\x00\x00\x04\x17\x27\x10\x19\x80\x00\x00\x00\x00";
 
 fn stream(opening: &StreamOpening<'_>) -> Verdict {
@@ -31,24 +32,25 @@ fn datagram(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
-/// Returns whether the first key of a dictionary contains the arguments, response or error of a query, or the address
-/// before these.
+/// Returns whether octets start like a BitTorrent DHT message (BEP 5): a dictionary whose first key contains the
+/// arguments, the response or the error of a query, or an address before these.
 fn is_dht(bytes: &[u8]) -> bool {
     let firsts: &[&[u8]] =
         &[b"d1:ad2:id20:", b"d1:rd2:id20:", b"d1:eli20", b"d2:ip6:", b"d2:ip18:", b"d1:q4:ping"];
     begins_with(bytes, firsts) == Verdict::Match
 }
 
-/// Maximum number of extensions of a uTP packet; three kinds exist.
+/// Maximum number of extensions of a uTP packet that are examined; three kinds exist.
 const UTP_EXTENSION_COUNT_MAX: usize = 4;
 
-/// Maximum number of packets in flight between two of a direction: the window of a fast connection.
+/// Maximum difference between the sequence number of a uTP packet and the number that the other side acknowledges: the
+/// window in packets of a fast connection.
 const UTP_WINDOW: u16 = 2048;
 
-/// Maximum distance in packets to the next captured one of a direction.
+/// Maximum difference of the sequence numbers of two uTP packets that are captured in succession from one side.
 const UTP_STEP: u16 = 64;
 
-/// Maximum microseconds between two packets of a direction. Idle connections send twice a minute.
+/// Maximum time in microseconds between two uTP packets of one side. Idle connections send twice a minute.
 const UTP_PAUSE: u32 = 60_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,14 +67,14 @@ enum UtpKind {
 struct Utp {
     kind: UtpKind,
     connection: u16,
-    /// Timestamp of the sender in microseconds.
+    /// Timestamp of the sender in microseconds, never zero.
     time: u32,
     sequence: u16,
     acknowledged: u16,
 }
 
 impl Utp {
-    /// Parses the header at the start of the octets.
+    /// Parses the uTP header at the start of `bytes`.
     fn read(bytes: &[u8]) -> Option<Self> {
         let kind = match bytes.first()? {
             0x01 => UtpKind::Data,
@@ -92,7 +94,7 @@ impl Utp {
         })
     }
 
-    /// Returns whether a packet responds to one that the other side sent shortly before.
+    /// Returns whether the uTP packet responds to `other`, a packet that the other side sent shortly before.
     fn answers(self, other: Self) -> bool {
         let is_same = self.connection == other.connection;
         // The initiator uses the identifier of its SYN, and one more from then on; the acceptor uses that of the SYN.
@@ -109,7 +111,8 @@ impl Utp {
         }
     }
 
-    /// Returns whether a packet follows one of the same side: timestamp and counters have advanced.
+    /// Returns whether the uTP packet follows `before`, a packet of the same side: timestamp and counters have
+    /// advanced.
     fn follows(self, before: Self) -> bool {
         let is_later = (1..=UTP_PAUSE).contains(&self.time.wrapping_sub(before.time));
         let sent = self.sequence.wrapping_sub(before.sequence);
@@ -127,13 +130,14 @@ impl Utp {
         is_later && is_step && self.connection == before.connection.wrapping_add(opened)
     }
 
-    /// Returns whether a packet repeats one of the same side, which is no evidence.
+    /// Returns whether the uTP packet repeats `before`, a packet of the same side. A repetition is no evidence for uTP.
     fn repeats(self, before: Self) -> bool {
         (self.kind, self.connection, self.sequence) == (before.kind, before.connection, before.sequence)
     }
 }
 
-/// Returns the length of the header and its extensions, if they are known and end within `len` octets.
+/// Returns the length in octets of the uTP header and its extensions; `None` if an extension is unknown, or they exceed
+/// the packet length `len`.
 fn utp_header_len(bytes: &[u8], len: usize) -> Option<usize> {
     let (mut kind, mut at) = (*bytes.get(1)?, 20);
     // Each extension starts with the type of the next one and a length.
@@ -187,26 +191,31 @@ pub(super) mod samples {
     const DATA: &[u8; 21] =
         b"\x01\x00\x12\x35\x00\x00\x30\x00\x00\x00\x10\x00\x00\x10\x00\x00\x00\x02\x77\x76a";
 
-    /// A later packet of the same side: 256 microseconds, and the next number.
+    /// The next uTP packet after `DATA` from the same side: 256 microseconds later, with the next sequence number.
     const DATA_2: &[u8; 21] = &with(with(*DATA, 6, 0x31), 17, 3);
     const STATE_2: &[u8; 20] = &with(with(*STATE, 6, 0x31), 19, 2);
 
-    /// Extensions that may precede data: selective acknowledgment of 32 packets, then a mask of supported extensions.
+    /// A uTP packet with extensions before its data: selective acknowledgment of 32 packets, then a mask of supported
+    /// extensions.
     const EXTENDED: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\
         \x02\x04\x01\x00\x00\x00\x00\x08\0\0\0\0\0\0\0\0";
 
-    /// A length that is not a multiple of four; an endless chain; an unknown extension; one octet missing.
+    /// A uTP packet whose extension has an invalid length, which is not a multiple of four.
     const ODD: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x03\x01\0\0";
+    /// A uTP packet whose last extension announces another one, so that the chain does not end.
     const UNENDED: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x01\x04\x01\0\0\0";
+    /// A uTP packet with an extension of an unknown type.
     const UNKNOWN: &[u8] =
         b"\x21\x09\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0\0";
+    /// A uTP packet in whose extension one octet is missing.
     const SHORT: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0";
 
-    /// A made-up format of another program: a type, a channel of two octets, a clock, and a payload.
+    /// A made-up message of another program, which resembles uTP: a type, a channel of two octets, a clock, and a
+    /// payload.
     const GAME_1: &[u8] = b"\x01\x00\x00\x07\x00\x01\x86\xA0position of a player, and so on";
     const GAME_2: &[u8] = b"\x01\x00\x00\x07\x00\x01\x86\xB4what it sees, and so on and on";
 

@@ -1,28 +1,32 @@
-//! Tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
+//! Recognizers of tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
 
 use super::octets::{u16_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
 
-/// WireGuard: a handshake message with matching type and length; mid-stream, two data messages with the same receiver
-/// and increasing counters.
+/// WireGuard, recognized by a handshake message with matching type and length; in the middle of a flow by two data
+/// messages with the same receiver and increasing counters.
 pub static WIREGUARD: Protocol = Protocol::new("wireguard").over_datagrams(&[51820], Some(wireguard));
 
-/// `OpenVPN`: the first reset of a client and its response; without authentication of control packets, the reset alone.
+/// `OpenVPN`, recognized by the first reset packet of a client and the server's response; without authentication of
+/// control packets, by the client's reset alone.
 pub static OPENVPN: Protocol = Protocol::new("openvpn")
     .over_streams(&[1194], Some(openvpn_stream))
     .over_datagrams(&[1194], Some(openvpn_datagram));
 
-/// IPsec: IKE (RFC 2408, RFC 7296) on any port, ESP and keep-alives on port 4500 (RFC 3948), ESP and AH as IP
-/// protocols. IKE and ESP share a flow on port 4500, so they have one name.
+/// IPsec, recognized by IKE (RFC 2408, RFC 7296) on any port, by ESP and keep-alives on port 4500 (RFC 3948), and by
+/// ESP and AH as IP protocols. IKE and ESP share a flow on port 4500, so they have one name.
 pub static IPSEC: Protocol = Protocol::new("ipsec").over_datagrams(&[500, 4500], Some(ipsec));
 
-/// L2TP version 2 (RFC 2661): a control message that fills the datagram; data messages on port 1701.
+/// L2TP version 2 (RFC 2661), recognized by a control message that fills the datagram; on port 1701 also by data
+/// messages.
 pub static L2TP: Protocol = Protocol::new("l2tp").over_datagrams(&[1701], Some(l2tp));
 
-/// Teredo (RFC 4380), unless it is decapsulated as a tunnel: its port, and an indication or IPv6.
+/// Teredo (RFC 4380) that is not decapsulated as a tunnel, recognized by port 3544, and a Teredo header or an IPv6
+/// packet.
 pub static TEREDO: Protocol = Protocol::new("teredo").over_datagrams(&[3544], Some(teredo));
 
-/// SOCKS 4, 4a and 5 (RFC 1928): a request of valid length, and the response or the port.
+/// SOCKS 4, 4a and 5 (RFC 1928), recognized by a client's request of valid length, and the server's response or port
+/// 1080.
 pub static SOCKS: Protocol = Protocol::new("socks").over_streams(&[1080], Some(socks));
 
 fn wireguard(opening: &DatagramOpening<'_>) -> Verdict {
@@ -51,11 +55,13 @@ fn by_role(is_straight: bool) -> Verdict {
     if is_straight { Verdict::Match } else { Verdict::MatchReversed }
 }
 
-/// Opcode and key id of a client's first packet, versions 2 and 3, and of the server's response.
+/// First octets of a client's first `OpenVPN` packet, a hard reset of version 2 or 3: opcode and key id.
 const CLIENT_RESETS: [u8; 2] = [7 << 3, 10 << 3];
+/// First octet of the server's response to the first `OpenVPN` packet of a client: opcode and key id.
 const SERVER_RESET: u8 = 8 << 3;
 
-/// Octets of a first packet without an HMAC: opcode, session id, no acknowledgments, packet id.
+/// Length in octets of a client's first `OpenVPN` packet without an HMAC: opcode, session id, no acknowledgments,
+/// packet id.
 const PLAIN_RESET_LEN: usize = 14;
 
 fn is_plain_reset(bytes: &[u8]) -> bool {
@@ -116,7 +122,8 @@ fn ipsec(opening: &DatagramOpening<'_>) -> Verdict {
     })
 }
 
-/// Returns whether octets start with an IKE header (RFC 7296 section 3.1) whose length is that of the message.
+/// Returns whether `bytes` start with an IKE header (RFC 7296 section 3.1) whose length field is `len`, the length of
+/// the message in octets.
 fn is_ike(bytes: &[u8], len: usize) -> bool {
     let Some([next_payload, version, exchange, flags]) = bytes.get(16..20) else { return false };
     let has_initiator = bytes.iter().take(8).any(|octet| *octet != 0);

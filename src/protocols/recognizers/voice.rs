@@ -1,24 +1,26 @@
-//! Voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
+//! Recognizers of voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// SIP (RFC 3261): a request whose target is a SIP or telephone URI, or a status line. Keep-alives on port 5060 are
-/// tolerated.
+/// SIP (RFC 3261), recognized by a request whose target is a SIP, telephone or service URI, or by a status line.
+/// Keep-alives on port 5060 are tolerated.
 pub static SIP: Protocol =
     Protocol::new("sip").over_streams(&[5060], Some(sip_stream)).over_datagrams(&[5060], Some(sip_datagram));
 
-/// RTSP (RFC 2326, RFC 7826): a request for an RTSP URI, or a status line.
+/// RTSP (RFC 2326, RFC 7826), recognized by a request for an RTSP URI, or by a status line.
 pub static RTSP: Protocol = Protocol::new("rtsp").over_streams(&[554], Some(|opening| either(opening, rtsp)));
 
-/// RTP (RFC 3550): two datagrams of one side with the same source and consecutive sequence numbers.
+/// RTP (RFC 3550), recognized by two datagrams of one side with the same source identifier and increasing sequence
+/// numbers.
 pub static RTP: Protocol = Protocol::new("rtp").over_datagrams(&[], Some(rtp));
 
-/// RTCP (RFC 3550 section 6): a report whose length matches its number of blocks, also in SRTCP; or feedback messages
-/// that fill the datagram.
+/// RTCP (RFC 3550 section 6), recognized by a report whose length matches its number of blocks, also in SRTCP; or by
+/// feedback messages that fill the datagram.
 pub static RTCP: Protocol = Protocol::new("rtcp").over_datagrams(&[], Some(rtcp));
 
-/// STUN and TURN (RFC 8489): the magic cookie; for RFC 3489, which had none, attributes that fill the message.
+/// STUN and TURN (RFC 8489), recognized by the magic cookie; for RFC 3489, which had none, by attributes that fill the
+/// message.
 pub static STUN: Protocol = Protocol::new("stun")
     .over_streams(&[3478], Some(stun_stream))
     .over_datagrams(&[3478], Some(stun_datagram));
@@ -53,7 +55,7 @@ const RTSP_METHODS: &[&[u8]] = &[
     b"TEARDOWN ",
 ];
 
-/// Matches one of several methods, followed by one of several targets.
+/// Matches a SIP or RTSP request that begins with one of `methods`, followed by one of `targets`.
 fn request(bytes: &[u8], methods: &[&[u8]], targets: &[&[u8]]) -> Verdict {
     match begins_with(bytes, methods) {
         Verdict::Match => {
@@ -87,7 +89,8 @@ fn rtsp(bytes: &[u8]) -> Verdict {
     }
 }
 
-/// Returns the fields of an RTP header that are constant or increase: payload type, sequence number, source.
+/// Returns the fields of an RTP header that are constant or increase: payload type, sequence number, source identifier
+/// (SSRC).
 fn rtp_header(bytes: &[u8]) -> Option<(u8, u16, u32)> {
     let [first, second, ..] = bytes else { return None };
     let payload_type = second & 0x7F;
@@ -150,7 +153,7 @@ fn stun_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(is_classic && (opening.has_port(3478) || (len > 0 && is_filled(attributes))))
 }
 
-/// Returns whether attributes of RFC 3489 fill the octets.
+/// Returns whether STUN attributes of RFC 3489 fill the octets exactly.
 fn is_filled(mut bytes: &[u8]) -> bool {
     while let Some((kind, len)) = u16_at(bytes, 0).zip(u16_at(bytes, 2)) {
         let is_known = matches!(kind, 1..=0x20 | 0x8000..=0x80FF);

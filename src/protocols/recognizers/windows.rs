@@ -1,33 +1,34 @@
-//! Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
+//! Recognizers of Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
 
 use super::octets::{begins_with, ber, dialogue, either, once, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
-/// SMB 1, 2 and 3: the magic number after a NetBIOS session header, or after a NetBIOS session request.
+/// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
 pub static SMB: Protocol =
     Protocol::new("smb").over_streams(&[445, 139], Some(|opening| either(opening, smb)));
 
-/// NetBIOS name service (RFC 1002 section 4.2): a DNS message whose first name has NetBIOS encoding.
+/// NetBIOS name service (RFC 1002 section 4.2), recognized by a DNS message whose first name has NetBIOS encoding.
 pub static NBNS: Protocol = Protocol::new("nbns").over_datagrams(&[137], Some(nbns));
 
-/// NetBIOS datagram service (RFC 1002 section 4.4): its port, message type and length.
+/// NetBIOS datagram service (RFC 1002 section 4.4), recognized by port 138, message type and length.
 pub static NBDGM: Protocol = Protocol::new("nbdgm").over_datagrams(&[138], Some(nbdgm));
 
-/// LDAP (RFC 4511), also over UDP: a message with a message id and a known operation.
+/// LDAP (RFC 4511), also over UDP, recognized by a message with a message id and a known operation.
 pub static LDAP: Protocol = Protocol::new("ldap")
     .over_streams(&[389, 3268], Some(ldap_stream))
     .over_datagrams(&[389], Some(ldap_datagram));
 
-/// Kerberos 5 (RFC 4120): a message type with version 5.
+/// Kerberos 5 (RFC 4120), recognized by a message type with version 5.
 pub static KERBEROS: Protocol = Protocol::new("kerberos")
     .over_streams(&[88], Some(|opening| either(opening, kerberos_stream)))
     .over_datagrams(&[88], Some(kerberos_datagram));
 
-/// RDP: an X.224 connection request with a cookie or a negotiation; over UDP the handshake on port 3389.
+/// RDP, recognized by an X.224 connection request with a cookie or a negotiation; over UDP by the handshake on port
+/// 3389.
 pub static RDP: Protocol =
     Protocol::new("rdp").over_streams(&[3389], Some(rdp_stream)).over_datagrams(&[3389], Some(rdp_datagram));
 
-/// DCE/RPC version 5: the header, with little-endian integers.
+/// DCE/RPC version 5, recognized by the header, with little-endian integers.
 pub static DCERPC: Protocol =
     Protocol::new("dcerpc").over_streams(&[135], Some(|opening| either(opening, dcerpc)));
 
@@ -66,7 +67,7 @@ fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(*kind > 0x12 || is_filled())
 }
 
-/// Returns the operation of an LDAP message (RFC 4511, from section 4.2).
+/// Returns the tag of the operation in an LDAP message (RFC 4511, from section 4.2), or the verdict if there is none.
 fn ldap_operation(bytes: &[u8]) -> Result<u8, Verdict> {
     match bytes {
         [] | [0x30] => return Err(Verdict::More),
@@ -85,10 +86,11 @@ fn ldap_operation(bytes: &[u8]) -> Result<u8, Verdict> {
     }
 }
 
-/// Bind, unbind, search, modify, add, delete, rename, compare, abandon, extended.
+/// Tags of the LDAP requests: bind, unbind, search, modify, add, delete, rename, compare, abandon, extended.
 const LDAP_REQUESTS: [u8; 10] = [0x60, 0x42, 0x63, 0x66, 0x68, 0x4A, 0x6C, 0x6E, 0x50, 0x77];
 
-/// Their responses, the entry, reference and end of a search, and the intermediate response.
+/// Tags of the LDAP responses: those to each request, the entry, reference and end of a search, and the intermediate
+/// response.
 const LDAP_RESPONSES: [u8; 11] = [0x61, 0x64, 0x65, 0x67, 0x69, 0x6B, 0x6D, 0x6F, 0x73, 0x78, 0x79];
 
 fn ldap(bytes: &[u8], operations: &[u8]) -> Verdict {
@@ -106,7 +108,7 @@ fn ldap_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(is_complete && (is(&LDAP_REQUESTS) || is(&LDAP_RESPONSES)))
 }
 
-/// Returns whether octets are a message of `len` octets.
+/// Returns whether `bytes` are a Kerberos message of `len` octets.
 fn is_kerberos(bytes: &[u8], len: usize) -> bool {
     // AS and TGS requests and replies; error.
     let Some((0x6A..=0x6D | 0x7E, header_len, body_len)) = ber(bytes) else { return false };

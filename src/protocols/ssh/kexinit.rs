@@ -1,4 +1,4 @@
-//! SSH_MSG_KEXINIT: the algorithm lists of a side, its HASSH, and the negotiated algorithms.
+//! SSH_MSG_KEXINIT: the algorithm lists of a side, its HASSH fingerprint, and the negotiated algorithms.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,21 +8,22 @@ use md5::{Digest, Md5};
 
 use crate::session::{Role, Text};
 
-/// Maximum number of names for a linear search instead of a set. Implementations usually list about twenty.
+/// Maximum number of names in an algorithm list that is searched linearly instead of with a set. Implementations
+/// usually list about twenty.
 const SHORT_LIST_COUNT: usize = 32;
 
-/// A name-list in order of preference, comma-separated as on the wire (RFC 4251 section 5).
+/// An SSH name-list: names in order of preference, comma-separated as on the wire (RFC 4251 section 5).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct NameList<'a>(pub &'a [u8]);
 
 impl<'a> NameList<'a> {
-    /// Iterates over the names; an empty list has none.
+    /// Iterates over the names of the list; an empty list has none.
     pub fn iter(self) -> impl Iterator<Item = Text<'a>> + use<'a> {
         self.0.split(|octet| *octet == b',').filter(|name| !name.is_empty()).map(Text)
     }
 
-    /// Returns the first name that another list contains too. Searches a short list for each name; builds a set of a
-    /// long one, which allocates.
+    /// Returns the first name of this list that `other` contains too. Searches a short `other` linearly for each name;
+    /// builds a set of a long `other`, which allocates.
     #[must_use]
     pub fn first_in(self, other: NameList<'_>) -> Option<Text<'a>> {
         if other.iter().nth(SHORT_LIST_COUNT).is_none() {
@@ -52,30 +53,32 @@ impl serde::Serialize for NameList<'_> {
     }
 }
 
-/// The algorithms of a side (RFC 4253 section 7.1). In pairs, client to server comes first.
+/// SSH_MSG_KEXINIT: the algorithms that a side supports, most preferred first (RFC 4253 section 7.1). In pairs of
+/// lists, the list for client to server comes first.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KexInit<'m> {
-    /// Sender of the message.
+    /// Side that sent the message.
     pub from: Role,
     /// Key exchange methods, including extension markers.
     pub kex_algorithms: NameList<'m>,
-    /// Host key algorithms.
+    /// Host key algorithms, most preferred first.
     pub server_host_key_algorithms: NameList<'m>,
-    /// Ciphers.
+    /// Ciphers from client to server, and from server to client.
     pub encryption_algorithms: [NameList<'m>; 2],
-    /// Message authentication codes.
+    /// Message authentication codes from client to server, and from server to client.
     pub mac_algorithms: [NameList<'m>; 2],
-    /// Compression.
+    /// Compression methods from client to server, and from server to client.
     pub compression_algorithms: [NameList<'m>; 2],
-    /// Languages.
+    /// Language tags from client to server, and from server to client; usually empty.
     pub languages: [NameList<'m>; 2],
-    /// True if a guessed key exchange packet follows.
+    /// True if a key exchange packet follows that the side sends before the method is negotiated, as a guess.
     pub first_kex_packet_follows: bool,
 }
 
 impl<'m> KexInit<'m> {
-    /// Parses a payload after its message number. Octets after the reserved field are tolerated.
+    /// Parses the payload of an SSH_MSG_KEXINIT packet after the message number. Octets after the reserved field are
+    /// tolerated.
     pub(super) fn parse(payload: &'m [u8], from: Role) -> Option<Self> {
         // The cookie is random.
         let (_, mut rest) = payload.split_first_chunk::<16>()?;
@@ -102,14 +105,14 @@ impl<'m> KexInit<'m> {
         })
     }
 
-    /// Returns the input of the HASSH digest: key exchange methods, then the ciphers, MACs and compression methods of
-    /// the direction from this side, separated by semicolons.
+    /// Returns the text from which the HASSH digest is computed: key exchange methods, then the ciphers, MACs and
+    /// compression methods of the direction from this side, separated by semicolons.
     #[must_use]
     pub fn hassh_algorithms(&self) -> String {
         self.hassh_parts().map(|part| Text(part).to_str_lossy().into_owned()).join(";")
     }
 
-    /// Returns the HASSH of a client or the HASSHServer of a server: an MD5 digest.
+    /// Returns the HASSH fingerprint of a client or the HASSHServer fingerprint of a server: an MD5 digest.
     #[must_use]
     pub fn hassh(&self) -> [u8; 16] {
         let mut hash = Md5::new();
@@ -122,7 +125,7 @@ impl<'m> KexInit<'m> {
         hash.finalize().into()
     }
 
-    /// Returns the same in hexadecimal, as it is published.
+    /// Returns the HASSH or HASSHServer fingerprint in hexadecimal digits, as it is published.
     #[must_use]
     pub fn hassh_hex(&self) -> String {
         self.hassh().iter().map(|octet| format!("{octet:02x}")).collect()
@@ -188,36 +191,36 @@ impl serde::Serialize for KexInit<'_> {
     }
 }
 
-/// Negotiated algorithms: from each pair of lists, the client's first name that the server has too (RFC 4253 section
-/// 7.1). `None` if there is no such name, which ends the connection. In pairs, client to server comes first.
+/// Algorithms negotiated by both KEXINIT messages: from each pair of lists, the client's first name that the server
+/// lists too (RFC 4253 section 7.1). `None` if there is no such name, which ends the connection.
 ///
-/// A key exchange method that requires a type of host key which the server lacks would be skipped; this rule is not
-/// implemented.
+/// RFC 4253 section 7.1 skips a key exchange method that requires a type of host key which the server lacks; this rule
+/// is not implemented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Negotiated<'m> {
-    /// Key exchange method.
+    /// Negotiated key exchange method.
     pub kex_algorithm: Option<Text<'m>>,
-    /// Host key algorithm.
+    /// Negotiated host key algorithm.
     pub server_host_key_algorithm: Option<Text<'m>>,
     /// Cipher from client to server.
     pub encryption_algorithm_client_to_server: Option<Text<'m>>,
     /// Cipher from server to client.
     pub encryption_algorithm_server_to_client: Option<Text<'m>>,
-    /// MAC algorithm from client to server; `None` if the cipher authenticates (RFC 5647 section 5.1, OpenSSH PROTOCOL
-    /// 1.6).
+    /// MAC algorithm from client to server; `None` also if the cipher authenticates (RFC 5647 section 5.1, OpenSSH
+    /// PROTOCOL 1.6).
     pub mac_algorithm_client_to_server: Option<Text<'m>>,
-    /// MAC algorithm from server to client.
+    /// MAC algorithm from server to client; `None` also if the cipher authenticates.
     pub mac_algorithm_server_to_client: Option<Text<'m>>,
-    /// Compression from client to server.
+    /// Compression method from client to server.
     pub compression_algorithm_client_to_server: Option<Text<'m>>,
-    /// Compression from server to client.
+    /// Compression method from server to client.
     pub compression_algorithm_server_to_client: Option<Text<'m>>,
 }
 
 impl<'m> Negotiated<'m> {
-    /// Negotiates the algorithms of a client and a server.
+    /// Determines the algorithms that the KEXINIT messages of a client and a server negotiate.
     pub(super) fn of(client: &KexInit<'m>, server: &KexInit<'m>) -> Self {
         let both = |of: fn(&KexInit<'m>) -> [NameList<'m>; 2]| {
             let ([to_server, to_client], [at_server, at_client]) = (of(client), of(server));
@@ -244,7 +247,7 @@ impl<'m> Negotiated<'m> {
     }
 }
 
-/// Returns whether a cipher needs no separate MAC.
+/// Returns whether a cipher also authenticates, so that no separate MAC algorithm is used.
 fn authenticates(cipher: Text<'_>) -> bool {
     cipher.0.starts_with(b"chacha20-poly1305")
         || cipher.0.starts_with(b"AEAD_")

@@ -3,50 +3,51 @@
 use super::kexinit::{KexInit, Negotiated};
 use crate::session::Text;
 
-/// A message of [`SshParser`](super::SshParser).
+/// An SSH message, reported by [`SshParser`](super::SshParser).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// Identification line of a side.
+    /// The identification line of a side.
     Identification(Identification<'m>),
-    /// Algorithm lists of a side.
+    /// An SSH_MSG_KEXINIT: the algorithm lists of a side.
     KexInit(KexInit<'m>),
-    /// Negotiated algorithms; follows the second KEXINIT.
+    /// The negotiated algorithms, reported after the second side's KEXINIT.
     Negotiated(Negotiated<'m>),
-    /// A side disconnected before its KEXINIT.
+    /// An SSH_MSG_DISCONNECT that a side sends before its KEXINIT.
     Disconnect(Disconnect<'m>),
 }
 
-/// An identification line: `SSH-` version `-` software, and comments after a space (RFC 4253 section 4.2).
+/// An SSH identification line: `SSH-` version `-` software, and comments after a space (RFC 4253 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Identification<'m> {
     /// Protocol version, for example `2.0`.
     pub protocol_version: Text<'m>,
-    /// Software and its version, for example `OpenSSH_9.2p1`.
+    /// Name and version of the software, for example `OpenSSH_9.2p1`.
     pub software_version: Text<'m>,
-    /// Text after the first space.
+    /// Comments: the text after the first space of the line; `None` if there is no space.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub comments: Option<Text<'m>>,
-    /// Number of lines before the identification.
+    /// Number of other lines that the side sent before its identification line.
     pub preceding_line_count: u8,
 }
 
-/// SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
+/// Content of an SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Disconnect<'m> {
-    /// Reason code (RFC 4250 section 4.2.2).
+    /// Reason code of the disconnect (RFC 4250 section 4.2.2).
     pub reason_code: u32,
-    /// Description of the reason.
+    /// Description of the reason, for human readers.
     pub description: Text<'m>,
 }
 
 impl<'m> Identification<'m> {
-    /// Parses a line without its line end.
+    /// Parses an identification line without its line end. Stores `preceding_line_count`, the number of lines before
+    /// it.
     pub(super) fn parse(line: &'m [u8], preceding_line_count: u8) -> Option<Self> {
         let rest = line.strip_prefix(b"SSH-")?;
         let hyphen = rest.iter().position(|octet| *octet == b'-')?;
@@ -64,7 +65,7 @@ impl<'m> Identification<'m> {
         })
     }
 
-    /// Returns whether the side supports SSH 2.
+    /// Returns whether the side supports SSH 2, by its protocol version: `2.` or `1.99`.
     #[must_use]
     pub fn is_version_2(&self) -> bool {
         self.protocol_version.0.starts_with(b"2.") || self.protocol_version.0 == b"1.99"
@@ -72,7 +73,7 @@ impl<'m> Identification<'m> {
 }
 
 impl<'m> Disconnect<'m> {
-    /// Parses a payload after its message number.
+    /// Parses the payload of an SSH_MSG_DISCONNECT packet after the message number.
     pub(super) fn parse(payload: &'m [u8]) -> Option<Self> {
         let (reason, rest) = payload.split_first_chunk()?;
         let (len, rest) = rest.split_first_chunk()?;

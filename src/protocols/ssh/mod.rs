@@ -50,15 +50,15 @@ use crate::session::Protocol;
 /// Maximum length of an identification line in octets, including its line end (RFC 4253 section 4.2).
 pub const IDENTIFICATION_LEN_MAX: usize = 255;
 
-/// Maximum number of lines that a server may send before its identification.
+/// Maximum number of other lines that a server may send before its identification line.
 pub const LINES_BEFORE_MAX: u8 = 50;
 
-/// Maximum length of a packet in octets (RFC 4253 section 6.1 requires 35,000).
+/// Maximum length of an SSH packet in octets (RFC 4253 section 6.1 requires support of 35,000).
 pub const PACKET_LEN_MAX: usize = 35_000;
 
-/// Maximum number of packets of a side before its KEXINIT.
+/// Maximum number of other packets that a side may send before its KEXINIT.
 pub const PACKETS_BEFORE_MAX: u8 = 8;
 
-/// `ssh`: port 22, and any port by the identification.
+/// The SSH protocol: recognized by port 22, and on any port by an identification line.
 pub static PROTOCOL: Protocol =
     Protocol::new("ssh").over_streams(&[22], Some(probe::probe)).resumed_by(probe::search);

@@ -7,26 +7,28 @@ use super::message::{Disconnect, Identification, Message};
 use super::{IDENTIFICATION_LEN_MAX, LINES_BEFORE_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
 use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 
-/// RFC 4250 section 4.1.2.
+/// Message number of SSH_MSG_DISCONNECT (RFC 4250 section 4.1.2).
 const SSH_MSG_DISCONNECT: u8 = 1;
+/// Message number of SSH_MSG_KEXINIT (RFC 4250 section 4.1.2).
 const SSH_MSG_KEXINIT: u8 = 20;
 
-/// Parses SSH up to each side's KEXINIT; see the [module](super).
+/// Parser of an SSH connection, up to the KEXINIT of each side; see the [module](super).
 #[derive(Debug, Default)]
 pub struct SshParser {
     sides: [Stage; 2],
-    /// Payload of the first KEXINIT, until the other one arrives.
+    /// Sender and payload of the first KEXINIT, stored until that of the other side arrives.
     offer: Option<(Role, Box<[u8]>)>,
-    /// True if a side supports only SSH 1, which both then use, even if the other supports both (section 5.1).
+    /// True if one side supports only SSH 1, which both sides then use, even if the other one supports both versions
+    /// (RFC 4253 section 5.1).
     is_version_1: bool,
 }
 
-/// Parsing stage of a side.
+/// Stage of parsing what one side sends.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Before the identification, with the number of lines so far.
+    /// Before the identification line; contains the number of lines received so far.
     Lines(u8),
-    /// Before KEXINIT, with the number of packets so far.
+    /// Before KEXINIT; contains the number of packets received so far.
     Packets(u8),
 }
 
@@ -36,7 +38,7 @@ impl Default for Stage {
     }
 }
 
-/// Result of a parsing step.
+/// Result of parsing one line or packet.
 enum Step {
     Took(usize),
     Needs(usize),
@@ -70,7 +72,8 @@ impl Parser for SshParser {
 }
 
 impl SshParser {
-    /// Parses a line, up to the identification. The first `seen_len` octets contain no line end.
+    /// Parses one line of a side that has not sent its identification yet. `count` is the number of lines before. The
+    /// first `seen_len` octets are known to contain no line end.
     fn line(
         &mut self,
         (bytes, seen_len): (&[u8], usize),
@@ -106,7 +109,8 @@ impl SshParser {
         Ok(if is_version_2 { Step::Took(end + 1) } else { Step::Done })
     }
 
-    /// Parses a packet, up to KEXINIT; none of these is encrypted (section 6).
+    /// Parses one packet of a side that has not sent KEXINIT yet. `count` is the number of packets before. No packet
+    /// before KEXINIT is encrypted (RFC 4253 section 6).
     fn packet(&mut self, bytes: &[u8], from: Role, count: u8, out: Out<'_, Self>) -> Result<Step, Fault> {
         let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(Step::Needs(4)) };
         let len = u32::from_be_bytes(*len) as usize;

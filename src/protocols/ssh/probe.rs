@@ -1,10 +1,10 @@
-//! Recognition of SSH by the identification of either side.
+//! Recognition of SSH by the identification line of the client or the server.
 
 use crate::session::lines::search_lines;
 use crate::session::{Role, Search, StreamOpening, Verdict};
 
-/// Matches `SSH-` and a digit in the first octets of either side. Other octets are a mismatch, except for lines that a
-/// server on port 22 sends before its identification.
+/// Recognizes SSH by `SSH-` and a digit in the first octets of the client or the server. Other octets are a mismatch,
+/// except for lines that a server on port 22 sends before its identification.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (identification(opening.client), identification(opening.server)) {
         (Verdict::Match, _) | (_, Verdict::Match) => Verdict::Match,
@@ -15,12 +15,12 @@ pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Searches for an identification at the start of a line.
+/// Searches octets in the middle of a stream for an SSH identification at the start of a line.
 pub(super) fn search(_: Role, bytes: &[u8]) -> Search {
     search_lines(bytes, identification)
 }
 
-/// Matches an identification after lines of text.
+/// Matches an SSH identification that follows other lines of text from a server.
 fn behind_lines(server: &[u8]) -> Verdict {
     for line in server.split_inclusive(|octet| *octet == b'\n') {
         match identification(line) {

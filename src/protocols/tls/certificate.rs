@@ -1,4 +1,4 @@
-//! X.509 certificates as sent in the handshake (RFC 5280), parsed leniently.
+//! X.509 certificates as sent in the TLS handshake (RFC 5280), parsed leniently.
 
 use std::fmt;
 
@@ -10,28 +10,28 @@ use super::lists::Hex;
 use super::name::{AltName, AltNames, DistinguishedName};
 use crate::base::Reader;
 
-/// Maximum number of examined certificates per chain.
+/// Maximum number of certificates of a chain that are examined.
 pub const CERTIFICATE_COUNT_MAX: usize = 32;
 
-/// Octets below which nothing is a certificate. No fingerprint of shorter data is serialized, because it would be
-/// longer than the data.
+/// Minimum length in octets of data that may be a certificate. No fingerprint of shorter data is serialized, because it
+/// would be longer than the data.
 #[cfg(feature = "serde")]
 const FINGERPRINT_LEN_MIN: usize = 64;
 
-/// Certificates that a side presents, its own first (RFC 5246 section 7.4.2). May be empty.
+/// The chain of certificates that a side presents, its own certificate first (RFC 5246 section 7.4.2). May be empty.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CertificateChain<'a> {
     list: &'a [u8],
 }
 
 impl<'a> CertificateChain<'a> {
-    /// Parses the body of a handshake message of type 11, up to TLS 1.2.
+    /// Parses the body of a Certificate handshake message (type 11), as encoded up to TLS 1.2.
     #[must_use]
     pub(super) fn parse(body: &'a [u8]) -> Self {
         Self { list: body.get(3..).unwrap_or_default() }
     }
 
-    /// Iterates over the certificates, at most 32. Ends at an invalid length.
+    /// Iterates over the certificates of the chain, at most [`CERTIFICATE_COUNT_MAX`]. Ends at an invalid length.
     pub fn iter(&self) -> impl Iterator<Item = Certificate<'a>> + Clone + use<'a> {
         let mut reader = Reader::new(self.list);
         let next = move || {
@@ -64,28 +64,28 @@ impl serde::Serialize for CertificateChain<'_> {
     }
 }
 
-/// A certificate. Fields that cannot be parsed are empty or `None`; nothing is verified.
+/// An X.509 certificate. Fields that cannot be parsed are empty or `None`; nothing is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Certificate<'a> {
-    /// Octets of the whole certificate.
+    /// Encoded octets of the whole certificate.
     pub der: &'a [u8],
-    /// Serial number.
+    /// Serial number of the certificate.
     pub serial: Hex<'a>,
-    /// Issuer.
+    /// Name of the certificate's issuer.
     pub issuer: DistinguishedName<'a>,
-    /// Subject.
+    /// Name of the certificate's subject.
     pub subject: DistinguishedName<'a>,
-    /// Start of its validity.
+    /// Start of the certificate's validity.
     pub not_before: Option<CertificateTime>,
-    /// End of its validity.
+    /// End of the certificate's validity.
     pub not_after: Option<CertificateTime>,
-    /// Subject alternative names, usually of servers.
+    /// Subject alternative names, usually the DNS names of servers.
     pub alt_names: AltNames<'a>,
 }
 
 impl<'a> Certificate<'a> {
-    /// Parses a certificate as far as possible.
+    /// Parses a DER-encoded certificate as far as possible.
     #[must_use]
     pub fn parse(der: &'a [u8]) -> Self {
         let mut certificate = Self {
@@ -101,7 +101,8 @@ impl<'a> Certificate<'a> {
         certificate
     }
 
-    /// Returns `None` where the data ends early, or is not X.509.
+    /// Parses `der` into the other fields of the certificate. Stops with `None` where the data ends early, or is not
+    /// X.509.
     fn read(&mut self) -> Option<()> {
         let mut outer = Values(Values(self.der).next_of(tag::SEQUENCE)?);
         let mut signed = Values(outer.next_of(tag::SEQUENCE)?);
@@ -126,18 +127,18 @@ impl<'a> Certificate<'a> {
         Some(())
     }
 
-    /// Iterates over the server names for which the certificate is valid.
+    /// Iterates over the DNS names of servers for which the certificate is valid.
     pub fn dns_names(&self) -> impl Iterator<Item = crate::session::Text<'a>> + use<'a> {
         self.alt_names.iter().filter_map(|name| if let AltName::Dns(name) = name { Some(name) } else { None })
     }
 
-    /// Returns its SHA-256 digest. Hashes the whole certificate on each call.
+    /// Returns the SHA-256 digest of the certificate. Hashes the whole certificate on each call.
     #[must_use]
     pub fn sha256(&self) -> [u8; 32] {
         Sha256::digest(self.der).into()
     }
 
-    /// Returns its SHA-1 digest. Hashes the whole certificate on each call.
+    /// Returns the SHA-1 digest of the certificate. Hashes the whole certificate on each call.
     #[must_use]
     pub fn sha1(&self) -> [u8; 20] {
         Sha1::digest(self.der).into()
@@ -173,14 +174,15 @@ impl serde::Serialize for Certificate<'_> {
     }
 }
 
-/// A time in a certificate: seconds since 1970, negative before. Displayed and serialized as `2024-01-31T12:00:00Z`.
+/// A time in a certificate: seconds since 1970 in UTC, negative for earlier times. Displayed and serialized as
+/// `2024-01-31T12:00:00Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateTime(pub i64);
 
 impl CertificateTime {
-    /// Parses UTCTime, with years from 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5 requires both in UTC
-    /// and with seconds; ITU-T X.680 sections 46 and 47 also permit a difference to UTC, missing seconds, and
-    /// fractions, which are ignored. A local time without a difference is `None`.
+    /// Parses a time of ASN.1 type UTCTime, with years from 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5
+    /// requires both in UTC and with seconds; ITU-T X.680 sections 46 and 47 also permit a difference to UTC, missing
+    /// seconds, and fractions, which are ignored. A local time without a difference is `None`.
     fn parse(kind: u8, text: &[u8]) -> Option<Self> {
         let (digits, difference) = split_zone(text)?;
         let digits = match digits.iter().position(|octet| matches!(octet, b'.' | b',')) {
@@ -214,7 +216,8 @@ impl CertificateTime {
     }
 }
 
-/// Returns the digits of a time, and the seconds that it is ahead of UTC, from the suffix `Z`, `+hhmm` or `-hhmm`.
+/// Splits the suffix `Z`, `+hhmm` or `-hhmm` from a time. Returns the octets before the suffix, and the difference to
+/// UTC in seconds, positive if the time is ahead of UTC.
 fn split_zone(text: &[u8]) -> Option<(&[u8], i64)> {
     if let Some(digits) = text.strip_suffix(b"Z") {
         return Some((digits, 0));
@@ -232,20 +235,21 @@ fn split_zone(text: &[u8]) -> Option<(&[u8], i64)> {
     }
 }
 
-/// Iterates over numbers of two digits each; `None` if there are other characters.
+/// Iterates over the decimal numbers of two digits each in `digits`; `None` if it contains other characters.
 fn pairs(digits: &[u8]) -> Option<impl Iterator<Item = i64>> {
     let number = |pair: &[u8]| pair.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
     digits.iter().all(u8::is_ascii_digit).then(|| digits.chunks_exact(2).map(number))
 }
 
-/// Returns days since 1970 in the Gregorian calendar. Years start in March, so that the leap day is the last one.
+/// Converts a date of the Gregorian calendar to days since 1970-01-01. Years are counted from March, so that the leap
+/// day is the last day of a year.
 const fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
 }
 
-/// Converts days since 1970 to year, month and day.
+/// Converts days since 1970-01-01 to year, month and day of the Gregorian calendar.
 const fn date(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,7 +1,7 @@
 //! Names of cipher suites in the IANA registry of TLS Cipher Suites.
 
-/// Numbers and names, ascending. Derived from the registry as included in `tls-parser` 0.12, with the later entries of
-/// RFC 8998, RFC 9189 and RFC 9367, and the two signaling values of RFC 5746 and RFC 7507.
+/// Numbers and names of cipher suites, ascending by number. Derived from the registry as included in `tls-parser` 0.12,
+/// with the later entries of RFC 8998, RFC 9189 and RFC 9367, and the two signaling values of RFC 5746 and RFC 7507.
 #[rustfmt::skip]
 pub(super) static CIPHER_NAMES: &[(u16, &str)] = &[
     (0x0000, "TLS_NULL_WITH_NULL_NULL"),

@@ -5,7 +5,7 @@ use super::numbers::{CipherSuite, NamedGroup, SignatureScheme, Version, is_greas
 use crate::base::Reader;
 use crate::session::Text;
 
-/// Protocol that carries handshake messages.
+/// Protocol that carries TLS handshake messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Transport {
@@ -19,31 +19,32 @@ pub enum Transport {
 
 /// A ClientHello (RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1).
 ///
-/// It borrows the message; lists and extensions are parsed on access. Only [`ja4`](Self::ja4) allocates.
+/// A `ClientHello` borrows the octets of the message; lists and extensions are parsed on access. Only
+/// [`ja4`](Self::ja4) allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientHello<'a> {
     /// Protocol that carried the message.
     pub transport: Transport,
-    /// Version in the fixed part, at most TLS 1.2; see [`version`](Self::version).
+    /// Version in the fixed part of the ClientHello, at most TLS 1.2; see [`version`](Self::version).
     pub legacy_version: Version,
-    /// Random value of 32 octets.
+    /// Random value of the client: 32 octets.
     pub random: Hex<'a>,
-    /// Session to be resumed; usually random octets for TLS 1.3.
+    /// Id of the session to be resumed; usually random octets for TLS 1.3.
     pub session_id: Hex<'a>,
-    /// Cookie that a DTLS server requested; `None` for other protocols.
+    /// Cookie that a DTLS server required in a HelloVerifyRequest, empty before; `None` for other protocols.
     pub cookie: Option<Hex<'a>>,
     /// Offered cipher suites, most preferred first.
     pub cipher_suites: Numbers<'a, CipherSuite>,
-    /// Offered compression methods.
+    /// Offered compression methods, one octet each.
     pub compression_methods: Hex<'a>,
-    /// The extensions.
+    /// Extensions of the ClientHello.
     pub extensions: Extensions<'a>,
 }
 
 impl<'a> ClientHello<'a> {
-    /// Parses the body of a handshake message of type 1, without the message header. `None` if it ends before its
-    /// extensions; if the extensions end early, those before are kept.
+    /// Parses the body of a ClientHello handshake message (type 1), without the message header. `None` if the body ends
+    /// before its extensions; if the extensions end early, those before the end are kept.
     #[must_use]
     pub fn parse(body: &'a [u8], transport: Transport) -> Option<Self> {
         let mut reader = Reader::new(body);
@@ -74,7 +75,7 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// Returns the highest offered version.
+    /// Returns the highest version that the client offers.
     #[must_use]
     pub fn version(&self) -> Version {
         let offered = self.supported_versions();
@@ -82,7 +83,7 @@ impl<'a> ClientHello<'a> {
         known.max_by_key(|version| version.rank()).unwrap_or(self.legacy_version)
     }
 
-    /// Returns the requested server name in its original case (RFC 6066 section 3).
+    /// Returns the server name that the client requests, in its original case (RFC 6066 section 3).
     #[must_use]
     pub fn server_name(&self) -> Option<Text<'a>> {
         let mut reader = Reader::new(self.extensions.find(0)?);
@@ -97,38 +98,38 @@ impl<'a> ClientHello<'a> {
         }
     }
 
-    /// Returns the offered application protocols (RFC 7301).
+    /// Returns the names of the application protocols that the client offers (RFC 7301).
     #[must_use]
     pub fn alpn(&self) -> AlpnNames<'a> {
         self.extensions.alpn()
     }
 
-    /// Returns the versions in the extension introduced by TLS 1.3; empty in an older hello.
+    /// Returns the versions in the `supported_versions` extension, which TLS 1.3 introduced; empty in an older hello.
     #[must_use]
     pub fn supported_versions(&self) -> Numbers<'a, Version> {
         self.extensions.numbers(43, true)
     }
 
-    /// Returns the supported signature schemes.
+    /// Returns the signature schemes that the client supports.
     #[must_use]
     pub fn signature_algorithms(&self) -> Numbers<'a, SignatureScheme> {
         self.extensions.numbers(13, false)
     }
 
-    /// Returns the supported groups for key exchange.
+    /// Returns the groups for key exchange that the client supports.
     #[must_use]
     pub fn supported_groups(&self) -> Numbers<'a, NamedGroup> {
         self.extensions.numbers(10, false)
     }
 
-    /// Returns the supported point formats, one octet each (RFC 8422).
+    /// Returns the elliptic curve point formats that the client supports, one octet each (RFC 8422).
     #[must_use]
     pub fn ec_point_formats(&self) -> &'a [u8] {
         let formats = self.extensions.find(11).and_then(<[u8]>::split_first);
         formats.map_or(&[], |(len, formats)| formats.get(..usize::from(*len)).unwrap_or(formats))
     }
 
-    /// Iterates over the groups with a key share (RFC 8446 section 4.2.8).
+    /// Iterates over the groups for which the client sends a key share (RFC 8446 section 4.2.8).
     pub fn key_share_groups(&self) -> impl Iterator<Item = NamedGroup> + use<'a> {
         let mut reader =
             Reader::new(self.extensions.find(51).and_then(|data| data.get(2..)).unwrap_or_default());
@@ -140,37 +141,40 @@ impl<'a> ClientHello<'a> {
         })
     }
 
-    /// Returns whether this is the outer hello of an encrypted one (RFC 9849), or contains GREASE that resembles one.
+    /// Returns whether this is the outer ClientHello of an encrypted one (RFC 9849), or contains a GREASE extension
+    /// that resembles it.
     #[must_use]
     pub fn has_ech(&self) -> bool {
         self.extensions.has(0xfe0d)
     }
 
-    /// Returns whether a session ticket is offered for resumption (RFC 5077).
+    /// Returns whether the client offers a session ticket for resumption (RFC 5077).
     #[must_use]
     pub fn has_session_ticket(&self) -> bool {
         self.extensions.find(35).is_some_and(|ticket| !ticket.is_empty())
     }
 
-    /// Returns whether pre-shared keys are offered for resumption (RFC 8446 section 4.2.11).
+    /// Returns whether the client offers pre-shared keys for resumption (RFC 8446 section 4.2.11).
     #[must_use]
     pub fn has_pre_shared_key(&self) -> bool {
         self.extensions.has(41)
     }
 
-    /// Returns whether data are sent before the server responds (RFC 8446 section 4.2.10).
+    /// Returns whether the client sends early data before the server responds (RFC 8446 section 4.2.10).
     #[must_use]
     pub fn has_early_data(&self) -> bool {
         self.extensions.has(42)
     }
 
-    /// Returns the QUIC transport parameters (RFC 9001 section 8.2), or those of a draft.
+    /// Returns the content of the extension with the QUIC transport parameters of version 1 (RFC 9001 section 8.2) or
+    /// of a draft.
     #[must_use]
     pub fn quic_transport_parameters(&self) -> Option<&'a [u8]> {
         self.extensions.find(57).or_else(|| self.extensions.find(0xffa5))
     }
 
-    /// Returns whether one of the lists has more items than are serialized.
+    /// Returns whether one of the lists of the hello has more than [`LISTED_COUNT_MAX`](super::LISTED_COUNT_MAX) items,
+    /// so that not all are serialized.
     #[cfg(feature = "serde")]
     fn is_longer_than_listed(&self) -> bool {
         let counts = [
@@ -186,7 +190,7 @@ impl<'a> ClientHello<'a> {
     }
 }
 
-/// Serializes what a hello offers, and the fingerprints, which are computed on serialization.
+/// Serializes the parameters that a client offers, and the fingerprints, which are computed on serialization.
 #[cfg(feature = "serde")]
 impl serde::Serialize for ClientHello<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -235,8 +239,8 @@ mod tests {
     use super::*;
     use crate::protocols::tls::ExtensionType;
 
-    /// The hello of the example in the description of JA3: TLS 1.0, twelve suites, a server name, three groups, one
-    /// point format.
+    /// Returns the body of the ClientHello of the example in the description of JA3: TLS 1.0, twelve suites, a server
+    /// name, three groups, one point format.
     fn example() -> Vec<u8> {
         let mut body = vec![3, 1];
         body.extend([7; 32]);

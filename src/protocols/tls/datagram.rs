@@ -1,4 +1,4 @@
-//! DTLS records in datagrams.
+//! Parser of DTLS records in datagrams.
 
 use super::client_hello::Transport;
 use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
@@ -12,17 +12,17 @@ use crate::session::{Datagram, Fault, Out, Parser, Progress};
 /// Content type of an encrypted record with a connection id (RFC 9146).
 const ENCRYPTED_WITH_ID: u8 = 25;
 
-/// Parser of DTLS. `Default` is the state before the first datagram.
+/// Parser of DTLS over datagrams. `Default` is the state before the first datagram.
 ///
-/// Done when both sides have sent encrypted records. Datagrams of other protocols on the same ports are ignored, such
-/// as those that WebRTC multiplexes (RFC 7983).
+/// The parser is done when both sides have sent encrypted records. Datagrams of other protocols on the same ports are
+/// ignored, such as those that WebRTC multiplexes (RFC 7983).
 #[derive(Debug)]
 pub struct DtlsParser {
     handshake: Handshake,
-    /// First octets of the client's random value, by which another handshake on the same ports is detected.
+    /// First eight octets of the client's random value, by which another handshake on the same ports is detected.
     random: u64,
     fragments: [Fragments; 2],
-    /// Remaining credit for the growth of buffers of fragmented messages, in octets.
+    /// Remaining credit, in octets, for the growth of buffers in which fragmented handshake messages are reassembled.
     join_credit: Credit,
     is_encrypted: [bool; 2],
 }
@@ -39,7 +39,7 @@ impl Default for DtlsParser {
     }
 }
 
-/// A record in the clear, or an encrypted one with a header in the clear.
+/// A DTLS record in the clear, or an encrypted one with a header in the clear.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record<'a> {
     pub(super) kind: u8,
@@ -48,7 +48,8 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Parses the next record (RFC 6347 section 4.1); `None` if it is invalid or truncated.
+    /// Parses the next DTLS record and consumes it from `reader` (RFC 6347 section 4.1); `None` if the record is
+    /// invalid or truncated.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let mut ahead = *reader;
         let (kind, version, epoch) = (ahead.u8()?, ahead.u16()?, ahead.u16()?);
@@ -66,7 +67,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Returns whether a datagram starts with an encrypted record of DTLS 1.3 (RFC 9147 section 4).
+/// Returns whether `first` may be the first octet of an encrypted record of DTLS 1.3 (RFC 9147 section 4).
 const fn is_unified(first: u8) -> bool {
     first >> 5 == 1
 }
@@ -117,7 +118,8 @@ impl DtlsParser {
         }
     }
 
-    /// Processes the fragments of a record. Invalid ones are ignored, because anyone can send a datagram.
+    /// Processes the fragments of handshake messages in a record of the side with index `place`. Invalid fragments are
+    /// ignored, because anyone can send a datagram.
     fn handshake_record(&mut self, place: usize, content: &[u8], out: Out<'_, Self>) {
         let mut reader = Reader::new(content);
         while let Some(fragment) = Fragment::read(&mut reader) {
@@ -131,7 +133,8 @@ impl DtlsParser {
         }
     }
 
-    /// Resets all state if a client starts another handshake on the same ports.
+    /// Resets the state of the parser if the fragment starts a ClientHello with another random value: a new handshake
+    /// on the same ports.
     fn begin_anew(&mut self, fragment: &Fragment<'_>) {
         if fragment.kind != CLIENT_HELLO || fragment.sequence != 0 || fragment.offset != 0 {
             return;

@@ -1,6 +1,6 @@
-//! The subset of DER for certificates: tag-length-value items, in sequence or nested.
+//! Parser of the subset of DER that certificates need: tag-length-value items, in sequence or nested.
 
-/// Tags in use.
+/// Tags of the DER values that are parsed.
 pub(super) mod tag {
     pub(crate) const INTEGER: u8 = 0x02;
     pub(crate) const OCTET_STRING: u8 = 0x04;
@@ -17,19 +17,19 @@ pub(super) mod tag {
     pub(crate) const CONTEXT_3: u8 = 0xa3;
 }
 
-/// A DER value.
+/// A DER value: its tag and its content without tag and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Value<'a> {
     pub(super) tag: u8,
     pub(super) content: &'a [u8],
 }
 
-/// Iterator over consecutive values. Ends at an invalid one.
+/// Iterator over consecutive DER values. Ends at an invalid one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<'a>(pub(super) &'a [u8]);
 
 impl<'a> Values<'a> {
-    /// Consumes the next value if it has a tag, and returns its content.
+    /// Consumes the next DER value if its tag is `tag`, and returns its content.
     pub(super) fn next_of(&mut self, tag: u8) -> Option<&'a [u8]> {
         let mut ahead = *self;
         let value = ahead.next().filter(|value| value.tag == tag)?;
@@ -41,8 +41,8 @@ impl<'a> Values<'a> {
 impl<'a> Iterator for Values<'a> {
     type Item = Value<'a>;
 
-    /// Lengths have up to three octets, more than a handshake message needs; the longer BER encodings of short lengths
-    /// are accepted too, the indefinite form is not.
+    /// Returns the next DER value. Its length may have up to three octets, more than a handshake message needs; longer
+    /// BER encodings of short lengths are accepted too, the indefinite form is not.
     fn next(&mut self) -> Option<Value<'a>> {
         let ([tag, short], rest) = self.0.split_first_chunk::<2>()?;
         let (len, rest) = match short {

@@ -6,34 +6,36 @@ use super::handshake::{HANDSHAKE_LEN_MAX, is_kind};
 use crate::base::Reader;
 use crate::session::credit::Credit;
 
-/// Maximum number of incomplete messages per direction at a time.
+/// Maximum number of incomplete DTLS handshake messages that are reassembled per direction at a time.
 pub const OPEN_MESSAGE_COUNT_MAX: usize = 4;
 
-/// Maximum number of non-adjacent pieces per message.
+/// Maximum number of non-adjacent received pieces of an incomplete DTLS handshake message.
 pub const PIECE_COUNT_MAX: usize = 32;
 
-/// Initial credit for the growth of buffers of fragmented messages in octets, in addition to [`JOIN_FACTOR`] per octet
-/// of a fragment. Fragments with high offsets of messages that never complete only enlarge buffers.
+/// Initial credit, in octets, for the growth of buffers in which fragmented handshake messages are reassembled; each
+/// octet of a fragment adds [`JOIN_FACTOR`]. The credit bounds the cost of fragments with high offsets in messages that
+/// never complete.
 pub(super) const JOIN_CREDIT: u64 = 4 * HANDSHAKE_LEN_MAX as u64;
 
-/// Credit for the growth of buffers per octet of a fragment.
+/// Octets by which a reassembly buffer may grow for each octet of a fragment.
 const JOIN_FACTOR: u64 = 16;
 
-/// A fragment of a handshake message, usually the whole message.
+/// A fragment of a DTLS handshake message, usually the whole message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fragment<'a> {
     pub(super) kind: u8,
-    /// Length of the whole message in octets.
+    /// Length of the whole handshake message in octets.
     pub(super) len: usize,
-    /// Sequence number of the message.
+    /// Sequence number of the handshake message.
     pub(super) sequence: u16,
-    /// Offset of the fragment in the message.
+    /// Offset of the fragment in the handshake message, in octets.
     pub(super) offset: usize,
     pub(super) bytes: &'a [u8],
 }
 
 impl<'a> Fragment<'a> {
-    /// Parses the next fragment; `None` if it is invalid, or the message is too long.
+    /// Parses the next fragment of a handshake message; `None` if the fragment is invalid, or the message is longer
+    /// than [`HANDSHAKE_LEN_MAX`].
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let kind = reader.u8()?;
         let len = u24(reader)?;
@@ -51,30 +53,30 @@ fn u24(reader: &mut Reader<'_>) -> Option<usize> {
     Some(high << 16 | middle << 8 | low)
 }
 
-/// Handshake messages of a direction.
+/// Reassembly state of the DTLS handshake messages of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
-    /// Bit set of the sequence numbers of complete messages: the first 64.
+    /// Bit set of the sequence numbers of complete messages. Only the numbers 0 to 63 are recorded.
     whole: u64,
     open: Vec<Open>,
 }
 
-/// An incomplete message.
+/// A DTLS handshake message that is not complete yet.
 #[derive(Debug)]
 struct Open {
     kind: u8,
     sequence: u16,
-    /// Length of the whole message in octets.
+    /// Length of the whole handshake message in octets.
     len: usize,
-    /// Octets of the message up to the last piece; zero where none were received.
+    /// Octets of the message up to the end of the last received piece; zero where none were received.
     bytes: Vec<u8>,
-    /// Received ranges, ascending and not adjacent.
+    /// Received ranges of the message as (start, end) with exclusive end, ascending and not adjacent.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Fragments {
-    /// Adds a fragment, and returns the message if it is now complete, once. The growth of its buffer is charged to
-    /// `credit`; a fragment beyond the credit is ignored.
+    /// Adds a fragment. Returns the handshake message when it becomes complete, only once. The growth of its buffer is
+    /// charged to `credit`; a fragment that exceeds the credit is ignored.
     pub(super) fn add<'a>(&mut self, fragment: &Fragment<'a>, credit: &mut Credit) -> Option<Cow<'a, [u8]>> {
         let bit = 1_u64.checked_shl(u32::from(fragment.sequence)).unwrap_or_default();
         if self.whole & bit != 0 {
@@ -129,7 +131,7 @@ impl Fragments {
         is_complete.then(|| std::mem::take(&mut open.bytes))
     }
 
-    /// Discards incomplete messages.
+    /// Discards all incomplete messages.
     pub(super) fn clear(&mut self) {
         self.open = Vec::new();
     }
@@ -142,7 +144,8 @@ impl Fragments {
 }
 
 impl Open {
-    /// Merges a piece with those that it touches. A piece beyond the limit is ignored: it must be retransmitted.
+    /// Records `start..end` as received, and merges it with the pieces that it touches. A piece beyond
+    /// [`PIECE_COUNT_MAX`] is ignored: it must be retransmitted.
     fn add_piece(&mut self, start: usize, end: usize) {
         let first = self.pieces.partition_point(|piece| piece.1 < start);
         let after = self.pieces.partition_point(|piece| piece.0 <= end);

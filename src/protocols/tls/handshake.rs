@@ -1,4 +1,4 @@
-//! Conversion of handshake messages to session messages, and the state that it requires.
+//! Conversion of TLS handshake messages to session messages, and the state that it requires.
 
 use super::certificate::CertificateChain;
 use super::client_hello::{ClientHello, Transport};
@@ -7,10 +7,10 @@ use super::numbers::{CipherSuite, Version};
 use super::server_hello::ServerHello;
 use crate::session::{Fault, Role};
 
-/// Maximum length of a handshake message in octets, without its header.
+/// Maximum length in octets of a TLS or DTLS handshake message that is parsed, without its header.
 pub const HANDSHAKE_LEN_MAX: usize = 65_536;
 
-/// Length of the header of a handshake message in a stream.
+/// Length in octets of the header of a handshake message in a TLS stream.
 pub(super) const HEADER_LEN: usize = 4;
 
 pub(super) const CLIENT_HELLO: u8 = 1;
@@ -25,7 +25,7 @@ pub(super) const CERTIFICATE_VERIFY: u8 = 15;
 pub(super) const CLIENT_KEY_EXCHANGE: u8 = 16;
 pub(super) const CERTIFICATE_STATUS: u8 = 22;
 
-/// Returns the sender that a type of handshake message implies; `None` if either side may send it.
+/// Returns the side that sends handshake messages of type `kind`; `None` if either side may send them.
 pub(super) const fn sender(kind: u8) -> Option<Role> {
     match kind {
         CLIENT_HELLO | CLIENT_KEY_EXCHANGE | CERTIFICATE_VERIFY => Some(Role::Client),
@@ -35,14 +35,14 @@ pub(super) const fn sender(kind: u8) -> Option<Role> {
     }
 }
 
-/// Returns whether a number is a type of handshake message that may be sent in the clear.
+/// Returns whether `kind` is a type of handshake message that may be sent in the clear.
 pub(super) const fn is_kind(kind: u8) -> bool {
     // Types that imply no sender: HelloRequest, HelloRetryRequest of drafts, Finished, CertificateURL,
     // SupplementalData.
     sender(kind).is_some() || matches!(kind, 0 | 6 | CERTIFICATE | 20 | 21 | 23)
 }
 
-/// State derived from the hello messages.
+/// State derived from the hello messages of a handshake.
 #[derive(Debug)]
 pub(super) struct Handshake {
     transport: Transport,
@@ -51,9 +51,9 @@ pub(super) struct Handshake {
     /// Version chosen by the server.
     pub(super) chosen: Option<Version>,
     suite: Option<CipherSuite>,
-    /// True if the client's hello offers a version with an encrypted handshake.
+    /// True if the client offers a version with an encrypted handshake, such as TLS 1.3.
     pub(super) offers_hiding: bool,
-    /// True if the client sends encrypted data before it knows the chosen version.
+    /// True if the client sends encrypted early data before it knows the chosen version.
     pub(super) has_early_data: bool,
 }
 
@@ -70,12 +70,13 @@ impl Handshake {
         }
     }
 
-    /// Returns whether all messages after the hellos are encrypted; `None` if the server's hello was not captured yet.
+    /// Returns whether all messages after the hellos are encrypted in the chosen version; `None` if no ServerHello was
+    /// captured yet.
     pub(super) fn hides(&self) -> Option<bool> {
         self.chosen.map(Version::hides_handshake)
     }
 
-    /// Processes a complete message.
+    /// Processes a complete handshake message of type `kind`, and reports its content to `out`.
     pub(super) fn take(
         &mut self,
         (kind, body): (u8, &[u8]),

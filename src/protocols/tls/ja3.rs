@@ -1,8 +1,9 @@
-//! JA3 and JA3S: fingerprints of the parameters that a side offers, in use since 2017.
+//! JA3 and JA3S fingerprints of the parameters that a client offers or a server chooses in its hello, in use since
+//! 2017.
 //!
-//! The MD5 of decimal numbers, joined by `-` within a list and by `,` between lists, without GREASE. For a client:
-//! version of the fixed part, cipher suites, extensions, groups and point formats; for a server: version, cipher suite
-//! and extensions.
+//! A fingerprint is the MD5 of decimal numbers, joined by `-` within a list and by `,` between lists, without GREASE.
+//! For a client: version of the fixed part, cipher suites, extensions, groups and point formats; for a server: version,
+//! cipher suite and extensions.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use super::server_hello::ServerHello;
 pub struct Ja3(pub [u8; 16]);
 
 impl ClientHello<'_> {
-    /// Returns the JA3 fingerprint. Hashes some hundred octets on each call.
+    /// Returns the JA3 fingerprint of the client. Hashes some hundred octets on each call.
     #[must_use]
     pub fn ja3(&self) -> Ja3 {
         Ja3::of_client(self)
@@ -26,7 +27,7 @@ impl ClientHello<'_> {
 }
 
 impl ServerHello<'_> {
-    /// Returns the JA3S fingerprint. Hashes some dozen octets on each call.
+    /// Returns the JA3S fingerprint of the server. Hashes some dozen octets on each call.
     #[must_use]
     pub fn ja3s(&self) -> Ja3 {
         Ja3::of_server(self)
@@ -97,7 +98,7 @@ fn write_list(numbers: impl Iterator<Item = u16>, put: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Writes a number in decimal.
+/// Passes the decimal digits of a number to `put`.
 fn write_number(number: u16, put: &mut impl FnMut(&[u8])) {
     let mut digits = [b'0'; 5];
     let mut rest = number;

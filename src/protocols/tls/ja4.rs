@@ -1,9 +1,9 @@
 //! JA4: a readable fingerprint of a client's parameters that does not depend on the order of extensions.
 //!
-//! As specified by FoxIO: transport, highest version, presence of a server name, number of cipher suites and
-//! extensions, and the first and last character of the first application protocol; then twelve digits each of SHA-256
-//! over the sorted cipher suites, and over the sorted extensions and the signature schemes in their original order.
-//! GREASE is ignored everywhere.
+//! The fingerprint consists, as specified by FoxIO, of transport, highest version, presence of a server name, number of
+//! cipher suites and extensions, and the first and last character of the first application protocol; then twelve digits
+//! each of SHA-256 over the sorted cipher suites, and over the sorted extensions and the signature schemes in their
+//! original order. GREASE is ignored everywhere.
 
 use std::fmt;
 
@@ -16,12 +16,12 @@ use crate::session::Text;
 /// Length of a JA4 fingerprint in octets.
 const LEN: usize = 36;
 
-/// A JA4 fingerprint: 36 characters.
+/// A JA4 fingerprint: text of 36 ASCII characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ja4([u8; LEN]);
 
 impl ClientHello<'_> {
-    /// Returns the JA4 fingerprint. Sorts, allocates and hashes on each call.
+    /// Returns the JA4 fingerprint of the client. Sorts, allocates and hashes on each call.
     #[must_use]
     pub fn ja4(&self) -> Ja4 {
         Ja4::new(self)
@@ -69,7 +69,7 @@ impl Ja4 {
         Self(text)
     }
 
-    /// Returns the fingerprint as text.
+    /// Returns the JA4 fingerprint as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -101,7 +101,8 @@ fn sorted(numbers: impl Iterator<Item = u16>) -> Vec<u16> {
     numbers
 }
 
-/// Returns the highest offered number, as specified: that of a draft is higher than that of TLS 1.3.
+/// Returns the offered version with the highest number, as JA4 specifies: drafts of TLS 1.3 have higher numbers than
+/// TLS 1.3.
 fn highest(hello: &ClientHello<'_>) -> Version {
     let offered = hello.supported_versions();
     // Version numbers of DTLS descend.
@@ -129,8 +130,8 @@ const fn two_digits(count: usize) -> [u8; 2] {
     [b'0' + count / 10, b'0' + count % 10]
 }
 
-/// Returns the first and the last character of a name; if either is not alphanumeric, the first and last digit of the
-/// name in hex.
+/// Returns the first and the last character of an application protocol's name; if one of them is not alphanumeric, the
+/// first and the last hexadecimal digit of the name; `00` without a name.
 fn protocol(name: Option<Text<'_>>) -> [u8; 2] {
     let Some((&first, &last)) = name.and_then(|name| Some((name.0.first()?, name.0.last()?))) else {
         return *b"00";
@@ -146,7 +147,7 @@ const fn digit(number: u8) -> u8 {
     if number < 10 { b'0' + number } else { b'a' + number - 10 }
 }
 
-/// SHA-256 over numbers as four hex digits, joined by commas.
+/// A SHA-256 digest over lists of numbers, which are written as four hex digits and joined by commas.
 #[derive(Default)]
 struct Hashed {
     hasher: Sha256,
@@ -169,7 +170,7 @@ impl Hashed {
         }
     }
 
-    /// The first twelve digits of the hash; zeros if the input is empty.
+    /// Returns the first twelve hex digits of the SHA-256 digest; zeros if the input is empty.
     fn digits(self) -> [u8; 12] {
         let mut digits = [b'0'; 12];
         if self.is_filled {

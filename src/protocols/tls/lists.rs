@@ -1,4 +1,4 @@
-//! Lists inside hello messages, parsed on access.
+//! Lists inside TLS hello messages, parsed on access.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,11 +7,11 @@ use super::numbers::ExtensionType;
 use crate::base::Reader;
 use crate::session::Text;
 
-/// Maximum number of serialized items per list. A number of two octets may have a name of forty; programs that try all
-/// suites offer some 350.
+/// Maximum number of items of a list that are serialized, because a number of two octets may have a name of forty.
+/// Programs that try all cipher suites offer some 350.
 pub const LISTED_COUNT_MAX: usize = 512;
 
-/// Numbers of two octets each: cipher suites, groups, signature schemes, versions.
+/// A list of numbers of two octets each, of type `T`: cipher suites, groups, signature schemes, versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Numbers<'a, T> {
     bytes: &'a [u8],
@@ -31,7 +31,7 @@ impl<'a, T: From<u16>> Numbers<'a, T> {
             .map(|pair| T::from(u16::from_be_bytes(pair.try_into().unwrap_or_default())))
     }
 
-    /// Returns the number of items.
+    /// Returns the number of items in the list.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.bytes.len() / 2
@@ -63,7 +63,7 @@ impl<T: From<u16> + serde::Serialize> serde::Serialize for Numbers<'_, T> {
     }
 }
 
-/// Names of application protocols (RFC 7301), each preceded by a length of one octet.
+/// A list of names of application protocols (RFC 7301), each preceded by a length of one octet.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct AlpnNames<'a> {
     bytes: &'a [u8],
@@ -79,7 +79,7 @@ impl<'a> AlpnNames<'a> {
         })
     }
 
-    /// Returns the first name.
+    /// Returns the first name of an application protocol in the list.
     #[must_use]
     pub fn first(&self) -> Option<Text<'a>> {
         self.iter().next()
@@ -99,25 +99,25 @@ impl serde::Serialize for AlpnNames<'_> {
     }
 }
 
-/// An extension of a hello message.
+/// An extension of a TLS hello message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Extension<'a> {
     /// Type of the extension.
     pub kind: ExtensionType,
-    /// Content of the extension.
+    /// Content of the extension, without its type and length.
     pub data: &'a [u8],
 }
 
-/// The extensions of a hello message.
+/// The extensions of a TLS hello message.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Extensions<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> Extensions<'a> {
-    /// Reads the rest of a hello message: nothing, or a length and as many octets. An excessive length is limited to
-    /// the available octets.
+    /// Consumes the extensions at the end of a hello message: nothing, or a length of two octets and as many octets. An
+    /// excessive length is limited to the available octets.
     pub(super) fn read(reader: &mut Reader<'a>) -> Self {
         let Some(len) = reader.u16() else { return Self::default() };
         let len = usize::from(len).min(reader.remaining_len());
@@ -134,19 +134,20 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// Returns the content of the first extension of a type.
+    /// Returns the content of the first extension of type `kind`.
     #[must_use]
     pub fn find(&self, kind: u16) -> Option<&'a [u8]> {
         self.iter().find(|extension| extension.kind.0 == kind).map(|extension| extension.data)
     }
 
-    /// Returns whether there is an extension of a type.
+    /// Returns whether there is an extension of type `kind`.
     #[must_use]
     pub fn has(&self, kind: u16) -> bool {
         self.find(kind).is_some()
     }
 
-    /// Returns the numbers after a length of two octets, or of one.
+    /// Returns the list of numbers in the extension of type `kind`, which starts with a length of one octet if
+    /// `has_short_len`, otherwise of two; empty if there is no such extension.
     pub(super) fn numbers<T: From<u16>>(&self, kind: u16, has_short_len: bool) -> Numbers<'a, T> {
         let Some(data) = self.find(kind) else { return Numbers::default() };
         let mut reader = Reader::new(data);
@@ -155,7 +156,7 @@ impl<'a> Extensions<'a> {
         Numbers::new(reader.bytes(len).unwrap_or_default())
     }
 
-    /// Returns the names of application protocols: extension 16.
+    /// Returns the names of application protocols in extension 16 (ALPN).
     pub(super) fn alpn(&self) -> AlpnNames<'a> {
         let Some((len, names)) = self.find(16).and_then(|data| data.split_first_chunk()) else {
             return AlpnNames::default();
@@ -171,7 +172,7 @@ impl fmt::Debug for Extensions<'_> {
     }
 }
 
-/// Serialized as the list of extension types.
+/// Serializes the extensions as the list of their types.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Extensions<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -179,7 +180,7 @@ impl serde::Serialize for Extensions<'_> {
     }
 }
 
-/// Octets, displayed and serialized as lower-case hex.
+/// Octets that are displayed and serialized as lower-case hex.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hex<'a>(pub &'a [u8]);
 

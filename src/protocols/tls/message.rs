@@ -1,4 +1,4 @@
-//! Messages of the handshake.
+//! Messages of the TLS and DTLS parsers.
 
 use super::certificate::CertificateChain;
 use super::client_hello::ClientHello;
@@ -12,23 +12,25 @@ use crate::base::Reader;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// ClientHello. A second one follows a HelloRetryRequest or a HelloVerifyRequest.
+    /// A ClientHello. A second one follows a HelloRetryRequest or a HelloVerifyRequest.
     ClientHello(ClientHello<'m>),
-    /// ClientHello in the format of SSL 2.0.
+    /// A ClientHello in the format of SSL 2.0.
     Ssl2ClientHello(Ssl2ClientHello<'m>),
-    /// ServerHello or HelloRetryRequest.
+    /// A ServerHello or HelloRetryRequest.
     ServerHello(ServerHello<'m>),
-    /// Request of a DTLS server to validate the client's address.
+    /// A HelloVerifyRequest, with which a DTLS server validates the client's address.
     HelloVerifyRequest(HelloVerifyRequest<'m>),
-    /// Certificates of a side, up to TLS 1.2.
+    /// Certificates of one side, up to TLS 1.2.
     CertificateChain(CertificateChain<'m>),
-    /// Group of the server's key, up to TLS 1.2; since TLS 1.3 it is in the ServerHello.
+    /// A ServerKeyExchange with the group of the server's key, up to TLS 1.2; since TLS 1.3 the group is in the
+    /// ServerHello.
     ServerKeyExchange(ServerKeyExchange),
-    /// Session ticket, up to TLS 1.2.
+    /// A NewSessionTicket of the server, up to TLS 1.2.
     NewSessionTicket(NewSessionTicket),
-    /// Change of this direction to encryption, up to TLS 1.2. TLS 1.3 sends it for compatibility only.
+    /// A ChangeCipherSpec: change of the sender's direction to encryption, up to TLS 1.2. TLS 1.3 sends it for
+    /// compatibility only.
     ChangeCipherSpec,
-    /// A warning, or a reason for the end.
+    /// An alert in the clear: a warning, or the reason for the end of the connection.
     Alert(Alert),
 }
 
@@ -37,21 +39,23 @@ pub enum Message<'m> {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Ssl2ClientHello<'a> {
-    /// Highest offered version.
+    /// Highest version that the client offers.
     pub version: Version,
-    /// Concatenated cipher specifications of three octets each; those of SSL 3.0 and TLS start with zero.
+    /// Offered cipher specifications, concatenated, three octets each; those of SSL 3.0 and TLS start with zero.
     pub cipher_specs: Hex<'a>,
-    /// Session to be resumed: 16 octets, or none.
+    /// Id of the session to be resumed: 16 octets, or empty.
     pub session_id: Hex<'a>,
     /// Random octets of the client.
     pub challenge: Hex<'a>,
 }
 
 impl<'a> Ssl2ClientHello<'a> {
-    /// Octets of a record header and of the fixed part after it, which contains the other lengths.
+    /// Length in octets of an SSL 2.0 record header and the fixed part of a ClientHello after it, which contains the
+    /// lengths of the other parts.
     pub(super) const HEAD_LEN: usize = 11;
 
-    /// Parses a record with its header of two octets. `None` if it is incomplete or invalid.
+    /// Parses an SSL 2.0 record that contains a ClientHello, including its header of two octets. `None` if the record
+    /// is incomplete or invalid.
     pub(super) fn parse(record: &'a [u8]) -> Option<Self> {
         let len = Self::record_len(record)?;
         let mut reader = Reader::new(record.get(3..len)?);
@@ -63,8 +67,8 @@ impl<'a> Ssl2ClientHello<'a> {
         Some(Self { version, cipher_specs, session_id, challenge: Hex(reader.bytes(challenge_len)?) })
     }
 
-    /// Returns the length of a record from its first octets; `None` if they are not those of a ClientHello, or fewer
-    /// than [`HEAD_LEN`](Self::HEAD_LEN).
+    /// Returns the length of an SSL 2.0 record including its header, from its first octets; `None` if they are not
+    /// those of a ClientHello, or fewer than [`HEAD_LEN`](Self::HEAD_LEN).
     pub(super) fn record_len(head: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(head);
         let len = reader.u16()?;
@@ -83,14 +87,14 @@ impl<'a> Ssl2ClientHello<'a> {
     }
 }
 
-/// A HelloVerifyRequest (RFC 6347 section 4.2.1).
+/// A HelloVerifyRequest of a DTLS server (RFC 6347 section 4.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct HelloVerifyRequest<'a> {
-    /// Version, usually the lowest that the server supports.
+    /// Version in the HelloVerifyRequest, usually the lowest that the server supports.
     pub version: Version,
-    /// Cookie that the client must return.
+    /// Cookie that the client must return in its next ClientHello.
     pub cookie: Hex<'a>,
 }
 
@@ -103,18 +107,19 @@ impl<'a> HelloVerifyRequest<'a> {
     }
 }
 
-/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). Others are not reported, nor is one that
-/// arrives before the server's hello, which is possible with datagrams.
+/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). A ServerKeyExchange with another key is not
+/// reported, nor is one that arrives before the ServerHello, which is possible with datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ServerKeyExchange {
-    /// Group of the key.
+    /// Named group of the server's key.
     pub group: NamedGroup,
 }
 
 impl ServerKeyExchange {
-    /// Parses the body of a handshake message of type 12; `None` if the suite has no key of a named group in it.
+    /// Parses the body of a ServerKeyExchange handshake message (type 12); `None` if the message of cipher suite
+    /// `suite` contains no key of a named group.
     pub(super) fn parse(body: &[u8], suite: CipherSuite) -> Option<Self> {
         // Suites with a pre-shared key have a hint before the group.
         let name = suite.name().filter(|name| !name.contains("PSK"))?;
@@ -128,12 +133,12 @@ impl ServerKeyExchange {
     }
 }
 
-/// A NewSessionTicket (RFC 5077 section 3.3). Only the server can decrypt the ticket.
+/// A NewSessionTicket of the server (RFC 5077 section 3.3). Only the server can decrypt the ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NewSessionTicket {
-    /// Lifetime hint in seconds; zero if unspecified.
+    /// Lifetime hint of the ticket in seconds; zero if unspecified.
     pub lifetime_s: u32,
     /// Length of the ticket in octets.
     pub ticket_len: u16,
@@ -146,19 +151,20 @@ impl NewSessionTicket {
     }
 }
 
-/// An alert (RFC 8446 section 6).
+/// A TLS alert in the clear (RFC 8446 section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Alert {
-    /// Severity.
+    /// Severity of the alert.
     pub level: AlertLevel,
-    /// Alert description.
+    /// Description of the alert: its reason.
     pub description: AlertDescription,
 }
 
 impl Alert {
-    /// Parses the content of a record; `None` if it is encrypted, which makes it longer.
+    /// Parses the content of an alert record; `None` if the alert is encrypted, which makes the record longer than two
+    /// octets, or invalid.
     pub(super) fn parse(content: &[u8]) -> Option<Self> {
         let [level @ (1 | 2), description] = *content else { return None };
         Some(Self { level: AlertLevel(level), description: AlertDescription(description) })

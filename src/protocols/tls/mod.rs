@@ -77,8 +77,8 @@ pub use stream::TlsParser;
 
 use crate::session::Protocol;
 
-/// TLS. Ports with TLS from the first octet: HTTPS, SMTPS, NNTPS, LDAPS, DNS, FTPS, Telnet, IRC, IMAPS, POP3S, SIPS,
-/// AMQPS, MQTT.
+/// The TLS protocol over streams, recognized by content and by ports with TLS from the first octet: HTTPS, SMTPS,
+/// NNTPS, LDAPS, DNS, FTPS, Telnet, IRC, IMAPS, POP3S, SIPS, AMQPS, MQTT.
 pub static PROTOCOL: Protocol = Protocol::new("tls")
     .over_streams(
         &[443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 8443, 8883],
@@ -86,6 +86,6 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
     )
     .resumed_by(probe::search);
 
-/// DTLS. Ports: DNS, CAPWAP control and data, SIP, CoAP.
+/// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol =
     Protocol::new("dtls").over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram));

@@ -1,4 +1,4 @@
-//! Names in a certificate.
+//! Names in an X.509 certificate: distinguished names, and subject alternative names.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -8,11 +8,11 @@ use super::der::{Value, Values, tag};
 use super::lists::Hex;
 use crate::session::Text;
 
-/// A distinguished name. Displayed and serialized in the format of RFC 4514: most specific RDN first, attributes of one
-/// RDN joined by a plus sign: `CN=example.org+UID=7,C=CH`.
+/// A distinguished name in a certificate. Displayed and serialized in the format of RFC 4514: most specific RDN first,
+/// attributes of one RDN joined by a plus sign: `CN=example.org+UID=7,C=CH`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct DistinguishedName<'a> {
-    /// Content of the sequence of sets.
+    /// DER content of the name: a sequence of RDNs, which are sets of attributes.
     der: &'a [u8],
 }
 
@@ -21,19 +21,19 @@ impl<'a> DistinguishedName<'a> {
         Self { der }
     }
 
-    /// Returns whether the name is empty.
+    /// Returns whether the distinguished name is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.der.is_empty()
     }
 
-    /// Iterates over the attributes in encoded order, usually least specific first.
+    /// Iterates over the attributes of the distinguished name in encoded order, usually least specific first.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
         let sets = Values(self.der).filter(|set| set.tag == tag::SET);
         sets.flat_map(|set| Attribute::all_of(set.content))
     }
 
-    /// Returns the last common name.
+    /// Returns the last common name (CN) in the distinguished name.
     #[must_use]
     pub fn common_name(&self) -> Option<Cow<'a, str>> {
         let common = self.attributes().filter(|attribute| attribute.oid == [0x55, 0x04, 0x03]);
@@ -71,8 +71,9 @@ impl serde::Serialize for DistinguishedName<'_> {
     }
 }
 
-/// An attribute of a name. Displayed as `CN=example.org`, escaped as in RFC 4514. If the type has no short name, it is
-/// displayed as `1.2.3=#0c0161`, with the octets of tag, length and value.
+/// An attribute of a distinguished name. Displayed as `CN=example.org`, escaped as in RFC 4514. If the type has no
+/// short name, the attribute is displayed as `1.2.3=#0c0161`: object identifier, then the octets of tag, length and
+/// value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
     oid: &'a [u8],
@@ -80,7 +81,7 @@ pub struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
-    /// Iterates over the attributes in the content of a set.
+    /// Iterates over the attributes in the DER content of an RDN, which is a set.
     fn all_of(set: &'a [u8]) -> impl Iterator<Item = Self> + use<'a> {
         Values(set).filter_map(|pair| {
             let mut parts = Values(pair.content);
@@ -89,7 +90,7 @@ impl<'a> Attribute<'a> {
         })
     }
 
-    /// Returns its short name, if there is a common one.
+    /// Returns the short name of the attribute's type, such as `CN`, if there is a common one.
     #[must_use]
     pub const fn name(&self) -> Option<&'static str> {
         Some(match self.oid {
@@ -132,7 +133,8 @@ impl<'a> Attribute<'a> {
         })
     }
 
-    /// Returns its value as text, borrowed if it is UTF-8 or ASCII. Invalid characters are replaced by U+FFFD.
+    /// Returns the attribute's value as text, borrowed if it is UTF-8 or ASCII. Invalid characters are replaced by
+    /// U+FFFD.
     #[must_use]
     pub fn text(&self) -> Cow<'a, str> {
         let content = self.value.content;
@@ -192,7 +194,7 @@ impl fmt::Display for Attribute<'_> {
     }
 }
 
-/// Writes `=#`, then tag, length and content in hexadecimal digits (RFC 4514 section 2.4).
+/// Writes `=#`, then tag, length and content of a DER value in hexadecimal digits (RFC 4514 section 2.4).
 fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let [high, middle, low] = [16, 8, 0].map(|shift| (value.content.len() >> shift) as u8);
     let len: &[u8] = match value.content.len() {
@@ -204,7 +206,7 @@ fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(f, "=#{}{}{}", Hex(&[value.tag]), Hex(len), Hex(value.content))
 }
 
-/// Writes an object identifier in dotted decimals.
+/// Writes a DER-encoded object identifier in dotted decimals.
 fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut number = 0_u64;
     let mut is_first = true;
@@ -229,21 +231,21 @@ fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum AltName<'a> {
-    /// DNS name of a server.
+    /// The DNS name of a server.
     Dns(Text<'a>),
-    /// Email address.
+    /// An email address.
     Email(Text<'a>),
     /// A URI.
     Uri(Text<'a>),
-    /// IP address of a server.
+    /// The IP address of a server.
     Ip(IpAddr),
-    /// A distinguished name.
+    /// A directory name: a distinguished name.
     Directory(DistinguishedName<'a>),
-    /// A name of another type, as encoded.
+    /// A name of another type, or an invalid address: the octets as encoded.
     Other(Hex<'a>),
 }
 
-/// Maximum number of serialized subject alternative names.
+/// Maximum number of subject alternative names of a certificate that are serialized.
 pub const ALT_NAME_COUNT_MAX: usize = 1024;
 
 /// Subject alternative names of a certificate.
@@ -257,13 +259,13 @@ impl<'a> AltNames<'a> {
         Self { der }
     }
 
-    /// Returns whether there are no names.
+    /// Returns whether there are no subject alternative names.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.der.is_empty()
     }
 
-    /// Iterates over the names in encoded order.
+    /// Iterates over the subject alternative names in encoded order.
     pub fn iter(&self) -> impl Iterator<Item = AltName<'a>> + Clone + use<'a> {
         Values(self.der).map(|value| {
             let content = value.content;
@@ -302,7 +304,7 @@ impl serde::Serialize for AltNames<'_> {
 mod tests {
     use super::*;
 
-    /// Encodes a value with its tag and length.
+    /// Returns the DER encoding of a value: tag, length and content.
     fn der(tag: u8, content: &[u8]) -> Vec<u8> {
         let len = u8::try_from(content.len()).expect("a short value");
         assert!(len < 0x80);

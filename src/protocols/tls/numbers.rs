@@ -1,10 +1,11 @@
-//! Numbers of the IANA registries of TLS, with their names.
+//! Types for the numbers of the IANA registries of TLS, with their names.
 
 use std::fmt;
 
 use super::cipher_names::CIPHER_NAMES;
 
-/// Defines a newtype that is displayed and serialized as its registered name, or otherwise as `0xNNNN`.
+/// Defines a type for the numbers of a registry, which is displayed and serialized as the registered name, or otherwise
+/// as `0xNNNN`.
 macro_rules! numbers {
     ($(#[$meta:meta])* $type:ident($repr:ty), $width:literal, $name:expr) => {
         $(#[$meta])*
@@ -12,7 +13,7 @@ macro_rules! numbers {
         pub struct $type(pub $repr);
 
         impl $type {
-            /// Returns the registered name, if known to this crate.
+            /// Returns the registered name of the number, if known to this crate.
             #[must_use]
             pub fn name(self) -> Option<&'static str> {
                 let name: fn($repr) -> Option<&'static str> = $name;
@@ -48,13 +49,13 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// Version of TLS or DTLS as encoded on the wire, where SSL 3.0 is 0x0300 and TLS 1.3 is 0x0304; those of DTLS
-    /// descend.
+    /// Version of TLS or DTLS as encoded on the wire: SSL 3.0 is 0x0300 and TLS 1.3 is 0x0304. The numbers of DTLS
+    /// descend: DTLS 1.0 is 0xfeff and DTLS 1.2 is 0xfefd.
     Version(u16), "4", version_name
 }
 
 numbers! {
-    /// Cipher suite.
+    /// Number of a TLS cipher suite.
     CipherSuite(u16), "4", |number| {
         let place = CIPHER_NAMES.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         CIPHER_NAMES.get(place).map(|(_, name)| *name)
@@ -62,22 +63,22 @@ numbers! {
 }
 
 numbers! {
-    /// Type of an extension.
+    /// Type of a TLS extension.
     ExtensionType(u16), "4", extension_name
 }
 
 numbers! {
-    /// Group for key exchange, formerly elliptic curve.
+    /// Number of a named group for key exchange, formerly an elliptic curve.
     NamedGroup(u16), "4", group_name
 }
 
 numbers! {
-    /// Signature scheme; before TLS 1.3 a pair of hash and signature algorithm.
+    /// Number of a TLS signature scheme; before TLS 1.3 a pair of hash and signature algorithm.
     SignatureScheme(u16), "4", scheme_name
 }
 
 numbers! {
-    /// Severity of an alert.
+    /// Severity of a TLS alert: warning or fatal.
     AlertLevel(u8), "2", |number| match number {
         1 => Some("warning"),
         2 => Some("fatal"),
@@ -86,7 +87,7 @@ numbers! {
 }
 
 numbers! {
-    /// Description of an alert.
+    /// Description of a TLS alert: its reason.
     AlertDescription(u8), "2", alert_name
 }
 
@@ -112,19 +113,20 @@ impl Version {
     /// DTLS 1.3 (RFC 9147).
     pub const DTLS_1_3: Self = Self(0xfefc);
 
-    /// Returns whether this is a version of DTLS.
+    /// Returns whether the version is one of DTLS.
     #[must_use]
     pub const fn is_datagram(self) -> bool {
         self.0 >> 8 == 0xfe || self.0 == 0x0100
     }
 
-    /// Returns whether this is TLS 1.3, a draft of it, or DTLS 1.3: messages after the hellos are encrypted.
+    /// Returns whether the version is TLS 1.3, a draft of it, or DTLS 1.3, which encrypt all messages after the hellos.
     #[must_use]
     pub const fn hides_handshake(self) -> bool {
         matches!(self.0, 0x0304 | 0xfefc) || is_draft(self.0)
     }
 
-    /// Returns a number that increases with the version, also for DTLS. A draft of TLS 1.3 precedes TLS 1.3.
+    /// Returns a number for comparison that increases with the version, also for DTLS. A draft of TLS 1.3 precedes TLS
+    /// 1.3.
     pub(super) const fn rank(self) -> u32 {
         let (major, minor) = (self.0 as u32 >> 8, self.0 as u32 & 0xff);
         match major {
@@ -135,13 +137,13 @@ impl Version {
     }
 }
 
-/// Returns whether a number is reserved by GREASE, so that implementations tolerate unknown values (RFC 8701).
+/// Returns whether a number is reserved by GREASE, which tests that implementations tolerate unknown values (RFC 8701).
 #[must_use]
 pub const fn is_grease(number: u16) -> bool {
     number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
 }
 
-/// Returns whether this is a prerelease of TLS 1.3, as numbered by IETF drafts, Facebook and Google.
+/// Returns whether `number` is the version of a prerelease of TLS 1.3, as numbered by IETF drafts, Facebook and Google.
 const fn is_draft(number: u16) -> bool {
     matches!(number >> 8, 0x7e | 0x7f | 0xfb)
 }
@@ -150,7 +152,8 @@ macro_rules! draft_names {
     ($($draft:literal)*) => { [$(concat!("TLS 1.3 (draft ", $draft, ")")),*] };
 }
 
-/// Names of the drafts of TLS 1.3, whose numbers are 0x7f00 and up; draft 28 is the last.
+/// Names of the drafts of TLS 1.3, indexed by draft number: their version numbers are 0x7f00 and up, and draft 28 is
+/// the last.
 const DRAFT_NAMES: [&str; 29] =
     draft_names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28);
 

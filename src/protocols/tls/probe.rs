@@ -12,25 +12,26 @@ use super::stream::{
 use crate::base::Reader;
 use crate::session::{DatagramOpening, Role, Search, StreamOpening, Verdict};
 
-/// Octets of a hello with all mandatory fields, and octets of a record in the clear.
+/// Minimum length in octets of a record that contains a hello with all mandatory fields.
 const HELLO_LEN_MIN: u16 = 42;
+/// Maximum length in octets of a record in the clear.
 const PLAIN_LEN_MAX: u16 = 1 << 14;
 
-/// Minimum length of an encrypted record: one octet, and 16 of its tag or hash.
+/// Minimum length in octets of an encrypted record: one octet of content, and 16 of its tag or hash.
 const ENCRYPTED_LEN_MIN: usize = 17;
 
-/// Classification of the first octets of a direction.
+/// Classification of the first octets of a direction: whether they resemble TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
-    /// Resembles TLS, sent by this side if that is known.
+    /// The octets resemble TLS, sent by this side if they identify their sender.
     Like(Option<Role>),
-    /// Too few octets to decide.
+    /// There are too few octets to decide.
     Short,
-    /// Not TLS.
+    /// The octets are not TLS.
     Unlike,
 }
 
-/// The first side with recognizable octets decides for both.
+/// Recognizes TLS in a stream. The client's octets are checked first, and the first side with enough octets decides.
 pub(super) fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
     let mut is_short = false;
     for (bytes, role) in [(opening.client, Role::Client), (opening.server, Role::Server)] {
@@ -80,7 +81,8 @@ const fn like(is_like: bool) -> Looks {
     if is_like { Looks::Like(None) } else { Looks::Unlike }
 }
 
-/// A hello has a version at a known offset; other messages, with which a capture may start, have a plausible length.
+/// Classifies the received part of a handshake record of `record_len` octets. A hello has a version at a known offset;
+/// other messages, with which a capture may start, have a plausible length.
 fn looks_handshake(content: &[u8], record_len: usize) -> Looks {
     let Some(&kind) = content.first() else {
         return if record_len > 0 { Looks::Short } else { Looks::Unlike };
@@ -102,7 +104,8 @@ fn looks_handshake(content: &[u8], record_len: usize) -> Looks {
     if is_message { Looks::Like(sender(kind)) } else { Looks::Unlike }
 }
 
-/// Searches for a hello after octets of another protocol. Other records are too similar to arbitrary data.
+/// Searches the octets of a side for a hello after octets of another protocol. Other TLS records are too similar to
+/// arbitrary data.
 pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
     let hello = if from == Role::Client { CLIENT_HELLO } else { SERVER_HELLO };
     let mut start = 0;
@@ -133,8 +136,8 @@ fn looks_ssl2(bytes: &[u8]) -> Looks {
     }
 }
 
-/// Matches a record that fits its datagram: either a handshake record with a fragment that fits it, or an encrypted
-/// record that is the last one or is followed by another.
+/// Recognizes DTLS in a datagram by a record that fits the datagram: either a handshake record with a fragment that
+/// fits the record, or an encrypted record that is the last one or is followed by another.
 pub(super) fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     // WebRTC first sends STUN on the same ports (RFC 7983).
     if is_stun(opening.bytes) {
@@ -160,7 +163,7 @@ pub(super) fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(is_dtls && is_followed)
 }
 
-/// The magic cookie of STUN (RFC 8489 section 5).
+/// Returns whether a datagram has the magic cookie of STUN (RFC 8489 section 5).
 fn is_stun(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| *first < 4) && bytes.get(4..8) == Some(&[0x21, 0x12, 0xa4, 0x42])
 }

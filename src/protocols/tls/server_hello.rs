@@ -15,17 +15,17 @@ const RETRY_RANDOM: [u8; 32] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerHello<'a> {
-    /// Version in the fixed part; see [`version`](Self::version).
+    /// Version in the fixed part of the ServerHello; see [`version`](Self::version).
     pub legacy_version: Version,
-    /// Random value of 32 octets.
+    /// Random value of the server: 32 octets.
     pub random: Hex<'a>,
-    /// Session id, or the one that the client sent.
+    /// Id of the session. In TLS 1.3, and if a session is resumed, the id that the client sent.
     pub session_id: Hex<'a>,
-    /// Chosen cipher suite.
+    /// Cipher suite that the server chose.
     pub cipher_suite: CipherSuite,
-    /// Chosen compression method; zero is none.
+    /// Compression method that the server chose; zero is none.
     pub compression_method: u8,
-    /// The extensions.
+    /// Extensions of the ServerHello.
     pub extensions: Extensions<'a>,
     /// True if a session is resumed; `None` if that depends on a ClientHello that was not captured, or on a ticket
     /// without a session id.
@@ -33,9 +33,9 @@ pub struct ServerHello<'a> {
 }
 
 impl<'a> ServerHello<'a> {
-    /// Parses the body of a handshake message of type 2, without the message header. `client_session_id` is the id that
-    /// the client sent, if known and significant. `None` if the body ends before its extensions; if the extensions end
-    /// early, those before are kept.
+    /// Parses the body of a ServerHello handshake message (type 2), without the message header. `client_session_id` is
+    /// the session id that the client sent, if it is known and indicates resumption. `None` if the body ends before its
+    /// extensions; if the extensions end early, those before the end are kept.
     #[must_use]
     pub fn parse(body: &'a [u8], client_session_id: Option<&[u8]>) -> Option<Self> {
         let mut reader = Reader::new(body);
@@ -69,32 +69,33 @@ impl<'a> ServerHello<'a> {
         Some(hello)
     }
 
-    /// Returns the chosen version.
+    /// Returns the version that the server chose.
     #[must_use]
     pub fn version(&self) -> Version {
         let chosen = self.extensions.find(43).and_then(|data| data.try_into().ok());
         chosen.map_or(self.legacy_version, |version| Version(u16::from_be_bytes(version)))
     }
 
-    /// Returns whether the server requests another ClientHello.
+    /// Returns whether the message is a HelloRetryRequest, which requests another ClientHello.
     #[must_use]
     pub fn is_hello_retry_request(&self) -> bool {
         self.random.0 == RETRY_RANDOM
     }
 
-    /// Returns the chosen application protocol. It is encrypted since TLS 1.3.
+    /// Returns the application protocol that the server chose; `None` since TLS 1.3, which encrypts it.
     #[must_use]
     pub fn alpn(&self) -> Option<Text<'a>> {
         self.extensions.alpn().first()
     }
 
-    /// Returns the index of the client's key that was chosen for resumption (RFC 8446 section 4.2.11).
+    /// Returns the index of the pre-shared key, among those offered by the client, that the server chose for resumption
+    /// (RFC 8446 section 4.2.11).
     #[must_use]
     pub fn pre_shared_key(&self) -> Option<u16> {
         self.extensions.find(41).and_then(|data| data.try_into().ok()).map(u16::from_be_bytes)
     }
 
-    /// Returns the chosen group for key exchange, since TLS 1.3.
+    /// Returns the group for key exchange that the server chose, since TLS 1.3.
     #[must_use]
     pub fn key_share_group(&self) -> Option<NamedGroup> {
         // Drafts up to 22 used another extension number.
@@ -106,7 +107,7 @@ impl<'a> ServerHello<'a> {
     }
 }
 
-/// Serializes the chosen parameters, and the fingerprint, which is computed on serialization.
+/// Serializes the parameters that a server chose, and the fingerprint, which is computed on serialization.
 #[cfg(feature = "serde")]
 impl serde::Serialize for ServerHello<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

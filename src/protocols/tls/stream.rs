@@ -1,14 +1,14 @@
-//! TLS records in a stream.
+//! Parser of TLS records in a stream.
 
 use super::client_hello::Transport;
 use super::handshake::{CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind};
 use super::message::{Alert, Message, Ssl2ClientHello};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
-/// Length of a record header in octets.
+/// Length of a TLS record header in octets.
 pub(super) const RECORD_HEADER_LEN: usize = 5;
 
-/// Maximum length of a record after its header (RFC 5246 section 6.2.3).
+/// Maximum length of a TLS record in octets, without its header (RFC 5246 section 6.2.3).
 pub(super) const RECORD_LEN_MAX: usize = 16_384 + 2048;
 
 pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
@@ -17,28 +17,29 @@ pub(super) const HANDSHAKE: u8 = 22;
 pub(super) const APPLICATION_DATA: u8 = 23;
 pub(super) const HEARTBEAT: u8 = 24;
 
-/// Parser of TLS. `Default` is the state before the first octet.
+/// Parser of TLS over a stream. `Default` is the state before the first octet.
 ///
-/// A direction is done when all that follows is encrypted: up to TLS 1.2 after ChangeCipherSpec, since TLS 1.3 after
-/// ServerHello, and after the client's first encrypted record following it.
+/// A direction is done when everything that follows is encrypted: up to TLS 1.2 after ChangeCipherSpec; since TLS 1.3
+/// after the ServerHello, or for the client, after its first encrypted record following the ServerHello.
 #[derive(Debug)]
 pub struct TlsParser {
     handshake: Handshake,
     lanes: [Lane; 2],
 }
 
-/// State of a direction.
+/// Parsing state of one direction of a TLS stream.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Incomplete handshake message with its header.
+    /// Received octets of an incomplete handshake message, including its header.
     partial: Vec<u8>,
-    /// Remaining octets of an encrypted record.
+    /// Number of remaining octets of an encrypted record, which are skipped.
     skip_len: usize,
-    /// True if the next octets do not continue those before, so that they may be anything.
+    /// True after a gap or a ChangeCipherSpec: the next octets may be anything, so that an invalid record is not a
+    /// fault.
     is_doubtful: bool,
-    /// True if a record was received.
+    /// True if a record was received in this direction.
     has_begun: bool,
-    /// True if ChangeCipherSpec was received.
+    /// True if ChangeCipherSpec was received in this direction.
     has_changed: bool,
     /// True if the direction started with a hello of SSL 2.0.
     is_ssl2: bool,
@@ -50,13 +51,14 @@ impl Default for TlsParser {
     }
 }
 
-/// Result of processing a record.
+/// Action after a TLS record was processed.
 enum After {
     GoOn,
     Done,
 }
 
-/// Returns content type and length of a record; `None` if the header is incomplete.
+/// Returns the content type and the length of the TLS record that starts with `bytes`; `None` if its header is
+/// incomplete.
 pub(super) fn record_header(bytes: &[u8]) -> Option<Result<(u8, usize), Fault>> {
     let [kind, major, minor, len @ ..] = *bytes.first_chunk::<RECORD_HEADER_LEN>()?;
     let len = usize::from(u16::from_be_bytes(len));
@@ -146,13 +148,13 @@ enum Ssl2 {
 }
 
 impl TlsParser {
-    /// Returns whether encrypted data of a side imply that it sends nothing more in the clear.
+    /// Returns whether encrypted data from a side imply that this side sends nothing more in the clear.
     fn is_over(&self, from: Role) -> bool {
         // Early data may be followed by another ClientHello, if the server requests one.
         from == Role::Server || !self.handshake.has_early_data || self.handshake.chosen.is_some()
     }
 
-    /// Processes a direction that starts like SSL 2.0.
+    /// Processes the start of a direction whose first octet has the high bit set, as in SSL 2.0.
     fn ssl2(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) -> Result<Ssl2, Fault> {
         if from == Role::Server && Role::Client.of(&self.lanes).is_ssl2 {
             // SSL 2.0 was chosen, of which nothing more is parsed.
@@ -169,7 +171,7 @@ impl TlsParser {
         Ok(Ssl2::Took(len))
     }
 
-    /// Processes a complete record other than application data.
+    /// Processes a complete TLS record other than application data.
     fn record(&mut self, from: Role, kind: u8, content: &[u8], out: Out<'_, Self>) -> Result<After, Fault> {
         match kind {
             CHANGE_CIPHER_SPEC => {
@@ -190,7 +192,7 @@ impl TlsParser {
         }
     }
 
-    /// Processes the messages of a record, including a partial one from earlier records.
+    /// Processes the messages in a handshake record, including a message that started in earlier records.
     fn handshake_record(&mut self, from: Role, content: &[u8], out: Out<'_, Self>) -> Result<After, Fault> {
         let Self { handshake, lanes } = self;
         let lane = from.of_mut(lanes);
@@ -217,7 +219,8 @@ impl TlsParser {
 }
 
 impl Lane {
-    /// Adds to the incomplete message. Returns the remaining octets.
+    /// Appends octets of a record to the incomplete handshake message, and processes the message if it is now complete.
+    /// Returns the remaining octets of the record.
     fn complete<'c>(
         &mut self,
         content: &'c [u8],
@@ -247,7 +250,8 @@ impl Lane {
     }
 }
 
-/// Returns the length of the first message including its header; `None` if the header is incomplete.
+/// Returns the length of the first handshake message in `bytes` including its header; `None` if the header is
+/// incomplete.
 fn message_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     if bytes.first().is_some_and(|kind| !is_kind(*kind)) {
         return Err(Fault::new("bad_handshake_type"));
@@ -263,7 +267,8 @@ fn message_len(bytes: &[u8]) -> Result<Option<usize>, Fault> {
 
 type Split<'a> = ((u8, &'a [u8]), &'a [u8]);
 
-/// Returns the first message, and the octets after it; `None` if it is incomplete.
+/// Returns type and body of the first handshake message in `bytes`, and the octets after it; `None` if the message is
+/// incomplete.
 fn split_message(bytes: &[u8]) -> Result<Option<Split<'_>>, Fault> {
     let Some(len) = message_len(bytes)? else { return Ok(None) };
     let Some((message, rest)) = bytes.split_at_checked(len) else { return Ok(None) };

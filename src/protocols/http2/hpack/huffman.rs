@@ -1,12 +1,12 @@
-//! The Huffman code of RFC 7541 appendix B.
+//! The Huffman code for HPACK strings (RFC 7541 appendix B).
 //!
 //! The code is canonical: of two symbols, the one with the shorter code, or else the smaller one, has the smaller code.
 //! The lengths therefore determine the code, and the tables are computed from them at compile time.
 
 use super::HpackError;
 
-/// Code lengths, and the symbols that have them in ascending order. 256 is the end of the string, which must not occur
-/// in a string.
+/// Code lengths in bits, each with the symbols that have a code of this length, in ascending order. Symbol 256 is the
+/// end of the string, which must not occur in a string.
 const SYMBOLS_BY_LEN: [(u32, &[u16]); 21] = [
     (5, &[48, 49, 50, 97, 99, 101, 105, 111, 115, 116]),
     (
@@ -63,17 +63,20 @@ const SYMBOLS_BY_LEN: [(u32, &[u16]); 21] = [
 
 const END: u16 = 256;
 
-/// Codes of one length: those whose bits, left-aligned in a word, are below `limit`.
+/// The codes of one length, for decoding: the next bits of a string, left-aligned in a word, belong to the first class
+/// with a greater `limit`.
 #[derive(Clone, Copy)]
 struct Class {
     len: u32,
-    /// The first code, left-aligned in a word.
+    /// The first code of the class, left-aligned in a word.
     first: u32,
-    /// Limit after the last code; `None` for the last class, which extends to the largest word.
+    /// First value after the last code of the class, left-aligned in a word; `None` for the last class, which extends
+    /// to the largest word.
     limit: Option<u32>,
 }
 
-/// A symbol, and the length of its code; 0 if the code is longer than eight bits.
+/// Table indexed by the next eight bits of a string: the symbol whose code they start with, and the length of this code
+/// in bits; length 0 if the code is longer than eight bits.
 static SHORT: [(u8, u8); 256] = short();
 
 static CLASSES: [Class; SYMBOLS_BY_LEN.len()] = classes();
@@ -118,12 +121,13 @@ const fn short() -> [(u8, u8); 256] {
     table
 }
 
-/// Appends the decoded string: at most eight fifths of its length in octets.
+/// Decodes a Huffman-coded string and appends the result to `text`: at most eight fifths of the string's length in
+/// octets.
 ///
 /// # Errors
 ///
-/// If the string ends within a code, other than by less than an octet of ones, or contains the end symbol (RFC 7541
-/// section 5.2).
+/// Fails if the string ends within a code, other than by less than an octet of ones, or contains the end symbol (RFC
+/// 7541 section 5.2).
 pub(super) fn decode(string: &[u8], text: &mut Vec<u8>) -> Result<(), HpackError> {
     // Left-aligned bits; the unused bits are ones, like those that pad a string.
     let mut bits = u64::MAX;
@@ -158,7 +162,8 @@ pub(super) fn decode(string: &[u8], text: &mut Vec<u8>) -> Result<(), HpackError
     }
 }
 
-/// Returns the symbol of a code of more than eight bits, and its length; `None` for the end symbol.
+/// Returns the symbol whose code of more than eight bits starts the left-aligned bits in `word`, and the length of the
+/// code in bits; `None` for the end symbol.
 fn long(word: u32) -> Option<(u8, u32)> {
     let (place, class) =
         CLASSES.iter().enumerate().find(|(_, class)| class.limit.is_none_or(|limit| word < limit))?;
@@ -176,7 +181,7 @@ mod tests {
         decode(string, &mut text).map(|()| text)
     }
 
-    /// Returns the code of a symbol as binary digits.
+    /// Returns the Huffman code of a symbol as binary digits.
     fn code(symbol: u16) -> String {
         let (index, (len, symbols)) =
             SYMBOLS_BY_LEN.iter().enumerate().find(|(_, (_, symbols))| symbols.contains(&symbol)).unwrap();

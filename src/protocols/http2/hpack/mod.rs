@@ -1,7 +1,7 @@
-//! Decoder for header compression (RFC 7541).
+//! Decoder for HPACK, the header compression of HTTP/2 (RFC 7541).
 //!
-//! Implemented here because the existing crates allocate for each field, do not limit the decoded size of a block, or
-//! have been unmaintained for years.
+//! HPACK is implemented here because the existing crates allocate for each field, do not limit the decoded size of a
+//! block, or have been unmaintained for years.
 
 mod huffman;
 mod static_table;
@@ -11,48 +11,49 @@ use super::fields::Block;
 use static_table::STATIC;
 use table::Table;
 
-/// Maximum size in octets to which a dynamic table may be set. A larger table is not supported.
+/// Maximum size in octets of an HPACK dynamic table. A larger table is not supported.
 pub(super) const TABLE_LEN_MAX: usize = 64 << 10;
 
-/// Maximum size in octets to which a dynamic table may be set before SETTINGS (RFC 9113 section 6.5.2).
+/// Maximum size in octets to which an encoder may set an HPACK dynamic table before SETTINGS announce another one (RFC
+/// 9113 section 6.5.2).
 pub(super) const TABLE_LEN_DEFAULT: usize = 4096;
 
-/// Limits for a block.
+/// Limits for decoding a header block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Maximum number of octets of decoded names and values.
+    /// Maximum number of octets of the decoded names and values of the block.
     pub(super) list_len_max: usize,
-    /// Maximum size of the dynamic table in octets.
+    /// Maximum size in octets to which the block may set the dynamic table.
     pub(super) table_len_max: usize,
 }
 
-/// Reason for which a block, and all later ones of the connection, cannot be decoded.
+/// Reason for which a header block, and all later ones of the same direction, cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HpackError {
     /// The block ends within a field.
     Truncated,
-    /// A number has more bits than any valid one.
+    /// A number is longer than any valid length, index or size.
     Integer,
     /// A string is not valid in the Huffman code.
     Huffman,
-    /// The index is not in the tables.
+    /// An index is neither in the static nor in the dynamic table.
     Index,
-    /// A change of the table's size follows a field.
+    /// A change of the dynamic table's size follows a field of the block.
     LateResize,
-    /// The new size of the table exceeds its maximum.
+    /// The new size of the dynamic table exceeds its maximum.
     TableTooLong,
-    /// The decoded fields exceed their limit.
+    /// The decoded fields exceed [`Limits::list_len_max`], or their maximum number.
     ListTooLong,
 }
 
-/// Decoder for the blocks of one direction of a connection, all of them in order.
+/// HPACK decoder for the header blocks of one direction of a connection, all of them in order.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     table: Table,
 }
 
 impl Decoder {
-    /// Decodes a block and adds its fields to a list. Stops when the limit of the list is reached.
+    /// Decodes a header block and adds its fields to `list`. Stops when the limit of the list is reached.
     pub(super) fn decode(
         &mut self,
         mut block: &[u8],
@@ -96,7 +97,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the number of octets that the decoder has allocated.
+    /// Returns the number of octets of memory that the decoder has allocated.
     pub(super) fn heap_len(&self) -> usize {
         self.table.heap_len()
     }
@@ -109,7 +110,8 @@ impl Decoder {
         }
     }
 
-    /// Parses a name, by its index or literal, and a value, and decodes both into a list.
+    /// Consumes a literal field from `block` and adds it to `list`: a name, as an index or a string, then a value.
+    /// `prefix_len` is the length of the index in the first octet, in bits.
     fn literal<'l>(
         &self,
         (block, prefix_len): (&mut &[u8], u32),
@@ -127,7 +129,7 @@ impl Decoder {
     }
 }
 
-/// Parses a number that begins in the last bits of an octet (section 5.1).
+/// Consumes an HPACK number that begins in the last `prefix_len` bits of the first octet (RFC 7541 section 5.1).
 fn integer(block: &mut &[u8], prefix_len: u32) -> Result<usize, HpackError> {
     let (first, mut rest) = block.split_first().ok_or(HpackError::Truncated)?;
     let mask = (1_u32 << prefix_len) - 1;
@@ -152,7 +154,7 @@ fn integer(block: &mut &[u8], prefix_len: u32) -> Result<usize, HpackError> {
     Ok(number as usize)
 }
 
-/// Parses a string and appends its decoded octets (section 5.2).
+/// Consumes an HPACK string from `block`, and appends its decoded octets to `text` (RFC 7541 section 5.2).
 fn string(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), HpackError> {
     let is_huffman = block.first().ok_or(HpackError::Truncated)? & 0x80 != 0;
     let len = integer(block, 7)?;

@@ -1,6 +1,6 @@
-//! The static table of RFC 7541 appendix A.
+//! The static table of HPACK (RFC 7541 appendix A).
 
-/// Names and values; the first entry has index 1.
+/// Names and values of the static fields; HPACK assigns index 1 to the first entry.
 pub(super) const STATIC: [(&str, &str); 61] = [
     (":authority", ""),
     (":method", "GET"),

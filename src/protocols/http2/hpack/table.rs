@@ -1,22 +1,23 @@
-//! The dynamic table (RFC 7541 section 4).
+//! The dynamic table of HPACK (RFC 7541 section 4).
 
 use std::collections::VecDeque;
 
 use super::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
 
-/// Size of an entry in addition to its name and value.
+/// Size in octets that RFC 7541 section 4.1 adds to the lengths of an entry's name and value.
 const ENTRY_OVERHEAD: usize = 32;
 
-/// Fields that were sent, the newest first.
+/// An HPACK dynamic table: fields that were sent before, indexed from the newest.
 #[derive(Debug)]
 pub(super) struct Table {
-    /// Names and values from the oldest on, after those that are evicted and not yet overwritten.
+    /// Names and values of the entries from the oldest to the newest, preceded by evicted ones that are not yet
+    /// removed.
     text: Vec<u8>,
-    /// Number of octets at the front of `text` that belong to no entry any more.
+    /// Number of octets of evicted entries at the start of `text`.
     dead_len: usize,
-    /// Entries, the oldest first.
+    /// Entries of the table, the oldest first.
     entries: VecDeque<Entry>,
-    /// The sum of the sizes of all entries.
+    /// Sum of the sizes of all entries in octets (RFC 7541 section 4.1).
     len: usize,
     max: usize,
 }
@@ -25,7 +26,7 @@ pub(super) struct Table {
 struct Entry {
     name_len: u32,
     value_len: u32,
-    /// Total number of octets written before it, modulo 2^32.
+    /// Total number of octets of names and values added to the table before this entry, modulo 2^32.
     start: u32,
 }
 
@@ -42,7 +43,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Returns the field at an index, 0 for the newest.
+    /// Returns name and value of the field at an index of the dynamic table, 0 for the newest.
     pub(super) fn field(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let place = self.entries.len().checked_sub(index.checked_add(1)?)?;
         let entry = self.entries.get(place)?;
@@ -51,8 +52,8 @@ impl Table {
         self.text.get(start..start + entry.text_len())?.split_at_checked(entry.name_len as usize)
     }
 
-    /// Adds a field, and evicts entries that exceed the size. If all entries are evicted and the field still exceeds
-    /// it, the field is not added.
+    /// Adds a field, and evicts the oldest entries beyond the maximum size of the table. A field that exceeds the
+    /// maximum size alone evicts all entries and is not added.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         let len = name.len() + value.len() + ENTRY_OVERHEAD;
         self.evict_to(self.max.saturating_sub(len));
@@ -72,7 +73,8 @@ impl Table {
         self.len += len;
     }
 
-    /// Sets the size. Returns whether the size is supported.
+    /// Sets the maximum size of the table in octets, and evicts entries that exceed it. Returns whether the size is
+    /// supported.
     pub(super) fn resize(&mut self, max: usize) -> bool {
         if max > TABLE_LEN_MAX {
             return false;
@@ -92,7 +94,7 @@ impl Table {
         debug_assert!(!self.entries.is_empty() || self.len == 0);
     }
 
-    /// Returns the number of octets that the table has allocated.
+    /// Returns the number of octets of memory that the table has allocated.
     pub(super) fn heap_len(&self) -> usize {
         self.text.capacity() + self.entries.capacity() * size_of::<Entry>()
     }

@@ -7,7 +7,7 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// Limits for a connection without known SETTINGS.
+/// Decoding limits for a connection without known SETTINGS.
 const LIMITS: Limits = Limits { list_len_max: 1000, table_len_max: TABLE_LEN_MAX };
 
 fn text(list: &Block) -> String {
