@@ -1,7 +1,8 @@
 //! Flow records: the properties of a flow at its end, or when an active timeout passes.
 //!
-//! [`FlowRecord::SCHEMA`] lists the fields of a record with their types, units and the elements of IPFIX, Zeek and EVE;
-//! [`FlowRecord::visit`] passes their values to a [`Visitor`]. Formats, tables and documentation derive from these two.
+//! [`FlowRecord::SCHEMA`] lists the fields of a record with their types, units and the corresponding fields
+//! of IPFIX, Zeek and EVE; [`FlowRecord::visit`] passes their values to a [`Visitor`]. Formats, tables and
+//! documentation derive from these two.
 
 mod community_id;
 #[cfg(feature = "serde")]

@@ -60,7 +60,7 @@ pub enum Error {
     TooManyOpenFiles {
         /// The file that could not be opened.
         path: PathBuf,
-        /// The limit.
+        /// Maximum number of open files.
         limit: u32,
     },
     /// A zstd frame needs a longer window than
@@ -70,7 +70,7 @@ pub enum Error {
         path: PathBuf,
         /// Length of the required window in bytes.
         window_len: u64,
-        /// The limit.
+        /// Maximum length of a window in bytes.
         limit: u32,
     },
     /// The capture needs more memory than remains of the limit for all captures together.

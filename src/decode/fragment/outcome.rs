@@ -146,7 +146,7 @@ pub struct Completed<'p, T> {
     /// Tags that [`Held::take_tags`] did not return, in order of arrival; the last tag belongs to the
     /// fragment just pushed.
     pub tags: &'p [T],
-    /// Number of fragments, including duplicates.
+    /// Number of fragments of the datagram, including duplicates.
     pub fragment_count: u32,
     /// Capture time of the fragment that arrived first.
     pub first_time: Timestamp,
@@ -170,7 +170,7 @@ pub struct Ended<'a, T> {
     pub protocol: Option<IpProtocol>,
     /// Tags of the datagram that [`Held::take_tags`] did not return, in order of arrival.
     pub tags: &'a [T],
-    /// Number of fragments, including duplicates.
+    /// Number of fragments of the datagram, including duplicates.
     pub fragment_count: u32,
     /// Number of octets of the datagram's payload that had arrived.
     pub held_len: u32,

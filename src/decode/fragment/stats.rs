@@ -11,7 +11,7 @@ pub struct FragmentStats {
     /// Number of fragments that were pushed to the pool. Each fragment is included in exactly one of the
     /// counts from `atomic_count` to `refused_by_budget_count`.
     pub fragment_count: u64,
-    /// Number of fragments that are whole datagrams: offset zero and no more fragments (RFC 6946).
+    /// Number of fragments that contain a whole datagram: offset zero and no more fragments (RFC 6946).
     pub atomic_count: u64,
     /// Number of fragments that were added to a datagram which remained incomplete.
     pub held_count: u64,
