@@ -24,20 +24,22 @@ use crate::wire::{ipv4, ipv6};
 pub enum FragmentHandling {
     /// Reassembles datagrams. Each fragment is a packet of its datagram's flow and is counted when the
     /// datagram is complete or discarded. The payload counts once, with the fragment that completes the
-    /// datagram. Fragments whose first fragment never arrived are packets of no flow and are counted in
+    /// datagram. Fragments of a datagram whose first fragment never arrived are packets of no flow and are
+    /// counted in
     /// [`PipelineStats::orphan_fragment_count`](crate::pipeline::PipelineStats::orphan_fragment_count).
     #[default]
     Reassemble,
-    /// Reassembles datagrams in the same way, but fragments whose first fragment never arrived count for the
-    /// flow of their address pair, without ports.
+    /// Reassembles datagrams as [`Reassemble`](Self::Reassemble) does, but fragments of a datagram whose
+    /// first fragment never arrived count for the flow of their address pair, without ports.
     ReassembleOrPair,
-    /// Does not reassemble: a first fragment counts by its ports, all others count for the flow of their
-    /// address pair.
+    /// Does not reassemble datagrams: a first fragment counts for the flow of its ports, and a later fragment
+    /// for the flow of its address pair, without ports.
     AsTheyCome,
 }
 
 impl<E: Emit + ?Sized> DecodeContext<'_, E> {
-    /// Emits the packet of a fragment that contributes only its frame to the counts.
+    /// Emits a packet for the frame that a tag describes. The packet counts the frame and its IP octets, but
+    /// no payload.
     fn emit_tag(&mut self, tag: &Tag, (key, side): (FlowKey, Side), marks: PacketMarks) {
         let mut addresses = [0; ADDRESSES_LEN];
         let link = tag.link(&mut addresses);

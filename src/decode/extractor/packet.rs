@@ -13,7 +13,7 @@ pub enum Transport {
     /// ports.
     #[default]
     Other,
-    /// TCP; [`Packet::tcp`] holds the fields.
+    /// TCP; [`Packet::tcp`] contains the fields of the header.
     Tcp,
     /// TCP with only the ports known: the header is truncated, or its length field is wrong.
     TcpPorts,
@@ -46,11 +46,11 @@ impl PacketMarks {
     pub const TOO_DEEP: Self = Self(1 << 4);
 
     /// The packet completes a fragmented datagram: `frame` is the reassembled datagram, and `payload_len`
-    /// covers all of its payload; `wire_len` and `ip_len` describe only the last fragment.
+    /// covers all of its payload; `wire_len` and `ip_len` describe only the fragment that completes it.
     pub const REASSEMBLED: Self = Self(1 << 5);
 
     /// The packet has outer headers in its frame: a tunnel, a label stack or PPPoE, but not VLAN tags alone.
-    /// This is not an unusual property.
+    /// This mark does not indicate an unusual packet.
     pub(crate) const ENCAPSULATED: Self = Self(1 << 6);
 
     /// Returns whether at least one of the marks in `other` is set.

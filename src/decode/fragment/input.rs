@@ -42,7 +42,8 @@ impl DatagramKey {
         }
     }
 
-    /// Creates the key of an IPv6 datagram; the identification is that of the fragment header.
+    /// Creates the key of an IPv6 datagram. `identification` is that field of the fragment header. `scope`
+    /// separates datagrams that must not be mixed: tunnels, VLANs, interfaces, tenants.
     #[must_use]
     pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, identification: u32, scope: u64) -> Self {
         Self {

@@ -15,25 +15,27 @@ use crate::base::{IpProtocol, Timestamp};
 #[must_use = "a fragment whose tag was not kept must be counted by the caller"]
 pub enum Outcome<'p, T> {
     /// The fragment is a whole datagram (RFC 6946): offset zero and no more fragments. The pool ignored
-    /// fragments that wait under the same key. Tag not kept.
+    /// fragments that wait under the same key, and did not keep the tag of this fragment.
     Atomic,
-    /// The datagram is not complete yet. Tag kept.
+    /// The datagram is not complete yet. The pool keeps the fragment and its tag.
     Held(Held<'p, T>),
-    /// The fragment is a duplicate: the pool already holds its part of the datagram. Tag kept.
+    /// The fragment is a duplicate: the pool already holds its part of the datagram. The pool keeps its tag.
     Duplicate(Held<'p, T>),
-    /// The datagram is complete. Tag kept, and returned here with the tags of the datagram's other fragments.
+    /// The datagram is complete. The tags of all its fragments that were not returned before are returned
+    /// with it.
     Completed(Completed<'p, T>),
     /// All fragments of the datagram arrived, but a snap length truncated some: only the beginning of the
-    /// payload is known. Tag kept, and returned here with the tags of the datagram's other fragments.
+    /// payload is known. The tags of all fragments that were not returned before are returned with it.
     CompletedTruncated(Completed<'p, T>),
     /// The fragment caused its datagram to be discarded; the datagram's earlier fragments were passed to the
-    /// `ended` callback. Tag not kept.
+    /// `ended` callback. The pool did not keep the tag of this fragment.
     Discarded(Discard),
-    /// The fragment belongs to a datagram that was already discarded. Tag not kept.
+    /// The fragment belongs to a datagram that was already discarded. The pool did not keep its tag.
     AlreadyDiscarded,
-    /// The fragment cannot be part of any datagram. Tag not kept.
+    /// The fragment cannot be part of any datagram. The pool did not keep its tag.
     Malformed(Malformed),
-    /// A cap does not allow the fragment, even after all other datagrams were evicted. Tag not kept.
+    /// A cap does not allow the fragment, even after all other datagrams were evicted. The pool did not keep
+    /// its tag.
     Refused(Cap),
 }
 

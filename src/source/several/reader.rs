@@ -73,7 +73,7 @@ impl Reader {
         (self.head.unwrap_or(Timestamp::ZERO), self.order)
     }
 
-    /// Starts to merge a new batch at its first frame.
+    /// Starts the merge of a new batch at its first frame.
     pub(super) fn begin_batch(&mut self) {
         self.at = 0;
         self.head = self.batch.get(0).map(|frame| frame.timestamp.max(self.tail));
