@@ -180,7 +180,7 @@ pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
 pub use source::{LiveConfig, LiveSource};
 pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowView, Interest, TrackerConfig};
 
-/// The library example of the README, compiled and run.
+/// The code examples of the README, which are compiled and run as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -14,12 +14,13 @@ use super::link::{Decapsulation, FrameEncapsulation, Walked};
 use super::verifier::{ChecksumHandling, ChecksumStats, Verifier};
 use crate::base::{ConfigError, Frame, Resources, Timestamp};
 
-/// Content of a frame.
+/// Result of decoding a frame: one packet, several packets, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
-    /// A packet that was written in place.
+    /// The frame holds one packet, which was written to the caller's packet.
     Packet,
-    /// Packets that [`Decoder::frame`] emits.
+    /// The frame may hold several packets or a fragment; the caller has to call [`Decoder::frame`], which
+    /// emits the packets.
     Several,
     /// No packet of any flow. The frame was counted.
     Nothing,
@@ -31,12 +32,12 @@ pub(crate) struct DecoderConfig {
     pub(crate) fragments: FragmentHandling,
     pub(crate) fragment_pool: PoolConfig,
     pub(crate) checksums: ChecksumHandling,
-    /// True if outer headers are reported.
+    /// True if the outer headers of each packet (tunnels, label stacks, PPPoE) are reported.
     pub(crate) is_encapsulation_kept: bool,
 }
 
 impl DecoderConfig {
-    /// Returns the marks of packets that are not written in place.
+    /// Returns the marks of the packets that [`Decoder::frame`] has to emit.
     pub(crate) fn slow_path_marks(&self, policy: &KeyPolicy) -> PacketMarks {
         let is_linked = policy.decapsulation == Decapsulation::Both;
         PacketMarks::default()
@@ -45,14 +46,15 @@ impl DecoderConfig {
     }
 }
 
-/// Converts frames to packets: links, tunnels, fragments, checksums, and the levels of a frame.
+/// Converts frames to packets: decapsulates, reassembles fragments, verifies checksums, and counts nested
+/// packets.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     extractor: Extractor,
     verifier: Verifier,
     slow_path_marks: PacketMarks,
     fragments: Option<Box<Defragmenter>>,
-    /// Result of the last walk.
+    /// Innermost packet of the frame that was walked last, and the headers around it.
     walked: Walked<FrameEncapsulation>,
     encapsulation: PacketEncapsulation,
     skipped: SkipStats,
@@ -80,7 +82,8 @@ impl Decoder {
         })
     }
 
-    /// Reads a frame and writes its packet in place unless [`frame`](Self::frame) must emit it.
+    /// Reads a frame and writes its innermost packet to `packet`. If the result is [`Decoded::Several`], the
+    /// caller has to call [`frame`](Self::frame), which emits the packets.
     #[inline(always)]
     pub(crate) fn read<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
         if !self.extractor.read_in_place(frame, packet) {
@@ -92,7 +95,7 @@ impl Decoder {
         Decoded::Packet
     }
 
-    /// Reads a frame that is not a common one.
+    /// Reads a frame that the fast path does not support, and writes its innermost packet to `packet`.
     #[inline(never)]
     fn walk<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
         let frame = as_sent(frame);
@@ -108,7 +111,8 @@ impl Decoder {
     }
 
     /// Emits the packets of the frame for which [`read`](Self::read) just returned `Several`; `packet` is the
-    /// innermost one. Emits the packets of the flows that carry it and of the datagram that it completes.
+    /// innermost one. If flows are linked, the packets of the outer flows are emitted first. If `packet` is a
+    /// fragment that completes its datagram, all packets of the datagram are emitted.
     #[cold]
     #[inline(never)]
     pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
@@ -138,7 +142,7 @@ impl Decoder {
         self.with_fragments(emit, |fragments, context| fragments.relieve(context));
     }
 
-    /// Discards all waiting fragments.
+    /// Discards all fragments that wait for the rest of their datagrams, at the end of the input.
     pub(crate) fn finish<E: Emit + ?Sized>(&mut self, emit: &mut E) {
         self.with_fragments(emit, |fragments, context| fragments.finish(context));
     }
@@ -154,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// Returns whether fragments are waiting.
+    /// Returns whether the defragmenter has allocated memory for fragments.
     #[inline(always)]
     pub(crate) fn has_waiting_fragments(&self) -> bool {
         self.fragments.as_ref().is_some_and(|fragments| fragments.held_bytes() > 0)
@@ -172,24 +176,26 @@ impl Decoder {
         self.fragments.as_deref().map(|fragments| *fragments.stats()).unwrap_or_default()
     }
 
-    /// Number of fragments that were counted for no flow, and the octets of their frames on the wire.
+    /// Returns the number of fragments that were counted for no flow, and the octets of their frames on the
+    /// wire.
     pub(crate) fn orphan_counts(&self) -> (u64, u64) {
         self.fragments.as_deref().map(Defragmenter::orphan_counts).unwrap_or_default()
     }
 
-    /// Number of packets that were counted for a flow that carries others.
+    /// Returns the number of packets that were counted for an outer flow, which is a flow that carries other
+    /// flows.
     pub(crate) const fn outer_packet_count(&self) -> u64 {
         self.encapsulation.outer_packet_count
     }
 
-    /// Panics unless the pool is consistent with its own accounting. Takes time linear in the content of the
-    /// pool.
+    /// Panics unless the fragment pool is consistent with its own accounting. Takes time linear in the
+    /// content of the pool.
     pub(crate) fn check_invariants(&self) {
         self.fragments.as_deref().inspect(|fragments| fragments.check_invariants());
     }
 }
 
-/// Returns the frame with a wire length that is at least the captured length.
+/// Returns a copy of the frame whose wire length is at least its captured length.
 fn as_sent<'a>(frame: &Frame<'a>) -> Frame<'a> {
     Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame }
 }

@@ -1,8 +1,8 @@
 //! Defragmentation: attributes fragments to the flow of their datagram.
 //!
-//! A fragment waits in the pool with a [`Tag`], which holds the data that its packet needs once the flow of
-//! the datagram is known. A complete datagram re-enters the walk where it stopped, so the flow may be inside
-//! a tunnel in it, or the datagram may itself contain a fragment.
+//! A fragment waits in the pool with a [`Tag`], which holds the data of the fragment's frame that is needed
+//! to count the fragment once the flow of the datagram is known. A complete datagram is walked from its IP
+//! header, so the flow may be inside a tunnel in the datagram, or the datagram may itself contain a fragment.
 
 use ahash::RandomState;
 
@@ -24,20 +24,22 @@ use crate::wire::{ipv4, ipv6};
 pub enum FragmentHandling {
     /// Reassembles datagrams. Each fragment is a packet of its datagram's flow and is counted when the
     /// datagram is complete or discarded. The payload counts once, with the fragment that completes the
-    /// datagram. Fragments whose first fragment never arrived are packets of no flow and are counted in
+    /// datagram. Fragments of a datagram whose first fragment never arrived are packets of no flow and are
+    /// counted in
     /// [`PipelineStats::orphan_fragment_count`](crate::pipeline::PipelineStats::orphan_fragment_count).
     #[default]
     Reassemble,
-    /// Reassembles datagrams in the same way, but fragments whose first fragment never arrived count for the
-    /// flow of their address pair, without ports.
+    /// Reassembles datagrams as [`Reassemble`](Self::Reassemble) does, but fragments of a datagram whose
+    /// first fragment never arrived count for the flow of their address pair, without ports.
     ReassembleOrPair,
-    /// Does not reassemble: a first fragment counts by its ports, all others count for the flow of their
-    /// address pair.
+    /// Does not reassemble datagrams: a first fragment counts for the flow of its ports, and a later fragment
+    /// for the flow of its address pair, without ports.
     AsTheyCome,
 }
 
 impl<E: Emit + ?Sized> DecodeContext<'_, E> {
-    /// Emits the packet of a fragment that contributes only its frame to the counts.
+    /// Emits a packet for the frame that a tag describes. The packet counts the frame and its IP octets, but
+    /// no payload.
     fn emit_tag(&mut self, tag: &Tag, (key, side): (FlowKey, Side), marks: PacketMarks) {
         let mut addresses = [0; ADDRESSES_LEN];
         let link = tag.link(&mut addresses);
@@ -59,7 +61,7 @@ impl<E: Emit + ?Sized> DecodeContext<'_, E> {
     }
 }
 
-/// Fragment pool, and a buffer for datagrams that leave it.
+/// Fragment pool, and a buffer for the datagrams that the pool completes.
 #[derive(Debug)]
 pub(super) struct Defragmenter {
     pool: Pool<Tag>,
@@ -67,20 +69,22 @@ pub(super) struct Defragmenter {
     /// Frames of the current datagram; the last one is the frame that was just read.
     tags: Vec<Tag>,
     orphans: OrphanFragments,
-    /// Keyed hash, so that an attacker cannot choose tunnels whose scopes collide.
+    /// Keyed hash for the scopes of datagrams, so that an attacker cannot choose tunnels whose scopes
+    /// collide.
     scopes: RandomState,
-    /// The scope of the current fragment.
+    /// Scope of the current fragment: a hash of its outer headers and of its interface.
     scope: u64,
 }
 
-/// Handling of the fragments of discarded datagrams.
+/// Counting of fragments whose datagram was discarded, and of fragments that the pool did not keep.
 #[derive(Debug)]
 struct OrphanFragments {
     is_pair: bool,
     count: u64,
     octet_count: u64,
     head: Datagram,
-    /// Flow of the datagram that the current fragment ended.
+    /// Key of the datagram that ended last while the current fragment was pushed, and the flow key and side
+    /// of that datagram; `None` if no datagram ended, or if the flow is not known.
     ended: Option<(DatagramKey, (FlowKey, Side))>,
 }
 
@@ -123,8 +127,8 @@ impl Defragmenter {
         (self.orphans.count, self.orphans.octet_count)
     }
 
-    /// Processes a frame whose innermost packet is a fragment, as a walk found it. The datagram that it
-    /// completes is walked in turn.
+    /// Processes a frame whose innermost packet is a fragment; `walked` is the result of the walk over the
+    /// frame. If the fragment completes its datagram, the datagram is walked too.
     #[inline(never)]
     pub(super) fn frame<E: Emit + ?Sized>(
         &mut self,
@@ -158,8 +162,8 @@ impl Defragmenter {
         self.count_rest(context);
     }
 
-    /// Emits the packets of a complete datagram. Returns whether the innermost one is a fragment that
-    /// completes another.
+    /// Emits the packets of a complete datagram. Returns whether its innermost packet is a fragment that
+    /// completes another datagram.
     fn inside<E: Emit + ?Sized>(
         &mut self,
         frame: &Frame<'_>,
@@ -184,8 +188,9 @@ impl Defragmenter {
         false
     }
 
-    /// Pushes a fragment to the pool, once for each frame that carried it. Returns whether a datagram is
-    /// complete, which is then in `whole`, with its frames in `tags`.
+    /// Pushes a fragment to the pool, once for each frame that carried a part of the fragment (several if the
+    /// fragment was inside a fragmented datagram). Returns whether a datagram is now complete; if so, `whole`
+    /// contains the datagram and `tags` its frames.
     fn push<E: Emit + ?Sized>(
         &mut self,
         frame: &Frame<'_>,
@@ -225,7 +230,8 @@ impl Defragmenter {
         false
     }
 
-    /// Counts, for the flow of its outermost level, the frames of a datagram that is nested too deep.
+    /// Counts the frames of a reassembled datagram that is nested too deep, for the flow of the packet that
+    /// one more walk over this datagram finds.
     fn count_rest<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Some(tag) = self.tags.last().copied() else { return };
         let (frame, entry) = self.whole.frame(&tag);
@@ -258,7 +264,8 @@ impl Defragmenter {
 }
 
 impl OrphanFragments {
-    /// Counts the fragments of a discarded datagram, for its flow if the first fragment identified it.
+    /// Counts the fragments of a discarded datagram: for its flow if the first fragment arrived and
+    /// identifies the flow, otherwise as orphan fragments.
     fn end<E: Emit + ?Sized>(&mut self, ended: &Ended<'_, Tag>, context: &mut DecodeContext<'_, E>) {
         let flow = ended.head.zip(ended.tags.last()).and_then(|(head, tag)| {
             self.head.put_head(&ended.key, ended.protocol.unwrap_or(tag.protocol), head);
@@ -277,8 +284,9 @@ impl OrphanFragments {
         }
     }
 
-    /// Counts a fragment that the pool did not keep. It counts for its flow if it is a first fragment or
-    /// ended a datagram that had one.
+    /// Counts a fragment that the pool did not keep. The fragment counts for a flow if it is a first
+    /// fragment, or if it caused a datagram with a first fragment to be discarded; otherwise it is an orphan
+    /// fragment.
     fn refuse<E: Emit + ?Sized>(
         &mut self,
         tag: &Tag,
@@ -325,7 +333,8 @@ impl OrphanFragments {
     }
 }
 
-/// Copies to the frames of a datagram the fields of a packet that the datagram carried in a tunnel.
+/// If the packet that a walk found is inside a tunnel in a reassembled datagram, copies the fields of that
+/// packet to the tags of the datagram's frames.
 fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
     if found.offset != entry.offset {
         let count = tags.len();
@@ -333,8 +342,8 @@ fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
     }
 }
 
-/// Counts the packet of a datagram for its flow: its frames in order of arrival, the last one with the
-/// payload.
+/// Emits the frames of a reassembled datagram as packets of its flow, in order of arrival. The last packet
+/// contains the payload.
 fn emit_whole<E: Emit + ?Sized>(
     tags: &mut [Tag],
     packet: &Packet<'_>,
@@ -354,7 +363,7 @@ fn emit_whole<E: Emit + ?Sized>(
     }
 }
 
-/// Returns the pool's view of the fragment that the walk found.
+/// Returns the fragment that a walk found, as input of the pool; `None` if its header is truncated.
 fn fragment<'a>(
     frame: &Frame<'a>,
     found: &IpPacket,
@@ -383,9 +392,10 @@ fn fragment<'a>(
     })
 }
 
-/// Returns a number that identifies the outer headers of a fragment: tunnels with their ids and endpoints,
-/// and VLANs. It separates the datagrams of two tenants with the same addresses. It is computed header by
-/// header, so it does not depend on whether the outer packet was itself fragmented.
+/// Returns a hash that identifies the outer headers of a fragment: tunnels with their identifiers and
+/// endpoints, and VLANs. The hash separates the datagrams of two tenants with the same addresses. It is
+/// computed header by header, starting from `outer`, so it does not depend on whether the outer packet was
+/// itself fragmented.
 fn scope_of(scopes: &RandomState, outer: u64, frame: &Frame<'_>, walked: &Walked<FrameEncapsulation>) -> u64 {
     walked.encapsulation.headers().iter().fold(outer, |scope, header| {
         let ends = match header.kind {
@@ -396,7 +406,7 @@ fn scope_of(scopes: &RandomState, outer: u64, frame: &Frame<'_>, walked: &Walked
     })
 }
 
-/// Returns the source and destination in the IP header at an offset.
+/// Returns the octets of the source and destination addresses in the IP header at the offset `at` of `data`.
 fn addresses(data: &[u8], at: usize) -> Option<&[u8]> {
     let header = data.get(at..)?;
     if is_ipv6(header) {

@@ -1,15 +1,18 @@
-//! Output of the slow path.
+//! Output of the slow path of decoding, which emits packets through a trait instead of writing one packet in
+//! place.
 
 use super::extractor::Packet;
 use crate::base::EncapsulationHeader;
 use crate::record::OuterFlow;
 
-/// Receives packets that are not written in place.
+/// Receives the packets of frames that may yield several packets, such as fragments and tunnels with linked
+/// flows.
 pub(crate) trait Emit {
-    /// Emits a packet, which counts for the flow of its key.
+    /// Receives a packet, which counts for the flow of its key.
     fn packet(&mut self, packet: &Packet<'_>);
 
-    /// Reports the encapsulation and the outer flow of an emitted packet, with the number of its frames.
+    /// Receives the outer headers and the outer flow of an emitted packet. `packet_count` is the number of
+    /// frames that carried the packet: more than one if it was reassembled.
     fn encapsulation(
         &mut self,
         packet: &Packet<'_>,
@@ -18,11 +21,12 @@ pub(crate) trait Emit {
         outer_flow: Option<OuterFlow>,
     );
 
-    /// Reports that an emitted packet carries the one that follows: it belongs to an outer flow.
+    /// Receives a packet that was just emitted and that belongs to an outer flow, because it carries the
+    /// packet emitted next. `counted` contains the frames and octets that were counted for that outer flow.
     fn carried(&mut self, packet: &Packet<'_>, counted: Counted);
 }
 
-/// Number of frames that were counted for a flow, and their octets on the wire.
+/// Number of frames that were counted for a flow, and the octets of those frames on the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counted {
     pub(crate) packet_count: u32,

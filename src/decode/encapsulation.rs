@@ -9,18 +9,19 @@ use super::link::{FrameEncapsulation, HeaderPosition, IpPacket, Walked};
 use crate::base::{EncapsulationHeader, Frame, HeaderKind};
 use crate::record::OuterFlow;
 
-/// Encapsulation and outer flow of the current packet, if they are requested.
+/// Outer headers and outer flow of the current packet, as far as the configuration requests them.
 #[derive(Debug, Default)]
 pub(super) struct PacketEncapsulation {
-    /// True if headers are reported.
+    /// True if the outer headers of packets are reported.
     is_reported: bool,
-    /// True if the flows of all levels count and are linked.
+    /// True if a frame counts for the flow of each nested IP packet, and these flows are linked to each
+    /// other.
     is_linked: bool,
     headers: Vec<EncapsulationHeader>,
     /// Number of headers around the reassembled datagram that is being walked; zero in a captured frame.
     datagram_header_count: usize,
     outer_flow: Option<OuterFlow>,
-    /// Packets that were counted for a flow that carries others.
+    /// Number of packets that were counted for an outer flow, which is a flow that carries other flows.
     pub(super) outer_packet_count: u64,
 }
 
@@ -29,14 +30,16 @@ impl PacketEncapsulation {
         Self { is_reported, is_linked, ..Self::default() }
     }
 
-    /// Starts the processing of a captured frame.
+    /// Clears the outer headers and the outer flow of the previous frame, before a captured frame is
+    /// processed.
     pub(super) fn begin(&mut self) {
         self.headers.clear();
         self.datagram_header_count = 0;
         self.outer_flow = None;
     }
 
-    /// Replaces the headers around a packet in the frame or in the reassembled datagram.
+    /// Replaces the recorded headers with those around a packet in `frame`. If `frame` is a reassembled
+    /// datagram, the headers around the datagram remain.
     fn set_headers(&mut self, frame: &Frame<'_>, headers: &[HeaderPosition]) {
         self.headers.truncate(self.datagram_header_count);
         if self.is_reported {
@@ -44,8 +47,9 @@ impl PacketEncapsulation {
         }
     }
 
-    /// Enters the datagram that a packet is a fragment of. The headers around all its fragments are the same,
-    /// because the pool separates fragments with different headers.
+    /// Records the headers around a fragment as the headers around its datagram. All fragments of the
+    /// datagram have the same headers around them, because the pool separates fragments with different
+    /// headers.
     pub(super) fn enter_datagram(&mut self, frame: &Frame<'_>, headers: &[HeaderPosition]) {
         self.set_headers(frame, headers);
         self.datagram_header_count = self.headers.len();
@@ -59,7 +63,7 @@ impl PacketEncapsulation {
     }
 }
 
-/// Dependencies for emitting packets.
+/// The extractor, the current encapsulation and the receiver of packets, which are needed to emit packets.
 pub(super) struct DecodeContext<'a, E: ?Sized> {
     pub(super) extractor: &'a Extractor,
     pub(super) encapsulation: &'a mut PacketEncapsulation,
@@ -67,8 +71,9 @@ pub(super) struct DecodeContext<'a, E: ?Sized> {
 }
 
 impl<E: Emit + ?Sized> DecodeContext<'_, E> {
-    /// Counts a frame for the flows that carry its innermost packet, outermost first, if flows are linked.
-    /// `count` emits the packet of a level.
+    /// If flows are linked, counts a frame for each flow that carries the frame's innermost packet, the
+    /// outermost first. The `count` callback emits one outer packet and returns what was counted for its
+    /// flow.
     pub(super) fn emit_outer(
         &mut self,
         frame: &Frame<'_>,
@@ -85,7 +90,8 @@ impl<E: Emit + ?Sized> DecodeContext<'_, E> {
         }
     }
 
-    /// Reports the encapsulation and the outer flow of an emitted packet, with the number of its frames.
+    /// Reports the outer headers and the outer flow of an emitted packet, with the number of frames that
+    /// carried it; does nothing if neither was requested.
     pub(super) fn report(
         &mut self,
         frame: &Frame<'_>,

@@ -12,37 +12,38 @@ use crate::wire::ipv4::{self, Ipv4Header};
 use crate::wire::ipv6::{self, Ipv6Header};
 use crate::wire::ipv6_extension;
 
-/// Hardware addresses, an IP header without options, and the payload; at most 64 KiB, kept for the next
-/// datagram.
+/// Buffer with a reassembled datagram: hardware addresses, an IP header without options, and the payload. Its
+/// memory, at most 64 KiB, is reused for the next datagram.
 #[derive(Debug, Default)]
 pub(super) struct Datagram {
     octets: Vec<u8>,
-    /// Octets on the wire, some of which a snap length may have truncated.
+    /// Octets of the datagram on the wire, some of which may be missing because of a snap length.
     wire_len: u32,
 }
 
 impl Datagram {
-    /// Returns whether there is no datagram.
+    /// Returns whether the buffer contains no datagram.
     pub(super) const fn is_empty(&self) -> bool {
         self.octets.is_empty()
     }
 
-    /// Copies a complete datagram.
+    /// Replaces the content of the buffer with a complete datagram.
     pub(super) fn put_together(&mut self, completed: &Completed<'_, Tag>) {
         self.write_header(&completed.key, completed.protocol, completed.payload_len, false);
         self.wire_len = self.octets.len() as u32 + completed.payload_len;
         self.octets.extend_from_slice(completed.payload);
     }
 
-    /// Copies the first octets of an incomplete datagram, as its first fragment.
+    /// Replaces the content of the buffer with the first octets of an incomplete datagram, in the form of its
+    /// first fragment.
     pub(super) fn put_head(&mut self, key: &DatagramKey, protocol: IpProtocol, head: &[u8]) {
         self.write_header(key, protocol, head.len() as u32, true);
         self.octets.extend_from_slice(head);
         self.wire_len = self.octets.len() as u32;
     }
 
-    /// Writes the IP header. The addresses, the time to live and the type of service are written with the
-    /// frame.
+    /// Writes the IP header of a datagram. The hardware addresses, the time to live and the type of service
+    /// are written later, by [`frame`](Self::frame).
     fn write_header(&mut self, key: &DatagramKey, protocol: IpProtocol, payload_len: u32, is_first: bool) {
         self.octets.clear();
         self.octets.extend([0; ADDRESSES_LEN]);
@@ -71,8 +72,8 @@ impl Datagram {
         }
     }
 
-    /// Returns the datagram as if it had arrived unfragmented in the frame of a tag, and the position of its
-    /// IP header.
+    /// Returns the datagram as if it had arrived unfragmented in the frame that `tag` describes, and an entry
+    /// with the position of its IP header, from which a walk can start.
     pub(super) fn frame(&mut self, tag: &Tag) -> (Frame<'_>, Entry) {
         let link = match ethernet::addresses_mut(&mut self.octets) {
             Some(addresses) => tag.link(addresses),

@@ -15,7 +15,7 @@ pub(super) struct Tag {
     pub(super) vni: Option<u32>,
     pub(super) destination_mac: Option<[u8; 6]>,
     pub(super) source_mac: Option<[u8; 6]>,
-    /// Protocol according to the fragment itself.
+    /// Protocol of the payload according to the fragment itself.
     pub(super) protocol: IpProtocol,
     pub(super) hop_limit: u8,
     pub(super) traffic_class: u8,
@@ -39,8 +39,9 @@ impl Tag {
         }
     }
 
-    /// Copies the fields of a packet that the datagram carried in a tunnel. The packet counts once, with the
-    /// frame that completes it.
+    /// Replaces the fields of the tag with those of a packet that the reassembled datagram carried in a
+    /// tunnel. Only the tag of the last frame contains the length of the packet, so that the packet counts
+    /// once.
     pub(super) fn carry(&mut self, frame: &Frame<'_>, found: &IpPacket, is_last: bool) {
         let inner = Self::new(frame, found);
         let ip_len = if is_last { inner.ip_len } else { 0 };
@@ -48,25 +49,26 @@ impl Tag {
         *self = Self { timestamp, wire_len, interface, ip_len, ..inner };
     }
 
-    /// Returns the information from the headers before the fragment, whose hardware addresses are written to
-    /// `addresses`.
+    /// Returns the link information of the fragment's frame (hardware addresses, VLAN ids, VNI), and writes
+    /// the hardware addresses to `addresses`.
     pub(super) fn link(&self, addresses: &mut [u8; ADDRESSES_LEN]) -> LinkInfo {
         let mac_addresses = write_addresses(addresses, self.destination_mac, self.source_mac);
         LinkInfo { mac_addresses, vlan_ids: self.vlan_ids, vni: self.vni }
     }
 
-    /// Returns the time and the interface of the capture.
+    /// Returns the capture time and the capture interface of the fragment's frame.
     pub(super) const fn captured(&self) -> (Timestamp, u32) {
         (self.timestamp, self.interface)
     }
 
-    /// Returns the traffic class, and the time to live or hop limit.
+    /// Returns the type of service or traffic class, and the time to live or hop limit.
     pub(super) const fn service(&self) -> (u8, u8) {
         (self.traffic_class, self.hop_limit)
     }
 }
 
-/// Writes the known hardware addresses in the order of Ethernet.
+/// Writes the destination and then the source address to `addresses`, as in an Ethernet header, with zeros
+/// for an unknown address. Returns the position of the known addresses.
 fn write_addresses(
     addresses: &mut [u8; ADDRESSES_LEN],
     destination: Option<[u8; 6]>,

@@ -13,27 +13,30 @@ pub enum ChecksumHandling {
     Ignore,
     /// Checksums are verified and counted, which reads all octets of each frame.
     Count,
-    /// Checksums are verified and counted, and frames with a wrong one are not packets of any flow. A
-    /// checksum that was left to the network card is not an error and does not drop the frame.
+    /// Checksums are verified and counted, and frames with a wrong checksum count for no flow. A frame whose
+    /// checksum is left to the network card is not dropped.
     Drop,
 }
 
-/// Number of packets by result of the verification.
+/// Number of packets by result of the verification of one checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ChecksumCounts {
-    /// The checksum matches the octets.
+    /// Number of packets with a checksum that matches the octets.
     pub right_count: u64,
-    /// UDP over IPv4 without a checksum.
+    /// Number of packets of UDP over IPv4 that were sent without a checksum.
     pub absent_count: u64,
-    /// Zero where zero is not valid: left to the network card.
+    /// Number of packets whose checksum field is zero where zero is not valid: the network card computes the
+    /// checksum.
     pub zero_count: u64,
-    /// The sum of the pseudo-header alone; the network card computes the rest.
+    /// Number of packets whose checksum field holds the sum of the pseudo-header alone: the network card
+    /// computes the rest.
     pub partial_count: u64,
-    /// The checksum does not match.
+    /// Number of packets with a checksum that does not match the octets.
     pub wrong_count: u64,
-    /// Some of the octets are missing.
+    /// Number of packets that could not be verified, because some of the octets are missing or a length field
+    /// is wrong.
     pub unknown_count: u64,
 }
 
@@ -51,16 +54,17 @@ impl ChecksumCounts {
     }
 }
 
-/// Results of verification; all zero if it is disabled. For a tunnel, the innermost packet counts.
+/// Results of checksum verification; all zero if verification is disabled. For a tunnel, the innermost packet
+/// counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ChecksumStats {
-    /// IPv4 headers.
+    /// Counts for the checksums of IPv4 headers.
     pub ipv4: ChecksumCounts,
-    /// TCP segments.
+    /// Counts for the checksums of TCP segments.
     pub tcp: ChecksumCounts,
-    /// UDP datagrams.
+    /// Counts for the checksums of UDP datagrams.
     pub udp: ChecksumCounts,
     /// Number of frames that were dropped because a checksum was wrong.
     pub dropped_count: u64,
@@ -78,13 +82,14 @@ impl Verifier {
         Self { handling, stats: ChecksumStats::default() }
     }
 
-    /// Returns whether packets are to be verified.
+    /// Returns whether the checksums of packets are to be verified.
     #[inline(always)]
     pub(super) fn is_wanted(&self) -> bool {
         self.handling != ChecksumHandling::Ignore
     }
 
-    /// Returns whether the packet that a walk found in a frame is to be tracked.
+    /// Verifies the checksums of a packet that a walk found in a frame, and counts the results. Returns false
+    /// if the packet is to be dropped because a checksum is wrong.
     #[inline(never)]
     pub(super) fn accepts(&mut self, frame: &[u8], found: &IpPacket) -> bool {
         let checksums = checksums(frame, found);
@@ -99,7 +104,8 @@ impl Verifier {
         !is_dropped
     }
 
-    /// Returns whether a packet that was read in place is to be tracked; reads its IP header again.
+    /// Verifies the checksums of a packet that the fast path read, and counts the results; reads the IP
+    /// header again. Returns false if the packet is to be dropped because a checksum is wrong.
     #[inline(never)]
     pub(super) fn accepts_plain(&mut self, packet: &Packet<'_>, limits: &Limits) -> bool {
         let offset = packet.ip_offset as usize;

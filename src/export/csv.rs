@@ -1,4 +1,4 @@
-//! csv: comma-separated values.
+//! csv format of flow records: comma-separated values.
 //!
 //! No value needs quotes: values are numbers, names, addresses, base64 and lists without commas.
 
@@ -39,7 +39,7 @@ pub(super) fn write_fields(out: &mut Vec<u8>, record: &FlowRecord, indices: &[us
     out.push(b'\n');
 }
 
-/// Writes each value followed by a comma.
+/// Visitor that appends each value to a csv line, followed by a comma.
 struct Line<'o>(&'o mut Vec<u8>);
 
 impl Line<'_> {

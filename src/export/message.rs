@@ -1,13 +1,13 @@
-//! Visitor for the fields of messages.
+//! Visitor for the fields of messages of application protocols, for custom formats.
 
 use serde::ser::{Error as _, Impossible, Serialize, SerializeMap, SerializeStruct, Serializer};
 
 /// Receives the fields of a message, in the order in which the message describes them.
 pub trait MessageVisitor {
-    /// Error with which a visit ends.
+    /// Error of the visitor, which ends the visit.
     type Error: serde::ser::Error;
 
-    /// Processes a field. The value may be serialized once.
+    /// Processes one field of the message. The visitor may serialize the value once.
     ///
     /// # Errors
     ///
@@ -17,9 +17,10 @@ pub trait MessageVisitor {
 
 /// Passes the fields of a message to a visitor.
 ///
-/// A message defines its fields once, by `Serialize`. Formats and filters are visitors, so that none of them parses the
-/// output of another. Fields of flattened parts are fields of the message, and the name of an internally tagged variant
-/// is the first one. Nothing is allocated, unless a map passes keys and values separately.
+/// The `Serialize` implementation of a message defines its fields. Formats and filters are visitors, so that
+/// none of them parses the output of another. Fields of flattened parts are fields of the message, and the
+/// tag of an internally tagged variant is the first field. Nothing is allocated, unless a map passes keys and
+/// values separately.
 ///
 /// ```
 /// use flowgauge::export::{MessageVisitor, visit_message};
@@ -61,26 +62,27 @@ pub fn visit_message<V: MessageVisitor>(
     message.serialize(Fields(visitor))
 }
 
-/// Passes the fields of a structure or a map to a visitor.
+/// Serializer that passes the fields of a structure or a map to a visitor.
 struct Fields<'v, V>(&'v mut V);
 
-/// Passes a field to a visitor under a name that requires serialization.
+/// Serializer of a field's name, which passes the field with this name and `value` to a visitor.
 struct Named<'a, V, F: ?Sized> {
     visitor: &'a mut V,
     value: &'a F,
 }
 
-/// Serializes the name of a field that arrives before its value.
+/// Serializer that returns the name of a field as a string, for a map that passes keys and values separately.
 struct Name<E>(std::marker::PhantomData<E>);
 
-/// Passes the entries of a map to a visitor.
+/// Serializer of a map, which passes the entries of the map to a visitor.
 struct Entries<'v, V> {
     visitor: &'v mut V,
     /// Key whose value has not been passed yet.
     key: String,
 }
 
-/// Implements the methods of `Serializer` for types that are not accepted.
+/// Implements the methods of `Serializer` for types that are not accepted, so that they return an error with
+/// the given message.
 macro_rules! refuse {
     ($what:literal: $($method:ident($($type:ty),*);)+) => {
         $( fn $method(self, $(_: $type),*) -> Result<Self::Ok, Self::Error> {
@@ -147,7 +149,7 @@ macro_rules! refuse {
     };
 }
 
-/// Types and methods of a serializer that accepts strings only.
+/// Defines the types and methods of a `Serializer` that accepts only strings.
 macro_rules! texts_only {
     () => {
         type SerializeSeq = Impossible<Self::Ok, Self::Error>;

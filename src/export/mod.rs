@@ -1,7 +1,8 @@
 //! Text formats of flow records: ndjson and csv; with the feature `serde`, the fields of messages for custom formats.
 //!
-//! A writer appends the line of a record to a buffer owned by the caller, and allocates nothing once the buffer has
-//! grown. The fields are those of the [schema](crate::record::FlowRecord::SCHEMA), in its order.
+//! A writer appends the line of a record to a buffer owned by the caller, and allocates nothing once the
+//! buffer has grown. The fields are those of the [schema](crate::record::FlowRecord::SCHEMA), in the order of
+//! the schema.
 //!
 //! A program that writes records to a file calls a function for each record:
 //!
@@ -29,32 +30,33 @@ pub use message::{MessageVisitor, visit_message};
 
 use crate::record::FlowRecord;
 
-/// A text format of records.
+/// Text format of flow records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
     /// One JSON object per line (RFC 8259). Absent values are null.
     Ndjson,
-    /// Comma-separated values (RFC 4180), after a line with the names. Absent values are empty.
+    /// Comma-separated values (RFC 4180), after a line with the names of the fields. Absent values are empty.
     Csv,
 }
 
-/// Appends the header: the names of the fields for csv, nothing for ndjson.
+/// Appends the header of a format to `out`: a line with the names of all fields for csv, nothing for ndjson.
 pub fn write_header(out: &mut Vec<u8>, format: Format) {
     if format == Format::Csv {
         csv::write_header(out);
     }
 }
 
-/// Appends the header for lines with some fields only; see [`write_fields`].
+/// Appends the header of a format to `out`, for lines that contain only the fields at `indices`; see
+/// [`write_fields`].
 pub fn write_fields_header(out: &mut Vec<u8>, format: Format, indices: &[usize]) {
     if format == Format::Csv {
         csv::write_names(out, indices.iter().filter_map(|index| FlowRecord::SCHEMA.get(*index)));
     }
 }
 
-/// Appends the line of a record with some fields only, by their indices in [`FlowRecord::SCHEMA`] and in the given
-/// order.
+/// Appends a record to `out` as a line that contains only some fields. `indices` are the indices of the
+/// fields in [`FlowRecord::SCHEMA`], in the order in which they are written.
 ///
 /// ```
 /// use flowgauge::export::{Format, write_fields};
@@ -76,7 +78,7 @@ pub fn write_fields(out: &mut Vec<u8>, format: Format, record: &FlowRecord, indi
     }
 }
 
-/// Appends the line of a record, including its line end.
+/// Appends a record with all its fields to `out` as a line, including the line end.
 pub fn write_record(out: &mut Vec<u8>, format: Format, record: &FlowRecord) {
     match format {
         Format::Ndjson => ndjson::write_record(out, record),

@@ -1,6 +1,6 @@
-//! ndjson: one JSON object per line (RFC 8259).
+//! ndjson format of flow records: one JSON object per line (RFC 8259).
 //!
-//! No text needs escapes: texts are names of this crate, addresses, base64 and letters.
+//! No string needs escapes: strings are names that this crate defines, addresses, base64 and letters.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -21,7 +21,8 @@ pub(super) fn write_fields(out: &mut Vec<u8>, record: &FlowRecord, indices: &[us
     finish(out, start);
 }
 
-/// Completes an object, the first entry of which begins with a comma.
+/// Completes the JSON object at the end of `out`: replaces the comma at `start`, before its first entry, with
+/// a brace, and appends the closing brace and the line end.
 #[inline]
 fn finish(out: &mut Vec<u8>, start: usize) {
     match out.get_mut(start) {
@@ -31,7 +32,7 @@ fn finish(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Writes each field as an entry preceded by a comma.
+/// Visitor that appends each field as an entry of a JSON object, preceded by a comma.
 struct Object<'o>(&'o mut Vec<u8>);
 
 impl Object<'_> {
@@ -54,7 +55,7 @@ fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(b'"');
 }
 
-/// Writes a list.
+/// Appends a JSON array of the items, each of which `write` appends.
 fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
     out.push(b'[');
     for (index, item) in items.enumerate() {
@@ -66,7 +67,8 @@ fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl Fn
     out.push(b']');
 }
 
-/// Writes a header of an encapsulation: `kind`, and `id`, or `source` and `destination`, if present.
+/// Appends an outer header as a JSON object with `kind`, and with `id` or with `source` and `destination` if
+/// the header has them.
 fn header(out: &mut Vec<u8>, header: &EncapsulationHeader) {
     out.extend_from_slice(b"{\"kind\":");
     quoted(out, |out| out.extend_from_slice(header.kind.name().as_bytes()));

@@ -1,4 +1,4 @@
-//! Values as text.
+//! Writers that append values as text: numbers, IP addresses and MAC addresses.
 
 use std::fmt::Display;
 use std::io::Write as _;

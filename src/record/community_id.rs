@@ -1,4 +1,4 @@
-//! Community ID version 1: a flow identifier shared by many tools.
+//! Community ID version 1: a flow identifier that many tools compute in the same way.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,14 +9,14 @@ use sha1::{Digest, Sha1};
 
 use crate::base::{FlowKey, Ports, Side};
 
-/// A Community ID as text: the version, a colon and 28 letters of base64. 30 octets, `Copy`.
+/// Community ID as text: the version, a colon and 28 letters of base64. 30 octets, `Copy`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommunityId([u8; CommunityId::LEN]);
 
 impl CommunityId {
     const LEN: usize = 30;
 
-    /// Returns the text.
+    /// Returns the Community ID as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         // Base64 is ASCII.
@@ -63,9 +63,10 @@ impl serde::Serialize for CommunityId {
 
 /// Returns the Community ID of a flow, version 1.
 ///
-/// The specification (corelight/community-id-spec) hashes seed, addresses, protocol and ports in canonical order with
-/// SHA-1. A key has that order already, including ICMP types. Scope, VLAN ids and VNI are not part of the hash. For
-/// keys without ports, the identifier is that of the address pair. Takes some hundred nanoseconds.
+/// The specification (corelight/community-id-spec) hashes the seed, addresses, protocol and ports in
+/// canonical order with SHA-1. The addresses and ports in a flow key already have that order, including ICMP
+/// types. Scope, VLAN ids and VNI are not part of the hash. For keys without ports, the identifier is that of
+/// the address pair. Takes some hundred nanoseconds.
 #[must_use]
 pub fn community_id(key: &FlowKey, seed: u16) -> CommunityId {
     let ends = [Side::A, Side::B].map(|side| key.address(side));

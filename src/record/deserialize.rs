@@ -1,4 +1,4 @@
-//! Deserialization of records from the flat object of their serialization.
+//! Deserialization of flow records with serde, from one flat object of fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,10 +12,11 @@ use super::schema::SETTERS;
 use crate::base::{Encapsulation, VlanIds};
 
 impl<'de> Deserialize<'de> for FlowRecord {
-    /// Reads the flat object that a record is serialized to. All fields except the addresses may be missing and are
-    /// then not [known](FlowRecord::known). Fields that are derived from others, and unknown names, are ignored. The
-    /// Flow Key consists of the parts of the default policy, five-tuple or ICMP types, and of the scope. Without any
-    /// port it is that of an address pair; if only one port is known, the other one is 0 in the key.
+    /// Deserializes a record from the flat object to which it is serialized. All fields except the addresses
+    /// may be missing; missing fields are not [known](FlowRecord::known). Fields that are derived from
+    /// others, and unknown names, are ignored. The Flow Key consists of the fields of the default policy
+    /// (five-tuple or ICMP types) and of the scope. Without ports, it is the key of an address pair; if only
+    /// one port is known, the other port is 0 in the key.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(Object)
     }
@@ -73,7 +74,7 @@ impl<'de> Visitor<'de> for Object {
     }
 }
 
-/// Parses six pairs of hexadecimal digits separated by colons.
+/// Parses a MAC address: six pairs of hexadecimal digits separated by colons.
 fn parse_mac(text: &str) -> Option<[u8; 6]> {
     let mut mac = [0; 6];
     let mut pairs = text.split(':');

@@ -1,4 +1,4 @@
-//! Incomplete records, and setters of their fields.
+//! Incomplete flow records, which are built while a record is deserialized, and setters of their fields.
 
 use std::net::IpAddr;
 
@@ -8,9 +8,10 @@ use crate::base::{
     Application, ApplicationName, Encapsulation, Evidence, FlowKey, IpProtocol, Side, Timestamp, VlanIds,
 };
 
-/// Method that sets a field of a draft; returns `None` for a value that the field cannot have.
+/// Function that sets one field of an incomplete record, by the type of the field; returns `None` for a value
+/// that the field cannot have.
 pub(super) enum Setter {
-    /// Derived from other fields.
+    /// The field is derived from other fields, so it is not set.
     Derived,
     Unsigned(fn(&mut Draft, u64) -> Option<()>),
     Address(fn(&mut Draft, IpAddr) -> Option<()>),
@@ -20,7 +21,7 @@ pub(super) enum Setter {
     Encapsulation(fn(&mut Draft, Encapsulation) -> Option<()>),
 }
 
-/// An incomplete record.
+/// Incomplete flow record, to which fields are added in any order.
 pub(super) struct Draft {
     pub(super) record: FlowRecord,
     pub(super) protocol: IpProtocol,
@@ -50,7 +51,7 @@ impl Draft {
         self.record.encapsulation.get_or_insert_default()
     }
 
-    /// Completes the record, or returns the name of a field that is missing.
+    /// Returns the complete flow record or, as the error, the name of a required field that is missing.
     pub(super) fn finish(self) -> Result<FlowRecord, &'static str> {
         let Self { mut record, protocol, source, destination, scope, open_duration_ns, application } = self;
         let source = (source.0.ok_or("source_address")?, source.1);

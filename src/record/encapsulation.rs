@@ -1,4 +1,5 @@
-//! Encapsulation of a flow, its outer flows, and the packets that it carries as a tunnel.
+//! Part of a flow record about tunnels: the encapsulation of the flow, its outer flows, and the packets that
+//! it carries as a tunnel.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -18,24 +19,28 @@ pub struct EncapsulationRecord {
     /// Number of the initiator's later packets with another encapsulation or outer flow, for example because of load
     /// balancing or a tunnel that moved. Packets without outer headers are not counted.
     pub encapsulation_changed_count: u32,
-    /// Flow that carried that first packet; with several levels of tunnels, the innermost of them.
+    /// Flow that carried the initiator's first packet with outer headers; with several levels of tunnels, the
+    /// innermost outer flow.
     pub outer_flow: Option<OuterFlow>,
     /// Encapsulation of the responder's first packet that had more than VLAN tags around it.
     pub reverse_encapsulation: Encapsulation,
     /// Number of the responder's later packets with another encapsulation or outer flow.
     pub reverse_encapsulation_changed_count: u32,
-    /// Flow that carried that first packet.
+    /// Flow that carried the responder's first packet with outer headers; with several levels of tunnels, the
+    /// innermost outer flow.
     pub reverse_outer_flow: Option<OuterFlow>,
-    /// Number of flows whose first packet this flow carried. A flow counts once, even if it carried both of its sides.
+    /// Number of inner flows, whose first packet this flow carried. An inner flow counts once, even if this
+    /// flow carried both of its directions.
     pub inner_flow_count: u32,
-    /// Number of its packets that carried a packet or a part of one, which is counted again in its own flow.
+    /// Number of packets of this flow that carried an inner packet or a part of one. The inner packet is also
+    /// counted in its own flow.
     pub carried_packet_count: u64,
-    /// Octets of these packets on the wire.
+    /// Number of octets on the wire of the packets of this flow that carried an inner packet.
     pub carried_octet_count: u64,
 }
 
 impl EncapsulationRecord {
-    /// Starts the counts of a new record.
+    /// Sets all counts to zero, for the next record of the flow.
     pub(crate) fn restart_counters(&mut self) {
         self.encapsulation_changed_count = 0;
         self.reverse_encapsulation_changed_count = 0;
@@ -44,7 +49,7 @@ impl EncapsulationRecord {
         self.carried_octet_count = 0;
     }
 
-    /// Returns the same with the directions exchanged.
+    /// Returns the record part with the initiator's and the responder's fields exchanged.
     pub(crate) fn turned(self) -> Self {
         Self {
             encapsulation: self.reverse_encapsulation,
@@ -58,24 +63,25 @@ impl EncapsulationRecord {
     }
 }
 
-/// A flow that carries another one, and its sending side.
+/// Flow that carries packets of another flow, and the side of the carrying flow that sent these packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct OuterFlow {
-    /// Flow Key.
+    /// Flow Key of the outer flow.
     pub key: FlowKey,
-    /// Sending side.
+    /// Side of the key that sent the packets.
     pub sender: Side,
 }
 
 impl OuterFlow {
-    /// Creates an outer flow from its key and the sending side.
+    /// Creates an outer flow from its key and the side that sent the packets.
     #[must_use]
     pub const fn new(key: FlowKey, sender: Side) -> Self {
         Self { key, sender }
     }
 
-    /// Parses the text of [`Display`](fmt::Display).
+    /// Parses an outer flow from the text that its [`Display`](fmt::Display) implementation writes; `None` if
+    /// the text has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (protocol, ends) = text.split_once(' ')?;
@@ -90,7 +96,7 @@ impl OuterFlow {
         Some(Self { key, sender })
     }
 
-    /// Returns its Community ID, version 1, seed 0.
+    /// Returns the Community ID of the outer flow, version 1, seed 0.
     #[must_use]
     pub fn community_id(&self) -> CommunityId {
         community_id(&self.key, 0)
@@ -98,7 +104,8 @@ impl OuterFlow {
 }
 
 impl fmt::Display for OuterFlow {
-    /// Writes `udp 192.0.2.1:40000>192.0.2.2:4789`; without ports if the key has none.
+    /// Formats the protocol, the sender and the receiver, such as `udp 192.0.2.1:40000>192.0.2.2:4789`;
+    /// without ports if the key has none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut signs = [" ", ">"].into_iter();
         self.key.protocol().fmt(f)?;

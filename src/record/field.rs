@@ -1,4 +1,4 @@
-//! Fields of the schema, and their values in a record.
+//! Fields of the schema of flow records, and their values in a record.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use super::encapsulation::OuterFlow;
 use super::flow_record::FlowRecord;
 use crate::base::{ApplicationName, Encapsulation, History, VlanIds};
 
-/// The type of a field.
+/// Type of a field of a flow record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldType {
@@ -24,7 +24,7 @@ pub enum FieldType {
     Text,
     /// A list of VLAN ids, outermost first.
     VlanIds,
-    /// A list of headers, outermost first.
+    /// A list of the headers around a packet, outermost first.
     Encapsulation,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for FieldType {
     }
 }
 
-/// The unit of a number.
+/// Unit of a numeric field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Unit {
@@ -54,12 +54,12 @@ pub enum Unit {
     Packets,
     /// Flows.
     Flows,
-    /// Nanoseconds; of a time, since 1970-01-01 00:00 UTC.
+    /// Nanoseconds; for a point in time, since 1970-01-01 00:00 UTC.
     Nanoseconds,
 }
 
 impl Unit {
-    /// Returns the name of the unit; empty without one.
+    /// Returns the name of the unit; empty for [`Unit::None`].
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -72,44 +72,45 @@ impl Unit {
     }
 }
 
-/// The part of a biflow that a field describes (RFC 5103).
+/// Direction of a biflow that a field describes (RFC 5103).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FieldSide {
-    /// Both directions together.
+    /// The field describes both directions together.
     Shared,
-    /// The direction from the initiator.
+    /// The field describes the direction from the initiator to the responder.
     Forward,
-    /// The direction from the responder.
+    /// The field describes the direction from the responder to the initiator.
     Reverse,
 }
 
-/// A sort key for flows, in descending order. Counts are those of both directions.
+/// Property by which flows are sorted, in descending order unless noted otherwise. Counts include both
+/// directions.
 ///
 /// [`FlowView::sort_value`](crate::tracker::FlowView::sort_value) returns the value of a flow before a record is
 /// created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SortKey {
-    /// The time of the first packet, the earliest first.
+    /// Time of the first packet, the earliest first.
     Start,
-    /// The time of the last packet, the earliest first.
+    /// Time of the last packet, the earliest first.
     End,
-    /// The time from the first packet to the last.
+    /// Time from the first packet to the last.
     Duration,
-    /// Packets.
+    /// Number of packets.
     Packets,
-    /// Octets on the wire.
+    /// Number of octets on the wire.
     Octets,
-    /// Octets of payload.
+    /// Number of octets of transport payload.
     Payload,
-    /// Retransmitted TCP segments.
+    /// Number of retransmitted TCP segments.
     Retransmitted,
-    /// Round-trip time of the handshake. A flow without one comes last.
+    /// Round-trip time of the TCP handshake. A flow without a measured round-trip time comes last.
     Rtt,
 }
 
 impl SortKey {
-    /// All keys.
+    /// All sort keys.
     pub const ALL: [Self; 8] = [
         Self::Start,
         Self::End,
@@ -121,7 +122,7 @@ impl SortKey {
         Self::Rtt,
     ];
 
-    /// Returns the name as used on the command line.
+    /// Returns the name of the sort key as used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -139,31 +140,32 @@ impl SortKey {
 
 /// A field of [`FlowRecord`], as defined by the schema.
 ///
-/// [`FlowRecord::SCHEMA`] lists all of them.
+/// [`FlowRecord::SCHEMA`] lists all fields.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Field {
-    /// Name in ndjson, csv and queries. Fields of the responder begin with `reverse_`, except for its address, port and
-    /// MAC address.
+    /// Name of the field in ndjson, csv and queries. The names of the responder's fields start with
+    /// `reverse_`, except for its address, port and MAC address.
     pub name: &'static str,
-    /// Description in one sentence.
+    /// Description of the field in one sentence.
     pub description: &'static str,
-    /// The type of its values.
+    /// Type of the field's values.
     pub field_type: FieldType,
-    /// The unit of its values.
+    /// Unit of the field's values.
     pub unit: Unit,
-    /// The part of the flow that it describes.
+    /// Direction of the flow that the field describes.
     pub side: FieldSide,
-    /// Enterprise number and identifier of the IPFIX information element; for an address, that of IPv4. The enterprise
-    /// number is 0 for an IANA element, and 29305 for its reverse (RFC 5103).
+    /// Enterprise number and identifier of the IPFIX information element for the field; for an address, the
+    /// element for IPv4 addresses. The enterprise number is 0 for an IANA element, and 29305 for the reverse
+    /// of an IANA element (RFC 5103).
     pub ipfix: Option<(u32, u16)>,
-    /// The column of Zeek's `conn.log`.
+    /// Name of the column of Zeek's `conn.log` that corresponds to the field.
     pub zeek: Option<&'static str>,
-    /// The key of Suricata's EVE event `flow`, with dots between nested keys.
+    /// Key in Suricata's EVE event `flow` that corresponds to the field, with dots between nested keys.
     pub eve: Option<&'static str>,
-    /// Returns the value of a record.
+    /// Function that returns the field's value in a record.
     pub get: for<'r> fn(&'r FlowRecord) -> Value<'r>,
-    /// Sort key of this field, if there is one.
+    /// Sort key that corresponds to the field, if there is one.
     pub sort: Option<SortKey>,
 }
 
@@ -171,32 +173,32 @@ pub struct Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value<'r> {
-    /// Not applicable to this flow, or not known.
+    /// No value: the field does not apply to the flow, or its value is not known.
     Absent,
-    /// A number, a count, nanoseconds.
+    /// An unsigned integer, such as a count or a time in nanoseconds.
     Unsigned(u64),
-    /// An address.
+    /// An IPv4 or IPv6 address.
     Address(IpAddr),
     /// A MAC address.
     Mac([u8; 6]),
     /// One of a set of names.
     Name(&'static str),
-    /// History letters.
+    /// Letters for the events of the flow, as in Zeek's `history`.
     History(History),
     /// A Community ID.
     CommunityId(CommunityId),
-    /// An application protocol.
+    /// Name of an application protocol.
     Application(ApplicationName),
-    /// A flow that carries this one.
+    /// An outer flow, which carries the flow of the record in a tunnel.
     OuterFlow(&'r OuterFlow),
     /// VLAN ids, outermost first.
     VlanIds(VlanIds),
-    /// An encapsulation.
+    /// Headers around the packets of the flow, outermost first.
     Encapsulation(&'r Encapsulation),
 }
 
 impl Value<'_> {
-    /// Passes the value of a field to a visitor.
+    /// Passes this value of `field` to the method of the visitor for the field's type.
     pub(super) fn visit(self, field: &'static Field, visitor: &mut impl Visitor) {
         match self {
             Self::Unsigned(number) => visitor.unsigned(field, Some(number)),
@@ -223,8 +225,8 @@ impl Value<'_> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// Formats the value as in csv: nothing if absent, VLAN ids joined by dots, headers by ` / `, MAC addresses as
-    /// pairs of digits joined by colons.
+    /// Formats the value as in csv: nothing if the value is absent, VLAN ids joined by dots, headers joined
+    /// by ` / `, and MAC addresses as pairs of hexadecimal digits joined by colons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => Ok(()),
@@ -242,7 +244,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// A MAC address as text.
+/// MAC address that is formatted as text, with colons between its octets.
 pub(crate) struct Mac(pub(crate) [u8; 6]);
 
 impl fmt::Display for Mac {
@@ -255,20 +257,21 @@ impl fmt::Display for Mac {
 /// Receives the fields of a record by type, in the order of the schema, without an intermediate [`Value`]. Implemented
 /// by each format.
 ///
-/// [`FlowRecord::visit`] calls it; `None` represents a value that does not apply or is not known.
+/// [`FlowRecord::visit`] calls one method for each field; `None` represents a value that does not apply or is
+/// not known.
 pub trait Visitor {
-    /// A number.
+    /// Receives the value of a field with an unsigned integer.
     fn unsigned(&mut self, field: &'static Field, value: Option<u64>);
-    /// An address.
+    /// Receives the value of a field with an IPv4 or IPv6 address.
     fn address(&mut self, field: &'static Field, value: Option<IpAddr>);
-    /// A MAC address.
+    /// Receives the value of a field with a MAC address.
     fn mac(&mut self, field: &'static Field, value: Option<[u8; 6]>);
-    /// One of a set of names.
+    /// Receives the value of a field with one of a set of names.
     fn name(&mut self, field: &'static Field, value: Option<&'static str>);
-    /// Text without quotes and commas.
+    /// Receives the value of a field with text, which contains no quotes and commas.
     fn text(&mut self, field: &'static Field, value: Option<impl fmt::Display>);
-    /// VLAN ids.
+    /// Receives the value of a field with VLAN ids, outermost first.
     fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>);
-    /// An encapsulation.
+    /// Receives the value of a field with the headers around packets, outermost first.
     fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>);
 }

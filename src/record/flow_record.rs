@@ -1,4 +1,4 @@
-//! The record of a flow, with the names of IPFIX.
+//! Flow record, with the names of the corresponding IPFIX information elements.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -16,20 +16,20 @@ use crate::base::{
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SideRecord {
-    /// Packets and octets.
+    /// Counts of packets and octets in this direction.
     pub counters: Counters,
-    /// Counters of TCP.
+    /// Counts of TCP segments in this direction with special properties, such as retransmissions.
     pub tcp: TcpCounters,
-    /// Union of the control bits (tcpControlBits, IPFIX 6).
+    /// Union of the TCP control bits of all segments in this direction (tcpControlBits, IPFIX 6).
     pub tcp_flags: TcpFlags,
-    /// VLAN ids of its first frame, outermost first (dot1qVlanId, IPFIX 243).
+    /// VLAN ids of the first frame in this direction, outermost first (dot1qVlanId, IPFIX 243).
     pub vlan_ids: VlanIds,
-    /// MAC address of this side (sourceMacAddress, IPFIX 56).
+    /// MAC address of the side that sends in this direction (sourceMacAddress, IPFIX 56).
     pub mac: Option<[u8; 6]>,
-    /// Minimum and maximum TTL or hop limit (minimumTTL, maximumTTL, IPFIX 52 and 53); `None` if this side sent
-    /// nothing.
+    /// Minimum and maximum TTL or hop limit (minimumTTL, maximumTTL, IPFIX 52 and 53); `None` if there was no
+    /// packet in this direction.
     pub hop_limits: Option<(u8, u8)>,
-    /// DSCP of its first packet (ipDiffServCodePoint, IPFIX 195).
+    /// DSCP of the first packet in this direction (ipDiffServCodePoint, IPFIX 195).
     pub dscp: Option<u8>,
 }
 
@@ -37,55 +37,57 @@ pub struct SideRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowRecord {
-    /// The Flow Key.
+    /// Flow Key of the flow.
     pub key: FlowKey,
-    /// Side of the key that began the flow: the source of the record.
+    /// Side of the key that initiated the flow; the source address and port of the record belong to this
+    /// side.
     pub initiator: Side,
     /// Time of the first packet (flowStartNanoseconds, IPFIX 156).
     pub start: Timestamp,
     /// Time of the last packet (flowEndNanoseconds, IPFIX 157).
     pub end: Timestamp,
-    /// Time of the packet by which both sides of a TCP connection had closed it, each by FIN or RST; otherwise of the
-    /// last packet.
+    /// Time of the packet after which both sides of a TCP connection had closed it, each by FIN or RST;
+    /// otherwise the time of the last packet.
     pub open_end: Timestamp,
-    /// Direction from the initiator.
+    /// Counts and properties of the direction from the initiator to the responder.
     pub forward: SideRecord,
-    /// Direction from the responder.
+    /// Counts and properties of the direction from the responder to the initiator.
     pub reverse: SideRecord,
-    /// State of the TCP connection at the end.
+    /// State of the TCP connection at the end of the record.
     pub tcp_state: TcpState,
-    /// Outcome of the connection, as Zeek names it.
+    /// Outcome of the connection, with the names of Zeek's `conn_state`.
     pub conn_state: ConnState,
-    /// Events in order of their first occurrence, as letters (Zeek's `history`).
+    /// Events of the flow in order of their first occurrence, as letters (Zeek's `history`).
     pub history: History,
-    /// Time from the last SYN to the ACK that completed the handshake, if both were captured.
+    /// Time from the last SYN to the ACK that completed the TCP handshake, if both were captured.
     pub handshake_rtt: Option<Duration>,
-    /// Reason for the record (flowEndReason, IPFIX 136).
+    /// Reason that the record was created (flowEndReason, IPFIX 136).
     pub flow_end_reason: EndReason,
     /// Evidence for which side is the initiator.
     pub direction_evidence: DirectionEvidence,
     /// ICMP type and code of the initiator's first packet.
     pub icmp: Option<(u8, u8)>,
-    /// Number of ICMP errors that quoted one of its packets.
+    /// Number of ICMP error messages that quoted a packet of the flow.
     pub icmp_error_count: u32,
-    /// Number of fragments among its packets.
+    /// Number of packets of the flow that were IP fragments.
     pub fragment_count: u32,
-    /// Interface of its first packet (ingressInterface, IPFIX 10, counted from zero).
+    /// Index of the interface on which the flow's first packet was captured (ingressInterface, IPFIX 10),
+    /// counted from zero.
     pub interface: u32,
-    /// Number of records that active timeouts made of the flow before this one.
+    /// Number of records of the flow that active timeouts created before this record.
     pub sequence_number: u32,
-    /// Application protocol, if the stage identifies one.
+    /// Application protocol of the flow, if the stage of the pipeline identified one.
     pub application: Option<Application>,
-    /// Encapsulation, outer flows and carried packets, if they are recorded and present.
+    /// Encapsulation, outer flows and carried packets of the flow, if they are recorded and present.
     pub encapsulation: Option<Box<EncapsulationRecord>>,
-    /// Known fields. A tracker knows all of them; a collector knows those that its exporter sent. Fields that are not
-    /// known are written as absent.
+    /// Set of the fields whose values are known: all fields in a record from a tracker; in a record from a
+    /// collector, the fields that its exporter sent. Other fields are written as absent.
     pub known: FieldSet,
 }
 
 impl FlowRecord {
-    /// Creates a record of a flow without packets at a given time, with all fields known. Set the public fields for the
-    /// rest.
+    /// Creates a record of a flow without packets that starts and ends at the given time, with all fields
+    /// known. The caller sets the other fields.
     ///
     /// ```
     /// use flowgauge::{FlowKey, FlowRecord, IpProtocol, Timestamp};
@@ -124,7 +126,7 @@ impl FlowRecord {
         }
     }
 
-    /// Replaces the application protocol.
+    /// Returns the record with its application protocol replaced.
     #[must_use]
     pub fn with_application(self, application: Option<Application>) -> Self {
         Self { application, ..self }
@@ -136,7 +138,7 @@ impl FlowRecord {
         self.key.address(self.initiator)
     }
 
-    /// Returns the responder's address (IPFIX 12 and 28).
+    /// Returns the responder's address (destinationIPv4Address, destinationIPv6Address; IPFIX 12 and 28).
     #[must_use]
     pub fn destination_address(&self) -> IpAddr {
         self.key.address(self.initiator.other())
@@ -148,13 +150,14 @@ impl FlowRecord {
         self.key.port(self.initiator)
     }
 
-    /// Returns the responder's port (IPFIX 11); `None` if the key has no ports.
+    /// Returns the responder's port (destinationTransportPort, IPFIX 11); `None` if the key has no ports, as
+    /// for ICMP.
     #[must_use]
     pub const fn destination_port(&self) -> Option<u16> {
         self.key.port(self.initiator.other())
     }
 
-    /// Returns the protocol (protocolIdentifier, IPFIX 4).
+    /// Returns the IP protocol number of the flow (protocolIdentifier, IPFIX 4).
     #[must_use]
     pub const fn protocol(&self) -> IpProtocol {
         self.key.protocol()
@@ -166,8 +169,8 @@ impl FlowRecord {
         self.end.saturating_since(self.start)
     }
 
-    /// Returns the time from the first packet to the one by which both sides of a TCP connection had closed it, or
-    /// otherwise to the last. Corresponds to Zeek's duration.
+    /// Returns the time from the first packet to the packet after which both sides of a TCP connection had
+    /// closed it, or otherwise to the last packet. Corresponds to Zeek's `duration`.
     #[must_use]
     pub const fn open_duration(&self) -> Duration {
         self.open_end.saturating_since(self.start)
@@ -185,15 +188,15 @@ impl FlowRecord {
         self.forward.counters.packet_count + self.reverse.counters.packet_count
     }
 
-    /// Returns the octets of both sides on the wire.
+    /// Returns the number of octets on the wire of the packets of both sides.
     #[must_use]
     pub const fn octet_count(&self) -> u64 {
         self.forward.counters.octet_count + self.reverse.counters.octet_count
     }
 }
 
-/// One line for people: protocol, addresses and ports, outcome, packets and octets. [`export`](crate::export) has
-/// formats for programs.
+/// Formats the record as one line of readable text: protocol, addresses and ports, outcome, packets and
+/// octets. [`export`](crate::export) contains formats that programs can parse.
 impl fmt::Display for FlowRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = |side: Side| (self.key.address(side), self.key.port(side));
@@ -212,34 +215,34 @@ fn write_end(f: &mut fmt::Formatter<'_>, (address, port): (IpAddr, Option<u16>))
     }
 }
 
-/// A set of fields of the schema.
+/// Set of fields of the schema of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldSet(u64);
 
 impl FieldSet {
-    /// No field.
+    /// The set without fields.
     pub const EMPTY: Self = Self(0);
-    /// All fields.
+    /// The set of all fields.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// Returns the set with one more field, by its index in [`FlowRecord::SCHEMA`].
+    /// Returns the set with a field added. The index is that of the field in [`FlowRecord::SCHEMA`].
     #[must_use]
     pub const fn with(self, index: usize) -> Self {
         Self(self.0 | 1 << (index & 63))
     }
 
-    /// Returns whether the set contains a field, by its index.
+    /// Returns whether the set contains a field. The index is that of the field in [`FlowRecord::SCHEMA`].
     #[must_use]
     #[inline]
     pub const fn contains(self, index: usize) -> bool {
         self.0 >> (index & 63) & 1 != 0
     }
 
-    /// Returns the set of fields with these names.
+    /// Returns the set of the fields with the given names.
     ///
     /// # Errors
     ///
-    /// Returns the first name that is not a field.
+    /// Returns the first name that is not the name of a field.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
         names.into_iter().try_fold(Self::EMPTY, |set, name| {
             FlowRecord::SCHEMA

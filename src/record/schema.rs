@@ -21,10 +21,11 @@ use crate::base::{Encapsulation, duration_nanos};
 #[cfg(feature = "serde")]
 use std::time::Duration;
 
-/// The enterprise number under which an element describes the reverse direction (RFC 5103 section 6.1).
+/// IPFIX enterprise number under which an information element describes the reverse direction (RFC 5103
+/// section 6.1).
 const REVERSE: u32 = 29305;
 
-/// Maps the type of a row to that of the metadata.
+/// Converts the type in a row of the schema to a [`FieldType`].
 macro_rules! field_type {
     (unsigned $bits:tt) => {
         FieldType::Unsigned($bits)
@@ -49,7 +50,7 @@ macro_rules! field_type {
     };
 }
 
-/// Maps the result of a getter to a value.
+/// Converts the result of a field's getter to a [`Value`].
 macro_rules! value {
     ($value:expr, unsigned $bits:tt) => {
         $value.map_or(Value::Absent, Value::Unsigned)
@@ -74,7 +75,8 @@ macro_rules! value {
     };
 }
 
-/// Maps a row to the setter of a field that is not derived from others.
+/// Converts the setter in a row of the schema to a [`Setter`]; a row without a setter is a field that is
+/// derived from other fields.
 #[cfg(feature = "serde")]
 macro_rules! setter {
     ($type:ident) => { Setter::Derived };
@@ -122,7 +124,7 @@ macro_rules! schema {
             }
         ),+];
 
-        /// Setters of all fields, in the order of the schema.
+        /// Setters of all fields of an incomplete record, in the order of the schema.
         #[cfg(feature = "serde")]
         pub(super) static SETTERS: [Setter; SCHEMA.len()] = [$(
             setter!($type $( |$draft, $set| $assign )?)
@@ -149,7 +151,7 @@ macro_rules! schema {
     };
 }
 
-/// A single copy of the table, to which all visitors refer.
+/// Single copy of the schema's table of fields, to which all visitors refer.
 static SCHEMA_FIELDS: [Field; SCHEMA.len()] = {
     let mut fields = [SCHEMA[0]; SCHEMA.len()];
     let mut index = 0;
@@ -419,11 +421,11 @@ schema! { record:
 }
 
 impl FlowRecord {
-    /// All fields, in the order in which formats write them.
+    /// All fields of a flow record, in the order in which formats write them.
     pub const SCHEMA: &'static [Field] = &SCHEMA_FIELDS;
 
-    /// Passes the values of all fields to a visitor, in the order of [`SCHEMA`](Self::SCHEMA). Computes the Community
-    /// ID; allocates nothing.
+    /// Passes the values of all fields of the record to a visitor, in the order of [`SCHEMA`](Self::SCHEMA).
+    /// Computes the Community ID; allocates nothing.
     #[inline]
     pub fn visit(&self, visitor: &mut impl Visitor) {
         if self.known == FieldSet::ALL {
@@ -433,8 +435,9 @@ impl FlowRecord {
         }
     }
 
-    /// Passes the values of some fields to a visitor, by their indices in [`SCHEMA`](Self::SCHEMA) and in the given
-    /// order. Skips indices that are not in the schema. Allocates nothing.
+    /// Passes the values of some fields of the record to a visitor. `indices` are the indices of the fields
+    /// in [`SCHEMA`](Self::SCHEMA), in the order in which the values are passed; indices that are not in the
+    /// schema are skipped. Allocates nothing.
     pub fn visit_fields(&self, indices: &[usize], visitor: &mut impl Visitor) {
         for &index in indices {
             if let Some(field) = Self::SCHEMA.get(index) {
@@ -443,7 +446,8 @@ impl FlowRecord {
         }
     }
 
-    /// Returns the value of a field; [`Value::Absent`] if the record does not know it.
+    /// Returns the value of the field with the given index in [`SCHEMA`](Self::SCHEMA); [`Value::Absent`] if
+    /// the value is not known.
     #[must_use]
     pub fn value(&self, index: usize) -> Value<'_> {
         let field = Self::SCHEMA.get(index).filter(|_| self.known.contains(index));

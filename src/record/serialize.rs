@@ -21,7 +21,7 @@ impl Serialize for FlowRecord {
     }
 }
 
-/// Writes each field as an entry of a map, until the first error.
+/// Visitor that serializes each field as an entry of a map, until the first error.
 struct Entries<M: SerializeMap> {
     map: M,
     outcome: Result<(), M::Error>,
@@ -35,7 +35,7 @@ impl<M: SerializeMap> Entries<M> {
     }
 }
 
-/// A value that is serialized as text.
+/// Wrapper for a value that is serialized as text, according to its `Display` implementation.
 struct Text<T>(T);
 
 impl<T: Display> Serialize for Text<T> {

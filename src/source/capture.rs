@@ -1,4 +1,4 @@
-//! State of one open capture: blocks, and the frames in them. It has no interface table of its own.
+//! State of one open capture, which is read in blocks of records. The interface table belongs to the caller.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -14,21 +14,21 @@ use super::walk::Sinks;
 use super::warning::{Stop, Warning, WarningKind};
 use crate::base::{FrameBatch, Limits};
 
-/// Octets of the first read, which identifies the format of the input.
+/// Length of the first read in octets, which identifies the format of the input.
 const HEAD_LEN: usize = 4096;
 
-/// Open capture. Reads of several captures may share an interface table and a memory account.
+/// Open capture file or stream. Several captures may share an interface table and a memory account.
 #[derive(Debug)]
 pub(super) struct Capture {
     input: Input,
     format: Format,
     limits: Limits,
-    /// Octets that were read but not walked yet: the start of a record, and after opening the head of the
-    /// file.
+    /// Octets that were read but not processed yet: the start of a record, or, after opening, the first
+    /// octets of the file after its header.
     carry: Vec<u8>,
-    /// Memory of `carry`, and of the part of a long record that exceeds a block.
+    /// Charge for the memory of `carry`, and of the part of a long record that exceeds a block.
     charge: Charge,
-    /// Octets of the capture before `carry`.
+    /// Number of octets of the decompressed capture before those in `carry`.
     offset: u64,
     tally: Tally,
     warnings: Vec<Warning>,
@@ -101,7 +101,8 @@ impl Capture {
         self.input.path()
     }
 
-    /// Closes the file until the next read, if it is a plain file. Returns whether that was possible.
+    /// Closes the file until the next read, if it is an uncompressed regular file. Returns whether the file
+    /// is now closed.
     pub(super) fn park(&mut self) -> bool {
         self.input.park()
     }
@@ -114,17 +115,17 @@ impl Capture {
         self.input.decompresses()
     }
 
-    /// Sets the length of the blocks of further reads.
+    /// Sets the length of the blocks of further reads, in octets.
     pub(super) const fn set_block_len(&mut self, len: u32) {
         self.limits.batch_len = len;
     }
 
-    /// Stops reading the capture.
+    /// Ends the capture: further reads return no frames.
     pub(super) const fn stop(&mut self) {
         self.ended = true;
     }
 
-    /// Assigns a number to the interface that is described only by the file header, if there is one.
+    /// Adds the interface that the file header describes to the table `interfaces`, if the format is pcap.
     pub(super) fn number_interfaces(&mut self, interfaces: &mut Interfaces) {
         self.format.number_interfaces(interfaces);
     }
@@ -145,9 +146,9 @@ impl Capture {
         self.input.total_len()
     }
 
-    /// Returns the length of a block that already has `have` octets: no longer than the rest of a plain file,
-    /// so that a small file yields a small block; always longer than `have` if that is below
-    /// [`Limits::batch_len`].
+    /// Returns the length in octets to which a block that already has `have` octets is filled. The block is
+    /// no longer than the rest of an uncompressed regular file needs, so that a small file yields a small
+    /// block, and longer than `have` if `have` is below [`Limits::batch_len`].
     fn block_len(&self, have: usize) -> usize {
         let left =
             self.input.left_len().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
@@ -156,7 +157,7 @@ impl Capture {
         (self.limits.batch_len as usize).max(1).min(useful)
     }
 
-    /// Ends the capture, with a warning about the record `at` octets behind the offset.
+    /// Ends the capture with a warning about the record that starts `at` octets after `self.offset`.
     fn end(&mut self, at: usize, kind: WarningKind) {
         self.ended = true;
         let stats = &mut self.tally.stats;
@@ -173,7 +174,7 @@ impl Capture {
         });
     }
 
-    /// Ends the capture with an error; the batch keeps its content.
+    /// Ends the capture because memory was refused, and returns the error; the batch keeps its content.
     fn refuse(&mut self, refused: Refused) -> Error {
         self.ended = true;
         Error::memory(self.input.path(), refused)
@@ -206,8 +207,8 @@ impl Capture {
         }
     }
 
-    /// Implements [`Source::next_batch`](super::Source::next_batch), with the interfaces numbered in a table
-    /// of the caller. Returns `false` at the end, and an empty batch with `true` if a stream has no data yet.
+    /// Clears the batch and fills it with the next frames; adds new interfaces to the caller's table. Returns
+    /// `false` at the end of the capture, and `true` with an empty batch if a stream has no data yet.
     pub(super) fn fill(
         &mut self,
         batch: &mut FrameBatch,
@@ -274,15 +275,16 @@ impl Capture {
     }
 }
 
-/// Result of a further read.
+/// Result of reading more of the first octets of an input.
 enum More {
     Read,
     End,
-    /// The decompressor cannot continue.
+    /// The decompressor cannot continue, because the compressed data is damaged.
     Damaged,
 }
 
-/// Appends the data of one read to a head of which `len` octets are needed.
+/// Appends the data of one read to `head`, the first octets of an input, of which `len` octets are needed in
+/// total.
 fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<More, Error> {
     let have = head.len();
     head.resize(len.max(HEAD_LEN), 0);

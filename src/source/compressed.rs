@@ -8,15 +8,16 @@ use super::input::Input;
 use super::memory::Memory;
 use crate::base::Limits;
 
-/// Octets of compressed data per read.
+/// Number of octets of compressed data per read.
 #[cfg(feature = "compression")]
 const INPUT_LEN: usize = 64 << 10;
 
-/// Memory of a gzip decompressor: its window of 32 KiB, tables, and the compressed data that was read.
+/// Memory of a gzip decompressor, in bytes: its window of 32 KiB, tables, and a buffer for compressed data.
 #[cfg(feature = "compression")]
 const GZIP_BYTES: u64 = INPUT_LEN as u64 + (96 << 10);
 
-/// Returns a reader for the content of the compressed `input`; `head` was read from it.
+/// Returns an input that yields the decompressed content of `input`. `head` contains the octets that were
+/// already read from `input`.
 ///
 /// # Errors
 ///
@@ -47,7 +48,7 @@ pub(super) fn decompressed(
     })
 }
 
-/// Same as above, for a build without the feature.
+/// Returns [`Error::Compressed`], because a build without the feature `compression` cannot decompress.
 #[cfg(not(feature = "compression"))]
 pub(super) fn decompressed(
     input: Input,
@@ -58,7 +59,7 @@ pub(super) fn decompressed(
     Err(Error::Compressed { path: input.path().to_owned(), method: method.name() })
 }
 
-/// Reader whose memory is released when it is dropped.
+/// Decompressor whose memory charge is released when it is dropped.
 #[cfg(feature = "compression")]
 struct Charged<R> {
     inner: R,

@@ -2,14 +2,15 @@
 
 use crate::base::{Limits, Resources, StopHandle};
 
-/// Resources and stop handle of a source. If it is created from [`Limits`] alone, it has a budget of its own.
+/// Resources and stop handle of a source. A configuration that is created from [`Limits`] alone has its own
+/// memory budget.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SourceConfig {
-    /// Limits and budget. A source uses `frame_len_max`, `batch_len`, `block_len_max`, `interface_count_max`,
-    /// `source_bytes_max`, `zstd_window_len_max` and `open_file_count_max`.
+    /// Limits and memory budget of the source. A source uses `frame_len_max`, `batch_len`, `block_len_max`,
+    /// `interface_count_max`, `source_bytes_max`, `zstd_window_len_max` and `open_file_count_max`.
     pub resources: Resources,
-    /// Ends the input once the handle is set, as if the input had ended there: before the next batch, and
+    /// Handle that ends the input early. Once the handle is set, the source ends before the next batch, and
     /// within 100 ms if a pipe, a device or standard input has no data. The source waits for a pending read
     /// of a caller-supplied reader.
     pub stop: Option<StopHandle>,

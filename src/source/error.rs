@@ -8,12 +8,12 @@ use super::memory::Refused;
 
 /// Reason that a source could not be opened or could not continue.
 ///
-/// The message of each is one line that contains the path. Damage within a capture is not an error but a
-/// [`Warning`](super::Warning).
+/// The message of each error is one line, which contains the path if the error concerns a file. Damage within
+/// a capture is not an error, but is reported as a [`Warning`](super::Warning).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system returned an error for an open or a read.
+    /// The operating system returned an error when the file was opened or read.
     Io {
         /// The file.
         path: PathBuf,
@@ -30,29 +30,29 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// The input does not begin like a capture.
+    /// The input does not start with the header of a capture format.
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// Apparent content, such as `text`.
+        /// Apparent content of the input, such as `text`.
         looks_like: &'static str,
     },
     /// The input is compressed, and this build cannot decompress.
     Compressed {
         /// The file.
         path: PathBuf,
-        /// `gzip` or `zstd`.
+        /// Compression method: `gzip` or `zstd`.
         method: &'static str,
     },
     /// The capture format has an unsupported version.
     Version {
         /// The file.
         path: PathBuf,
-        /// `pcap` or `pcapng`.
+        /// Capture format: `pcap` or `pcapng`.
         format: &'static str,
-        /// Major version.
+        /// Major version of the capture format.
         major: u16,
-        /// Minor version.
+        /// Minor version of the capture format.
         minor: u16,
     },
     /// More compressed files overlap in time than
@@ -60,7 +60,7 @@ pub enum Error {
     TooManyOpenFiles {
         /// The file that could not be opened.
         path: PathBuf,
-        /// The limit.
+        /// Maximum number of open files.
         limit: u32,
     },
     /// A zstd frame needs a longer window than
@@ -70,27 +70,27 @@ pub enum Error {
         path: PathBuf,
         /// Length of the required window in bytes.
         window_len: u64,
-        /// The limit.
+        /// Maximum length of a window in bytes.
         limit: u32,
     },
     /// The capture needs more memory than remains of the limit for all captures together.
     Memory {
         /// The file that could not be read further.
         path: PathBuf,
-        /// Number of bytes needed.
+        /// Number of additional bytes that are needed.
         needed_bytes: u64,
-        /// Limit for all captures together:
+        /// Memory limit for all captures together, in bytes:
         /// [`Limits::source_bytes_max`](crate::base::Limits::source_bytes_max), and no more than a quarter of
         /// the budget.
         max_bytes: u64,
     },
     /// The list of files is empty.
     NoFiles,
-    /// The capture library returned an error (feature `live`).
+    /// The capture library libpcap returned an error (feature `live`).
     Live {
-        /// The interface.
+        /// Name of the network interface.
         device: String,
-        /// Message of the library.
+        /// Error message of the capture library.
         message: String,
     },
 }
@@ -101,8 +101,9 @@ impl Error {
         Self::Memory { path: path.to_owned(), needed_bytes, max_bytes }
     }
 
-    /// Returns the reason that a decompressor stopped or could not read; the error itself if the data is
-    /// damaged.
+    /// Converts a read error of a decompressor to an [`Error`] if the window was too long, memory was
+    /// refused, or the underlying read failed. Otherwise, the compressed data is damaged, and the read error
+    /// is returned unchanged.
     #[cfg(feature = "compression")]
     pub(super) fn of_decompressor(path: &Path, error: io::Error) -> Result<Self, io::Error> {
         use super::zstd::WindowTooLong;
@@ -117,7 +118,8 @@ impl Error {
             .or_else(|error| error.downcast().map(|ReadFailed(error)| Self::io(path, error)))
     }
 
-    /// Same as above, for a build without a decompressor.
+    /// Returns the read error unchanged, because a build without the feature `compression` has no
+    /// decompressor.
     #[cfg(not(feature = "compression"))]
     pub(super) fn of_decompressor(_: &Path, error: io::Error) -> Result<Self, io::Error> {
         Err(error)
@@ -181,7 +183,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// Error of the reader below a decompressor, which does not indicate damage of the compressed data.
+/// Error of the reader below a decompressor. Unlike other read errors of a decompressor, it does not mean
+/// that the compressed data is damaged.
 #[cfg(feature = "compression")]
 #[derive(Debug)]
 pub(super) struct ReadFailed(pub(super) io::Error);

@@ -17,10 +17,10 @@ use crate::base::FrameBatch;
 /// name.
 ///
 /// Each batch is filled by one read of [`Limits::batch_len`](crate::base::Limits::batch_len) octets, and its
-/// frames stay at the position of the read; only a record that extends beyond the end of the block is moved,
-/// to the start of the next. The source does not wait for more data of a pipe: the result of one read is
-/// delivered if it contains a frame. Holds the partial record of one block, at most
-/// [`Limits::block_len_max`](crate::base::Limits::block_len_max) octets, in addition to the caller's batch.
+/// frames are not copied; only a record that extends beyond the end of the block is moved to the start of the
+/// next block. The source does not wait for more data of a pipe: the result of one read is delivered if it
+/// contains a frame. Besides the caller's batch, the source holds one partial record of at most
+/// [`Limits::block_len_max`](crate::base::Limits::block_len_max) octets.
 ///
 /// ```no_run
 /// use flowgauge::base::FrameBatch;
@@ -45,7 +45,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a capture with the default limits.
+    /// Opens a capture file with the default limits.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl FileSource {
         Self::open_with(path, SourceConfig::default())
     }
 
-    /// Opens a capture and reads its header.
+    /// Opens a capture file and reads its header, with the limits and the stop handle of `config`.
     ///
     /// # Errors
     ///
@@ -74,7 +74,8 @@ impl FileSource {
         Self::from_reader_with(reader, SourceConfig::default())
     }
 
-    /// Reads a capture from any reader as [`from_reader`](Self::from_reader) does, with limits.
+    /// Reads a capture from any reader as [`from_reader`](Self::from_reader) does, with the limits and the
+    /// stop handle of `config`.
     ///
     /// # Errors
     ///
@@ -98,7 +99,8 @@ impl FileSource {
         Self::stdin_with(SourceConfig::default())
     }
 
-    /// Reads a capture from standard input as [`stdin`](Self::stdin) does, with limits.
+    /// Reads a capture from standard input as [`stdin`](Self::stdin) does, with the limits and the stop
+    /// handle of `config`.
     ///
     /// # Errors
     ///
@@ -119,7 +121,7 @@ impl FileSource {
         Ok(Self { capture, interfaces })
     }
 
-    /// Returns the path; `-` for standard input, `(stream)` for a reader.
+    /// Returns the path of the capture; `-` for standard input, `(stream)` for a reader.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.capture.path()

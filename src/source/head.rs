@@ -27,8 +27,8 @@ impl Method {
         }
     }
 
-    /// Detects the method by the magic octets (RFC 1952 section 2.3.1; RFC 8878 sections 3.1.1 and 3.1.2,
-    /// whose skippable frames may come first).
+    /// Detects the compression method by the first octets of an input: gzip (RFC 1952 section 2.3.1), or zstd
+    /// (RFC 8878 sections 3.1.1 and 3.1.2), which may start with a skippable frame.
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -38,7 +38,7 @@ impl Method {
     }
 }
 
-/// Capture format, with its state between blocks.
+/// Capture format of an input, with the state of reading it.
 #[derive(Debug)]
 pub(super) enum Format {
     Pcap(Pcap),
@@ -46,7 +46,8 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Describes the frames of all complete records from `at` on and returns the offset behind them.
+    /// Describes the frames of all complete records in `bytes` from the offset `at` on, without copying them.
+    /// Returns the offset after the last complete record and the reason that the walk ended.
     pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         match self {
             Self::Pcap(pcap) => pcap.walk(bytes, at, sinks),
@@ -54,7 +55,7 @@ impl Format {
         }
     }
 
-    /// Assigns a number to the interface that is described only by the file header, if there is one.
+    /// Adds the interface that the file header describes to the table `interfaces`, if the format is pcap.
     pub(super) fn number_interfaces(&mut self, interfaces: &mut Interfaces) {
         if let Self::Pcap(pcap) = self {
             pcap.number(interfaces);
@@ -62,24 +63,26 @@ impl Format {
     }
 }
 
-/// Result of the octets read so far.
+/// Result of detecting the format from the octets read so far.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// More octets are needed; the value is the total number.
+    /// More octets are needed; the value is the total number of octets needed from the start of the input.
     Need(usize),
     Compressed(Method),
-    /// A capture, with the offset of its first record.
+    /// The input is a capture in this format. The number is the offset at which reading of records starts, in
+    /// octets.
     Capture(Format, usize),
 }
 
-/// Octets that identify compressed input, pcap and pcapng reliably.
+/// Number of octets at the start of an input that identify gzip, zstd, pcap and pcapng reliably.
 const MAGIC_LEN: usize = 4;
 
-/// Detects the format from the head of an input.
+/// Detects the format of an input from its first octets, `head`.
 ///
 /// # Errors
 ///
-/// Returns [`Error::NotACapture`] and [`Error::Version`].
+/// Returns [`Error::NotACapture`] for an unknown format, and [`Error::Version`] for an unsupported version of
+/// a capture format.
 pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) -> Result<Head, Error> {
     let Some(magic) = head.first_chunk::<MAGIC_LEN>() else {
         return Ok(Head::Need(MAGIC_LEN));
@@ -109,7 +112,7 @@ pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) 
     Ok(Head::Capture(Format::Pcap(pcap), pcap::FILE_HEADER_LEN))
 }
 
-/// Returns the error for an input that ends before the end of its head.
+/// Returns the error for an input that ends before its format and header are complete.
 pub(super) fn too_short(head: &[u8], path: &Path) -> Error {
     match head {
         [] => Error::Empty { path: path.to_owned() },
@@ -124,7 +127,8 @@ fn not_a_capture(path: &Path, looks_like: &'static str) -> Error {
     Error::NotACapture { path: path.to_owned(), looks_like }
 }
 
-/// Returns a short description of the apparent content, for users who specified the wrong file.
+/// Returns a short description of the apparent content of an input that is not a capture, for users who
+/// specified the wrong file.
 fn looks_like(head: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 12] = [
         (b"BZh", "bzip2, which is not supported"),

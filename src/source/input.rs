@@ -1,4 +1,4 @@
-//! Input: a file that can be closed and reopened, or a stream.
+//! Input of a capture: a file that can be closed and reopened, or a stream.
 
 use std::fmt;
 use std::fs::File;
@@ -12,8 +12,8 @@ use super::error::Error;
 use super::error::ReadFailed;
 use crate::base::StopHandle;
 
-/// Reader that counts octets in a shared counter. A read that a signal interrupted is repeated, because
-/// decompressors would otherwise lose the data that they read ahead.
+/// Reader that adds the number of octets read to a shared counter. A read that a signal interrupted is
+/// repeated, because a decompressor would otherwise drop data that it has read but not decompressed yet.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -34,7 +34,8 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Reader that marks its errors as its own.
+/// Reader below a decompressor that wraps its errors in [`ReadFailed`], which distinguishes them from errors
+/// of the decompressor.
 #[cfg(feature = "compression")]
 struct Marked<R>(R);
 
@@ -45,15 +46,15 @@ impl<R: Read> Read for Marked<R> {
     }
 }
 
-/// Reads from a pipe, a device or a socket when data is available, and ends once the handle is set. Without
-/// data, reads fail with [`io::ErrorKind::WouldBlock`] after a wait.
+/// Reader for a pipe, a device or a socket, which ends once the stop handle is set. If no data is available
+/// within [`POLL_INTERVAL`], a read fails with [`io::ErrorKind::WouldBlock`].
 #[cfg(unix)]
 struct Polled<R> {
     inner: R,
     stop: StopHandle,
 }
 
-/// Maximum time that a read waits for input.
+/// Maximum time that a read from a pipe, a device or a socket waits for data: 50 ms.
 #[cfg(unix)]
 const POLL_INTERVAL: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -94,8 +95,8 @@ fn stdin_reader(_: &StopHandle) -> io::Result<impl Read + Send + 'static> {
     Ok(io::stdin())
 }
 
-/// Opens a file. A named pipe is opened without waiting for its writer, so that a stop handle is noticed in
-/// the meantime.
+/// Opens a file for reading. A named pipe is opened without waiting for its writer, so that a stop handle is
+/// checked while there is no writer.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
@@ -116,11 +117,11 @@ enum Octets {
     Plain(File),
     /// A regular file that is temporarily closed.
     Parked,
-    /// Any other input.
+    /// Any input other than a regular file, or decompressed data.
     Stream(Box<dyn Read + Send>),
 }
 
-/// Input of a file source.
+/// Octets of one capture, from a regular file, a stream or a decompressor.
 pub(super) struct Input {
     octets: Octets,
     path: PathBuf,
@@ -159,13 +160,14 @@ impl Input {
         Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false, stop }
     }
 
-    /// Returns whether the caller ended the input.
+    /// Returns whether the caller ended the input with the stop handle.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_stopped()
     }
 
-    /// Puts `head`, which was read from the input, back in front of it, and replaces the whole by the result
-    /// of `wrap`.
+    /// Returns an input that reads from the result of `wrap`, such as a decompressor. The argument of `wrap`
+    /// is a reader that returns `head`, which was already read from this input, and then the rest of this
+    /// input.
     #[cfg(feature = "compression")]
     pub(super) fn wrapped(
         self,
@@ -187,12 +189,13 @@ impl Input {
         &self.path
     }
 
-    /// Returns whether a read error may be caused by the compressed data.
+    /// Returns whether the input is decompressed, so that a read error may be caused by damaged compressed
+    /// data.
     pub(super) fn decompresses(&self) -> bool {
         self.decompresses
     }
 
-    /// Returns the number of octets read from the file itself.
+    /// Returns the number of octets that were read from the file or stream, before decompression.
     pub(super) fn progress(&self) -> u64 {
         self.count.load(Relaxed)
     }
@@ -201,14 +204,15 @@ impl Input {
         self.total_len
     }
 
-    /// Returns the number of octets that remained in a plain file when it was opened; `None` for any other
-    /// input.
+    /// Returns the number of octets of a plain file that have not been read yet, according to its length when
+    /// it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
         let total_len = self.total_len.filter(|_| !self.decompresses)?;
         Some(total_len.saturating_sub(self.progress()))
     }
 
-    /// Closes the file until the next read. Returns whether that was possible.
+    /// Closes a regular file until the next read, which opens it again. Returns whether the file is now
+    /// closed; other inputs cannot be closed.
     pub(super) fn park(&mut self) -> bool {
         if matches!(self.octets, Octets::Plain(_)) {
             self.octets = Octets::Parked;
@@ -220,8 +224,8 @@ impl Input {
         matches!(self.octets, Octets::Parked)
     }
 
-    /// Performs one read, repeated only if a signal interrupted it. [`io::ErrorKind::WouldBlock`] means that
-    /// a stream has no data yet; the next call continues.
+    /// Reads octets into `buffer` with one read, which is repeated only if a signal interrupted it. The error
+    /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
             let mut file = File::open(&self.path)?;

@@ -1,4 +1,4 @@
-//! Interfaces of all captures that are read together, each listed once.
+//! Table of the interfaces of all captures that are read together, each listed once.
 
 use std::collections::HashMap;
 
@@ -7,44 +7,45 @@ use ahash::RandomState;
 use super::Interface;
 use super::memory::{Charge, Memory};
 
-/// Memory of an interface without its texts: the interface and its entry in the table, both of which grow by
-/// doubling.
+/// Memory of an interface without its name and description, in bytes: the interface and its table entries, in
+/// collections that grow by doubling.
 const FIXED_BYTES: u64 =
     2 * (size_of::<Interface>() + size_of::<Entry>() + size_of::<(u64, u32)>() + 8) as u64;
 
-/// Share of the memory of all captures that names may use, as a divisor: the memory for reading frames has
-/// priority.
+/// Divisor of the memory limit of all captures: the interface table may use a quarter of it, because the
+/// memory for reading frames has priority.
 const MEMORY_PART: u64 = 4;
 
 /// Entry for lookups by the description of an interface.
 #[derive(Debug)]
 struct Entry {
-    /// Number of interfaces before it in the same section with the same description.
+    /// Number of interfaces with the same description that precede this interface in its section.
     occurrence: u32,
-    /// Next interface with the same hash; its own number if there is none.
+    /// Index of the next interface with the same hash; the index of this interface if there is none.
     next: u32,
 }
 
-/// Table of interfaces. Interfaces with the same description are one, regardless of the section or file that
-/// describes them, so that the files of a rotated capture have one interface, and so has a file that was
-/// concatenated from many sections. Interfaces of the same section are never merged.
+/// Table of interfaces. Interfaces with the same description are merged, regardless of the section or file
+/// that describes them, so that the files of a rotated capture, or the sections of a concatenated file, have
+/// one interface. Interfaces of the same section are never merged.
 #[derive(Debug)]
 pub(super) struct Interfaces {
     list: Vec<Interface>,
     entries: Vec<Entry>,
-    /// First interface for a keyed hash of the description, which includes the occurrence unless that is zero.
+    /// Index of the first interface for each keyed hash of a description. The hash includes the occurrence
+    /// within the section unless that is zero.
     numbers: HashMap<u64, u32>,
     hasher: RandomState,
     count_max: u32,
     charge: Charge,
     max_bytes: u64,
-    /// Interface that represents all interfaces for which there was not enough memory.
+    /// Index of the interface that represents all interfaces for which there was not enough memory.
     others: Option<u32>,
-    /// True if nothing is stored, in which case the numbers are meaningless.
+    /// True if the table stores no interfaces, in which case the indexes that it returns are meaningless.
     is_idle: bool,
 }
 
-/// Number that was assigned to an interface.
+/// Index that was assigned to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) number: u32,
@@ -67,7 +68,7 @@ impl Interfaces {
         }
     }
 
-    /// Creates a table that stores nothing, for reading only the first timestamp of captures.
+    /// Creates a table that stores no interfaces, for reading only the first timestamp of captures.
     pub(super) fn idle(memory: &Memory) -> Self {
         Self { is_idle: true, ..Self::new(0, memory) }
     }
@@ -81,8 +82,9 @@ impl Interfaces {
         if self.is_idle { 0 } else { self.hasher.hash_one(interface) }
     }
 
-    /// Returns the number of an interface with a [hash](Self::hash), which had the same description
-    /// `occurrence` times before in its section.
+    /// Returns the index of an interface, which is added to the table if it is new. `hash` is the
+    /// [hash](Self::hash) of its description, and `occurrence` the number of interfaces with this description
+    /// that precede it in its section.
     pub(super) fn number(&mut self, interface: Interface, hash: u64, occurrence: u32) -> Number {
         if self.is_idle {
             return Number { number: 0, is_complete: true };
@@ -118,7 +120,8 @@ impl Interfaces {
         Some(number)
     }
 
-    /// Returns the interface that represents all those without memory, which itself needs no memory.
+    /// Returns the index of the interface that represents all interfaces for which there was not enough
+    /// memory. No memory is charged for this interface.
     fn others(&mut self) -> u32 {
         if let Some(number) = self.others {
             return number;

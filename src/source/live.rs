@@ -11,14 +11,16 @@ use super::warning::Warning;
 use super::{Interface, Next, Source, TimeResolution};
 use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, StopHandle, Timestamp};
 
-/// Maximum number of frames that are taken from the library at once.
+/// Maximum number of frames that are read from the capture library at once.
 const DISPATCH_COUNT: usize = 64;
 
-/// Sleep time while no frames are available. The library's own wait would not end on a quiet interface.
+/// Sleep time before frames are read again if none are available. The wait of the capture library itself
+/// would not end on an interface without traffic.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Linux supports nanoseconds on all interfaces. On systems where the library would silently fall back,
-/// microseconds are requested.
+/// Resolution of timestamps: as requested from the capture library, as nanoseconds per unit, and as reported
+/// in the [`Interface`]. Linux supports nanoseconds on all interfaces; on other systems, where the library
+/// may fall back without an error, microseconds are requested.
 const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux") {
     (Precision::Nano, 1, TimeResolution::NANOSECONDS)
 } else {
@@ -29,20 +31,21 @@ const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux")
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveConfig {
-    /// Octets of each frame to keep. Default 262,144: complete frames.
+    /// Snap length: maximum number of octets that are kept of each frame. The default is 262,144 octets,
+    /// which keeps complete frames.
     pub snap_len: u32,
-    /// True to capture frames that are not for this host (promiscuous mode). Default true.
+    /// True to capture also frames that are not for this host (promiscuous mode). The default is true.
     pub promiscuous: bool,
-    /// Octets of the kernel's buffer, which holds frames while nobody reads. Default 16 MiB.
+    /// Size of the kernel's buffer in octets, which holds frames until they are read. The default is 16 MiB.
     pub buffer_len: u32,
     /// Time without frames after which [`Source::next_batch`] returns [`Next::Idle`], and maximum time that
-    /// the kernel may collect frames if not in immediate mode. Default 100 ms.
+    /// the kernel may collect frames if not in immediate mode. The default is 100 ms.
     pub read_timeout: Duration,
-    /// True if the kernel delivers each frame immediately. Default false: frames are delivered in groups,
-    /// which costs less.
+    /// True if the kernel delivers each frame immediately. The default is false: frames are delivered in
+    /// groups, which costs less.
     pub immediate: bool,
-    /// Octets after which a batch is full. A batch holds at most this and 64 more frames. Default that of
-    /// [`Limits`].
+    /// Number of octets after which a batch is full. A batch holds at most these octets and 64 more frames.
+    /// The default is that of [`Limits`].
     pub batch_len: u32,
 }
 
@@ -62,24 +65,26 @@ impl Default for LiveConfig {
 /// Live capture on a network interface.
 ///
 /// [`Source::next_batch`] returns the frames that have arrived, [`Next::Idle`] after
-/// [`LiveConfig::read_timeout`] without frames, and [`Next::End`] once its [`StopHandle`] is set. Each frame
-/// is copied once, out of the kernel's buffer.
+/// [`LiveConfig::read_timeout`] without frames, and [`Next::End`] once the source's [`StopHandle`] is set.
+/// Each frame is copied once, out of the kernel's buffer.
 pub struct LiveSource {
     capture: Capture<Active>,
     interface: Interface,
     config: LiveConfig,
     tally: Tally,
-    /// Last values of the library's counters, which wrap.
+    /// Last values of the capture library's counters, which wrap: frames dropped by the kernel, and frames
+    /// dropped by the interface.
     drops: (u32, u32),
     stop: StopHandle,
 }
 
 impl LiveSource {
-    /// Starts a capture on an interface by name; `any` selects all of them, on Linux.
+    /// Starts a capture on the interface with the given name; on Linux, `any` selects all interfaces.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Live`] with the message of the library: no such interface, no permission.
+    /// Returns [`Error::Live`] with the message of the capture library, for example if there is no such
+    /// interface or no permission.
     pub fn open(device: &str, config: LiveConfig) -> Result<Self, Error> {
         let error = |error: pcap::Error| live_error(device, &error);
         let clamped = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
@@ -112,7 +117,8 @@ impl LiveSource {
         self.stop.clone()
     }
 
-    /// Takes up to [`DISPATCH_COUNT`] frames that have arrived. Returns their number.
+    /// Appends up to [`DISPATCH_COUNT`] frames that have arrived to the batch. Returns the number of frames
+    /// appended.
     fn take(&mut self, batch: &mut FrameBatch) -> Result<usize, Error> {
         let (link_type, tally) = (self.interface.link_type, &mut self.tally);
         let taken = self.capture.dispatch(Some(DISPATCH_COUNT), |packet| {
@@ -186,7 +192,7 @@ impl Source for LiveSource {
         std::slice::from_ref(&self.interface)
     }
 
-    /// Octets captured.
+    /// Returns the number of octets captured so far.
     fn progress(&self) -> u64 {
         self.tally.stats.captured_octet_count
     }

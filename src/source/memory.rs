@@ -1,4 +1,4 @@
-//! Memory of captures that are read together: one cap for all of them, charged to the budget.
+//! Memory of captures that are read together: one limit for all of these captures, charged to the budget.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::SourceConfig;
 use crate::base::{Account, Allowance, StopHandle};
 
-/// Share of the budget that captures may use, as a divisor: reading must leave memory for the layers above.
+/// Divisor of the budget: all captures together may use a quarter of it, so that memory remains for the
+/// layers above.
 const BUDGET_PART: u64 = 4;
 
 /// Memory of all captures that are read together. Clones are handles to the same account.
@@ -14,7 +15,7 @@ const BUDGET_PART: u64 = 4;
 pub(super) struct Memory {
     shared: Arc<Mutex<Share>>,
     max_bytes: u64,
-    /// Ends all of the captures once it is set.
+    /// Handle that ends all captures that are read together once it is set.
     stop: StopHandle,
 }
 
@@ -26,11 +27,11 @@ struct Share {
     reserved_bytes: u64,
 }
 
-/// Refused request for memory.
+/// Request for memory that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) needed_bytes: u64,
-    /// Limit for all captures together.
+    /// Memory limit for all captures together, in bytes.
     pub(super) max_bytes: u64,
 }
 
@@ -58,12 +59,12 @@ impl Memory {
         }
     }
 
-    /// Returns the flag that ends all captures that are read together.
+    /// Returns the handle that ends all captures that are read together.
     pub(super) const fn stop(&self) -> &StopHandle {
         &self.stop
     }
 
-    /// Returns the limit for all captures together.
+    /// Returns the memory limit for all captures together, in bytes.
     pub(super) const fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
@@ -73,13 +74,13 @@ impl Memory {
         self.share().used_bytes
     }
 
-    /// Creates an empty charge for one part of the memory.
+    /// Creates an empty charge, to which the memory of one part of a capture is added.
     pub(super) fn charge(&self) -> Charge {
         Charge { memory: self.clone(), bytes: 0 }
     }
 
-    /// Reserves bytes, so that they are available when other layers have used the rest of the budget; as many
-    /// as are available.
+    /// Reserves memory for captures, so that it is available even if other layers use the rest of the budget.
+    /// Reserves nothing if the budget does not allow all of `bytes`.
     pub(super) fn reserve(&self, bytes: u64) {
         let mut share = self.share();
         let bytes = bytes.min(self.max_bytes);
@@ -114,7 +115,7 @@ impl Memory {
     }
 }
 
-/// Memory of one part, released on drop.
+/// Charge for the memory of one part of a capture; the charge is released on drop.
 #[derive(Debug)]
 pub(super) struct Charge {
     memory: Memory,
@@ -122,11 +123,12 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Sets the number of bytes held, more or fewer than before.
+    /// Sets the number of bytes that are charged, more or fewer than before.
     ///
     /// # Errors
     ///
-    /// Returns the refused request; the charge is unchanged.
+    /// Returns the refused request if the memory limit or the budget does not allow more bytes; the charge is
+    /// then unchanged.
     pub(super) fn set(&mut self, bytes: u64) -> Result<(), Refused> {
         if bytes > self.bytes {
             self.memory.take(bytes - self.bytes)?;
@@ -137,12 +139,12 @@ impl Charge {
         Ok(())
     }
 
-    /// Number of bytes held.
+    /// Returns the number of bytes that are charged.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Increases the number of bytes held.
+    /// Increases the number of bytes that are charged by `bytes`.
     ///
     /// # Errors
     ///

@@ -1,28 +1,10 @@
 //! Sources of frames: capture files, plain or compressed, one or several, and live interfaces.
 //!
 //! A [`Source`] fills a [`FrameBatch`] that the caller owns and recycles. [`FileSource`] reads one capture
-//! from a path or any reader, [`Files`] merges several in time order, [`PcapngWriter`] writes frames to a
-//! file, and `LiveSource` (feature `live`) captures on an interface.
+//! from a path or any reader, [`Files`] merges several captures in time order, [`PcapngWriter`] writes frames
+//! to a file, and `LiveSource` (feature `live`) captures on an interface.
 //!
-//! A program that needs frames, but no flows, reads a source directly:
-//!
-//! ```
-//! use flowgauge::base::FrameBatch;
-//! use flowgauge::source::{FileSource, Next, Source};
-//!
-//! let (mut frame_count, mut octet_count) = (0, 0);
-//! let mut source = FileSource::open("examples/data/web.pcap")?;
-//! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
-//!     frame_count += batch.len();
-//!     octet_count += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
-//! }
-//! assert_eq!((frame_count, octet_count), (1286, 1_318_794));
-//! assert!(source.warnings().is_empty());
-//! # Ok::<(), flowgauge::source::Error>(())
-//! ```
-//!
-//! Bad input is data: the frames before the position of the damage are delivered, then the source ends and
+//! Damaged input is not an error: the source returns the frames before the damage and then ends, and
 //! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
 //! and for errors of the operating system.
 
@@ -71,10 +53,9 @@ pub use warning::{BadBlock, Warning, WarningKind};
 pub enum Next {
     /// The batch contains frames.
     Frames,
-    /// There are no frames at present, from a live source. The time is that of the source's clock: no other
-    /// component reads a clock.
+    /// A live source has no frames at present. The value is the current time of the source's clock.
     Idle(Timestamp),
-    /// End of the input. The batch is empty.
+    /// The input ended. The batch is empty.
     End,
 }
 
@@ -86,8 +67,8 @@ pub trait Source: Send {
     ///
     /// A live source returns [`Next::Idle`] within about 100 ms if there are no frames, so that the caller
     /// can process timeouts and check whether it should stop. A pipe or a socket, which has no clock, returns
-    /// [`Next::Frames`] with an empty batch instead. Costs O(octets read) and, once the batch has grown to
-    /// its size, allocates nothing per frame.
+    /// [`Next::Frames`] with an empty batch instead. Takes time linear in the number of octets read, and
+    /// allocates nothing per frame once the batch has grown to its size.
     ///
     /// # Errors
     ///
@@ -97,27 +78,30 @@ pub trait Source: Send {
     /// at the next call.
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error>;
 
-    /// Positions of damaged input so far. At most a few per file, because reading a file ends at its first
-    /// damage.
+    /// Returns the positions of damaged input so far: at most a few per file, because reading a file ends at
+    /// its first damage.
     fn warnings(&self) -> &[Warning];
 
-    /// Counters of the input so far.
+    /// Returns the counts of frames, blocks and errors so far.
     fn stats(&self) -> SourceStats;
 
-    /// Interfaces so far; [`Frame::interface`](crate::base::Frame::interface) is an index into them. Grows
-    /// while reading, because a pcapng file may describe another interface at any position.
+    /// Returns the interfaces that the input has described so far;
+    /// [`Frame::interface`](crate::base::Frame::interface) is an index into this slice. The slice grows while
+    /// the input is read, because a pcapng file may describe another interface at any position.
     fn interfaces(&self) -> &[Interface];
 
-    /// Number of octets of the input that were read: for a compressed file, the compressed octets.
+    /// Returns the number of octets of the input that were read; for a compressed file, the number of
+    /// compressed octets.
     fn progress(&self) -> u64;
 
-    /// Value of [`progress`](Self::progress) at the end, if known: the length of the files.
+    /// Returns the value of [`progress`](Self::progress) at the end of the input, if it is known: the length
+    /// of all files, in octets.
     fn total_len(&self) -> Option<u64> {
         None
     }
 }
 
-/// Forwards all methods to the source that a pointer refers to.
+/// Implements [`Source`] for a pointer to a source, by forwarding all methods to that source.
 macro_rules! forward {
     ($pointer:ty) => {
         impl<S: Source + ?Sized> Source for $pointer {
@@ -151,28 +135,31 @@ macro_rules! forward {
 forward!(&mut S);
 forward!(Box<S>);
 
-/// Description in a capture of the interface on which frames were captured.
+/// Description of an interface on which frames were captured, as recorded in the capture.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Interface {
-    /// Name, such as `eth0` (pcapng if_name); truncated at 255 octets.
+    /// Name of the interface, such as `eth0` (pcapng if_name); truncated to 255 octets.
     pub name: Option<String>,
-    /// Description (pcapng if_description); truncated at 255 octets.
+    /// Description of the interface (pcapng if_description); truncated to 255 octets.
     pub description: Option<String>,
-    /// Type of the header at the start of its frames. Unregistered values are kept unchanged.
+    /// Type of the link header at the start of the interface's frames. Unregistered values are kept
+    /// unchanged.
     pub link_type: LinkType,
-    /// Unit of its timestamps in the file. Frames always carry nanoseconds.
+    /// Unit of the interface's timestamps in the file. The timestamps of [frames](crate::base::Frame) are
+    /// always in nanoseconds.
     pub resolution: TimeResolution,
-    /// Maximum number of octets per frame that the capture kept, if it is recorded.
+    /// Maximum number of octets per frame that the capture kept (the snap length), if it is recorded.
     pub snap_len: Option<u32>,
-    /// Octets of frame check sequence at the end of each frame, if a classic pcap header contains the number.
-    /// They are left in the frames: the lengths of the inner protocols distinguish them from payload.
+    /// Length of the frame check sequence at the end of each frame, in octets, if a classic pcap header
+    /// contains it. The frame check sequence remains in the frames: the lengths of the inner protocols
+    /// distinguish it from payload.
     pub fcs_len: Option<u8>,
 }
 
 impl Interface {
-    /// Creates an interface with only a link type, and with microseconds.
+    /// Creates an interface with a link type and timestamps in microseconds, without a name and other fields.
     #[must_use]
     pub const fn new(link_type: LinkType) -> Self {
         Self {

@@ -6,22 +6,22 @@ use super::warning::{BadBlock, Stop};
 use super::{Interface, TimeResolution};
 use crate::base::{Limits, LinkType, NANOS_PER_SECOND, Timestamp};
 
-/// Octets of the file header.
+/// Length of the file header of pcap, in octets.
 pub(super) const FILE_HEADER_LEN: usize = 24;
 
-/// Octets of a record header; the modified format has eight more (interface, protocol, packet type), which
-/// are skipped.
+/// Length of a pcap record header, in octets. The modified format has eight more octets (interface, protocol,
+/// packet type), which are skipped.
 const RECORD_HEADER_LEN: usize = 16;
 const MODIFIED_RECORD_HEADER_LEN: usize = 24;
 
-/// Order of the two length fields of a record.
+/// Order of the two length fields in a pcap record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthOrder {
     /// Captured length, then length on the wire.
     Standard,
-    /// Length on the wire, then captured length: versions below 2.3, and 543.0 of DG/UX.
+    /// Length on the wire, then captured length: versions below 2.3, and version 543.0 of DG/UX.
     Swapped,
-    /// Version 2.3 was written in both orders; the captured length is the smaller one.
+    /// Either order, as version 2.3 was written in both: the smaller length is the captured length.
     SmallerIsCaptured,
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Pcap {
     length_order: LengthOrder,
     frame_len_max: u32,
     interface: Interface,
-    /// Number of the interface among those of all captures, once assigned.
+    /// Index of the interface among the interfaces of all captures, once it is assigned.
     number: Option<u32>,
 }
 
-/// Meaning of the four octets at the start of a file.
+/// Properties of a pcap file that the magic number in its first four octets determines.
 struct Magic {
     big_endian: bool,
     modified: bool,
@@ -67,8 +67,8 @@ impl Pcap {
         Magic::read(octets).is_some()
     }
 
-    /// Reads the header of a file whose magic is known. Returns the version as the error if it is not
-    /// supported.
+    /// Reads the header of a pcap file whose magic number is known. If the version is not supported, returns
+    /// the major and minor version as the error.
     pub(super) fn new(header: &[u8; FILE_HEADER_LEN], limits: &Limits) -> Result<Self, (u16, u16)> {
         let (words, _) = header.as_chunks::<4>();
         let [magic, version, _zone, _accuracy, snap_len, link] = words else {
@@ -104,7 +104,8 @@ impl Pcap {
         Ok(Self { big_endian, modified, nanos_per_unit, length_order, frame_len_max, interface, number })
     }
 
-    /// Returns the number of its interface, and assigns one at the first call.
+    /// Returns the index of the file's interface in the table `interfaces`, and adds the interface to the
+    /// table at the first call.
     pub(super) fn number(&mut self, interfaces: &mut Interfaces) -> u32 {
         let interface = &self.interface;
         let add = || interfaces.number(interface.clone(), interfaces.hash(interface), 0).number;
@@ -166,8 +167,8 @@ impl Pcap {
     }
 }
 
-/// Returns the octets of frame check sequence, from the upper bits of the link type field: if bit 26 is set,
-/// the topmost four bits contain the number in units of two octets.
+/// Returns the length of the frame check sequence in octets, from the upper bits of the link type field
+/// `link`: if bit 26 is set, the topmost four bits contain the length in units of two octets.
 fn fcs_len(link: u32) -> Option<u8> {
     (link & 0x0400_0000 != 0).then_some(((link >> 28) * 2) as u8)
 }
@@ -179,7 +180,7 @@ pub(super) mod tests {
     use super::*;
     use crate::base::FrameBatch;
 
-    /// Builds a file header in either byte order.
+    /// Builds a pcap file header in the given byte order.
     pub(in crate::source) fn header(magic: u32, big: bool, version: (u16, u16), link: u32) -> Vec<u8> {
         let mut file = Vec::new();
         put(&mut file, big, magic);

@@ -17,11 +17,11 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 
-/// Writes frames into one little-endian section with nanosecond timestamps.
+/// Writer of a pcapng file that consists of one little-endian section with nanosecond timestamps.
 ///
-/// An interface is described before the first frame that was captured on it; one interface with frames of two
-/// link types becomes two. Each frame causes three small writes, so use a `BufWriter` for a file. Allocates
-/// per interface, not per frame.
+/// An interface is described before the first frame that was captured on it; an interface with frames of two
+/// link types is written as two interfaces. Each frame causes three small writes, so use a `BufWriter` for a
+/// file. Allocates per interface, not per frame.
 ///
 /// ```
 /// use flowgauge::base::{Frame, Timestamp};
@@ -41,7 +41,7 @@ pub struct PcapngWriter<W: Write> {
 }
 
 impl<W: Write> PcapngWriter<W> {
-    /// Writes the header of the section.
+    /// Creates a writer and writes the section header of the pcapng file to `out`.
     ///
     /// # Errors
     ///
@@ -58,9 +58,9 @@ impl<W: Write> PcapngWriter<W> {
         Ok(Self { out, numbers: HashMap::new(), last: None })
     }
 
-    /// Writes a frame. `interfaces` are those of its [`Source`](super::Source), which provide name,
-    /// description and snap length; for a frame whose interface is not in the slice, an interface without
-    /// these is written.
+    /// Writes a frame. `interfaces` are the interfaces of the frame's [`Source`](super::Source), from which
+    /// the name, the description and the snap length are written; if the frame's interface is not in the
+    /// slice, an interface without these fields is written.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl<W: Write> PcapngWriter<W> {
         self.out.write_all(trailer.get(3 - pad_len..).unwrap_or_default())
     }
 
-    /// Flushes the output and returns it.
+    /// Flushes the output of the writer and returns the output.
     ///
     /// # Errors
     ///
@@ -104,7 +104,8 @@ impl<W: Write> PcapngWriter<W> {
         Ok(self.out)
     }
 
-    /// Returns the number of a frame's interface in this file; describes it if it is new.
+    /// Returns the index of a frame's interface in the written file. If the interface is new, writes its
+    /// description first.
     fn number_of(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) -> io::Result<u32> {
         let key = (frame.interface, frame.link_type);
         if let Some((last, number)) = self.last
@@ -142,7 +143,8 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// Appends an option with padding; text that exceeds the maximum length of an option is truncated.
+/// Appends a pcapng option with its code, length, value and padding to `body`; a value that exceeds the
+/// maximum length of an option is truncated.
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
     body.extend(code.to_le_bytes());
@@ -151,7 +153,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Writes a block whose body is already padded.
+/// Writes a pcapng block with the given type and body, which is already padded to a multiple of four octets.
 fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result<()> {
     let len = (body.len() as u32 + 12).to_le_bytes();
     out.write_all(&block_type.to_le_bytes())?;

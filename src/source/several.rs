@@ -16,45 +16,47 @@ use super::warning::Warning;
 use super::{Interface, Next, Source};
 use crate::base::{FrameBatch, Limits, Timestamp};
 
-/// Shortest block length for reading files when memory is short.
+/// Minimum length of the blocks in which files are read, in octets, used if little memory is available.
 const BLOCK_LEN_MIN: u32 = 4096;
 
-/// Share of the memory of all files that blocks may use, as a divisor: descriptions of frames, which are at
-/// most twice as long, and windows of decompressors need additional memory.
+/// Divisor of the memory limit of all files: blocks may use an eighth of it, because the descriptions of
+/// frames, which are at most twice as long as the blocks, and the windows of decompressors need additional
+/// memory.
 const BLOCKS_PART: u64 = 8;
 
-/// Number of files that overlap in time for which memory is reserved.
+/// Maximum number of files that overlap in time and for which memory is reserved in advance.
 const RESERVED_COUNT: u64 = 16;
 
-/// Several capture files, merged in time order; frames with equal times are in the order in which the files
-/// were specified.
+/// Several capture files, merged in time order; frames with equal times from different files are in the order
+/// in which the files were specified.
 ///
 /// All files are opened first, so that a file that is not a capture is detected before anything is read; each
-/// is then closed until the merge reaches its first frame. A batch that precedes all other files in time is
-/// passed on without a copy; frames are copied only where files overlap in time. With one file there is no
-/// overhead.
+/// is then closed until the merge reaches its first frame. A batch of frames that precede the frames of all
+/// other files is returned without a copy; frames are copied only where files overlap in time. With one file
+/// there is no overhead.
 ///
-/// The frames of one file keep their order, even if time steps back within it: then its next frame is the
-/// earliest of all and comes next, as in `mergecap`. Interfaces that sections and files describe identically
-/// are one, so that the files of a rotating capture have one interface; interfaces of the same section are
-/// never merged.
+/// The frames of one file keep their order, even if a timestamp is earlier than the one before it: that frame
+/// is then returned next, because it is the earliest of all files, as in `mergecap`. Interfaces that
+/// different sections or files describe identically are merged, so that the files of a rotating capture have
+/// one interface; interfaces of the same section are never merged.
 ///
-/// At most [`Limits::open_file_count_max`] files are open at once. A file that the merge has started holds a
-/// block of at most [`Limits::batch_len`] octets, or a shorter one if there are many files. All files
-/// together, with their decompressors and the interfaces, hold no more than [`Limits::source_bytes_max`].
+/// At most [`Limits::open_file_count_max`] files are open at once. For each file that the merge has started,
+/// a block of at most [`Limits::batch_len`] octets is in memory; the blocks are shorter if there are many
+/// files. All files together, with their decompressors and the interfaces, hold no more than
+/// [`Limits::source_bytes_max`].
 #[derive(Debug)]
 pub struct Files {
     limits: Limits,
-    /// Files that the merge has not reached, in reverse order.
+    /// Files that the merge has not started yet; the file with the earliest first frame is the last element.
     waiting: Vec<Waiting>,
-    /// Files that the merge has started, by the key of their next frame, in reverse order. A file whose batch
-    /// is exhausted is at the end, and is read before anything else.
+    /// Files that the merge has started, sorted by their next frame; the file with the earliest next frame is
+    /// the last element. A file whose batch is exhausted is moved to the end, so that it is read next.
     #[expect(clippy::vec_box, reason = "they move on every change of the file whose frame is next")]
     open: Vec<Box<Reader>>,
     interfaces: Interfaces,
     memory: Memory,
     warnings: Vec<Warning>,
-    /// Counters of completed files.
+    /// Counters of the files that were read completely.
     closed: SourceStats,
     closed_len: u64,
     total_len: Option<u64>,
@@ -65,13 +67,13 @@ pub struct Files {
 struct Waiting {
     path: PathBuf,
     key: Key,
-    /// An input that cannot be opened twice stays open, with the frames that were read to determine its first
-    /// time.
+    /// Reader of an input that cannot be opened a second time, such as a pipe, with the frames that were read
+    /// to determine the time of the first frame.
     kept: Option<Box<Reader>>,
 }
 
 impl Files {
-    /// Opens captures with the default limits; the path `-` selects standard input.
+    /// Opens capture files with the default limits; the path `-` selects standard input.
     ///
     /// # Errors
     ///
@@ -80,11 +82,11 @@ impl Files {
         Self::open_with(paths, SourceConfig::default())
     }
 
-    /// Opens captures and reads the first frame of each.
+    /// Opens capture files and reads the first frame of each file.
     ///
     /// # Errors
     ///
-    /// Returns [`Error::NoFiles`] without a path, and the error of
+    /// Returns [`Error::NoFiles`] if there is no path, and the error of
     /// [`FileSource::open_with`](super::FileSource::open_with) for the first file that cannot be read.
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
@@ -95,8 +97,8 @@ impl Files {
         if is_named { Ok(files) } else { Err(Error::NoFiles) }
     }
 
-    /// Opens those captures that can be opened, and passes the errors of the others to `refuse`; all readable
-    /// captures are read. If there are none, there are no frames.
+    /// Opens the capture files that can be opened, and passes the errors of the other files to `refuse`. If
+    /// no file can be opened, the source yields no frames.
     pub fn open_readable<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         config: impl Into<SourceConfig>,
@@ -159,7 +161,8 @@ impl Files {
         Ok(())
     }
 
-    /// Reads the first frame of a file. Returns the memory of its decompressor.
+    /// Reads the first frame of a file to determine its time, and adds the file to the waiting files. Returns
+    /// the memory of the file's decompressor, in bytes.
     fn look_at(&mut self, path: &Path, order: usize) -> Result<u64, Error> {
         let before = self.memory.used_bytes();
         let mut reader = Reader::new(self.open_path(path)?, order, &self.memory);
@@ -189,7 +192,7 @@ impl Files {
         }
     }
 
-    /// Starts reading the next waiting file.
+    /// Starts the merge of the next waiting file.
     fn begin_next(&mut self) -> Result<(), Error> {
         let Some(Waiting { path, key: (_, order), kept }) = self.waiting.pop() else { return Ok(()) };
         let reader = if let Some(mut reader) = kept {
@@ -204,7 +207,8 @@ impl Files {
         Ok(())
     }
 
-    /// Returns the block length for reading a file, which depends on the number of files being merged.
+    /// Returns the length of the blocks in which a file is read, in octets, which depends on the number of
+    /// files being merged.
     fn block_len(&self) -> u32 {
         let file_count = self.open.len() as u64 + 1;
         let share = self.memory.max_bytes() / BLOCKS_PART / file_count;
@@ -212,7 +216,7 @@ impl Files {
         u32::try_from(share).unwrap_or(u32::MAX).max(BLOCK_LEN_MIN).min(limit)
     }
 
-    /// Inserts a file at the position of its next frame.
+    /// Inserts a file into the list of started files, at the position that its next frame determines.
     fn put_back(&mut self, reader: Box<Reader>) {
         let position = match reader.head {
             None => self.open.len(),
@@ -221,7 +225,7 @@ impl Files {
         self.open.insert(position, reader);
     }
 
-    /// Closes a file temporarily if the maximum number of files is open: the one with the oldest read.
+    /// If the maximum number of files is open, temporarily closes the file that was read least recently.
     fn close_least_recent(&mut self, path: &Path) -> Result<(), Error> {
         let limit = self.limits.open_file_count_max.max(1);
         while self.open.iter().filter(|reader| !reader.source.is_parked()).count() >= limit as usize {
@@ -234,8 +238,8 @@ impl Files {
         Ok(())
     }
 
-    /// Continues reading a file whose batch is exhausted, and closes it at its end. The file is not in the
-    /// list meanwhile, so it is never the one that is closed temporarily.
+    /// Reads the next batch of a file whose batch is exhausted, and closes the file at its end. During this
+    /// call, the file is not in the list of started files, so it cannot be closed temporarily.
     fn refill(&mut self, mut reader: Box<Reader>) -> Result<(), Error> {
         if reader.source.is_parked() {
             self.close_least_recent(reader.source.path())?;
@@ -253,7 +257,8 @@ impl Files {
         result.map(drop)
     }
 
-    /// Reads the next batch of a file, within the available memory.
+    /// Reads the next batch of a file, with a shorter block if little memory is available. Returns `false` at
+    /// the end of the file.
     fn read(&mut self, reader: &mut Reader) -> Result<bool, Error> {
         reader.prepare(self.block_len()).or_else(|_| reader.prepare(BLOCK_LEN_MIN))?;
         loop {
@@ -287,7 +292,8 @@ impl Files {
         result
     }
 
-    /// Fills a batch with the next frames of all files, in time order. Returns `false` at the end.
+    /// Fills a batch with the next frames of all files, in time order. Returns `false` at the end of the last
+    /// file.
     fn merge_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
         batch.clear();
         let len_max = (self.limits.batch_len as usize).max(1);

@@ -2,50 +2,53 @@
 
 use crate::base::Timestamp;
 
-/// Counters of a source so far, for a caller to print or export.
+/// Counts of the frames, blocks and errors that a source has read so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SourceStats {
-    /// Frames delivered.
+    /// Number of frames that the source returned.
     pub frame_count: u64,
-    /// Captured octets of those frames.
+    /// Number of captured octets of all frames that the source returned.
     pub captured_octet_count: u64,
-    /// Octets of those frames on the wire.
+    /// Number of octets on the wire of all frames that the source returned.
     pub wire_octet_count: u64,
-    /// Frames that were truncated by the capture.
+    /// Number of frames that were truncated by the capture.
     pub truncated_frame_count: u64,
-    /// Frames with a time before that of the previous frame in the same file.
+    /// Number of frames with a timestamp before that of the previous frame in the same file.
     pub time_step_back_count: u64,
-    /// Frames without a time of their own (pcapng Simple Packet Blocks); they carry `Timestamp::ZERO`.
+    /// Number of frames that have no timestamp in the file (pcapng Simple Packet Blocks); their timestamp is
+    /// `Timestamp::ZERO`.
     pub untimed_frame_count: u64,
-    /// Sections of pcapng files.
+    /// Number of sections of pcapng files after the first section header was read.
     pub section_count: u64,
-    /// Interfaces that pcapng files describe beyond
-    /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for whose names there
-    /// was not enough memory: frames of all of them carry the number of one interface without a name.
+    /// Number of interfaces that pcapng files describe beyond
+    /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for whose descriptions
+    /// there was not enough memory: the frames of all these interfaces have the index of one interface
+    /// without a name.
     pub unnamed_interface_count: u64,
-    /// pcapng Name Resolution Blocks skipped.
+    /// Number of pcapng Name Resolution Blocks that were skipped.
     pub name_resolution_block_count: u64,
-    /// pcapng Interface Statistics Blocks skipped.
+    /// Number of pcapng Interface Statistics Blocks that were skipped.
     pub interface_statistics_block_count: u64,
-    /// pcapng Decryption Secrets Blocks skipped.
+    /// Number of pcapng Decryption Secrets Blocks that were skipped.
     pub decryption_secrets_block_count: u64,
-    /// pcapng systemd Journal Export Blocks skipped.
+    /// Number of pcapng systemd Journal Export Blocks that were skipped.
     pub systemd_journal_block_count: u64,
-    /// pcapng Custom Blocks skipped, of both kinds.
+    /// Number of pcapng Custom Blocks that were skipped, both those that may be copied to another file and
+    /// those that may not.
     pub custom_block_count: u64,
-    /// pcapng blocks of unknown types, skipped.
+    /// Number of pcapng blocks of unknown types that were skipped.
     pub unknown_block_count: u64,
-    /// Records and blocks that could not be read; reading of their file ended there.
+    /// Number of invalid records and blocks; reading of a file ends at the first invalid one.
     pub bad_block_count: u64,
-    /// Files, or streams, that ended within a record.
+    /// Number of files and streams that ended within a record.
     pub truncated_file_count: u64,
-    /// Files, or streams, whose compressed data was damaged or truncated.
+    /// Number of files and streams whose compressed data was damaged or truncated.
     pub damaged_compression_count: u64,
-    /// Frames that the kernel dropped because its buffer was full (live capture).
+    /// Number of frames that the kernel dropped because its buffer was full (live capture).
     pub kernel_drop_count: u64,
-    /// Frames that the interface or its driver dropped (live capture).
+    /// Number of frames that the network interface or its driver dropped (live capture).
     pub interface_drop_count: u64,
 }
 
@@ -63,7 +66,7 @@ impl SourceStats {
 }
 
 impl std::ops::AddAssign for SourceStats {
-    /// Adds the counters of another file.
+    /// Adds the counts of another file to this one.
     fn add_assign(&mut self, other: Self) {
         self.frame_count += other.frame_count;
         self.captured_octet_count += other.captured_octet_count;
@@ -87,7 +90,7 @@ impl std::ops::AddAssign for SourceStats {
     }
 }
 
-/// Counts frames as they are read.
+/// Counts the frames of one capture as they are read.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) stats: SourceStats,

@@ -4,7 +4,7 @@ use super::interfaces::Interfaces;
 use super::stats::Tally;
 use crate::base::Descriptors;
 
-/// Destinations of frames, counts and interfaces.
+/// Destinations to which the walk over a capture writes frames, counts and interfaces.
 #[derive(Debug)]
 pub(super) struct Sinks<'a, 'b> {
     pub(super) out: Descriptors<'b>,

@@ -10,11 +10,11 @@ use super::memory::Refused;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// The file; `-` for standard input, `(stream)` for a reader.
+    /// Path of the capture; `-` for standard input, `(stream)` for a reader.
     pub path: PathBuf,
-    /// Octets from the start of the capture, decompressed, to the record that could not be read.
+    /// Octets from the start of the capture to the record that could not be read, after decompression.
     pub offset: u64,
-    /// Number, counted from one, that the next frame of this file would have had.
+    /// Number of the frame, counted from one in this file, that could not be read.
     pub frame_number: u64,
     /// Kind of damage.
     pub kind: WarningKind,
@@ -26,12 +26,12 @@ pub struct Warning {
 pub enum WarningKind {
     /// The input ends within a record: truncated, or still being written.
     Truncated {
-        /// Octets that the record needs, if known.
+        /// Length of the record in octets, as far as it is known.
         need: u64,
-        /// Octets that are present.
+        /// Number of octets of the record that are present.
         have: u64,
     },
-    /// An invalid record or block.
+    /// A record or block is invalid, so reading of the file ended there.
     BadBlock(BadBlock),
     /// The compressed data is damaged, or ends prematurely ([`io::ErrorKind::UnexpectedEof`]).
     Compression(io::ErrorKind),
@@ -41,39 +41,41 @@ pub enum WarningKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadBlock {
-    /// The block's total length is below the minimum, or not a multiple of four.
+    /// The block's total length, in octets, is below the minimum or not a multiple of four.
     TotalLen(u32),
-    /// The block is longer than [`Limits::block_len_max`](crate::base::Limits::block_len_max).
+    /// The block is longer than [`Limits::block_len_max`](crate::base::Limits::block_len_max). The value is
+    /// its length in octets.
     TooLong(u32),
-    /// The two lengths at the ends of a block differ.
+    /// The length fields at the start and at the end of a block differ.
     Trailer {
-        /// Length at the start of the block.
+        /// Length field at the start of the block.
         leading: u32,
-        /// Length at the end of the block.
+        /// Length field at the end of the block.
         trailing: u32,
     },
-    /// A section's byte-order magic is neither of the two.
+    /// The byte-order magic of a section header has a value of neither byte order.
     ByteOrder(u32),
     /// The section has an unsupported version.
     Version {
-        /// Major version.
+        /// Major version of the section.
         major: u16,
-        /// Minor version.
+        /// Minor version of the section.
         minor: u16,
     },
-    /// The frame belongs to an interface that its section does not describe.
+    /// The frame belongs to the interface with this index, which its section does not describe.
     UnknownInterface(u32),
     /// The section has more interfaces than
     /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max).
     TooManyInterfaces,
-    /// The frame claims more octets than its block holds.
+    /// The captured length of the frame exceeds the octets in its block.
     FrameLen {
-        /// Octets claimed.
+        /// Captured length of the frame according to the block, in octets.
         need: u32,
-        /// Octets present.
+        /// Number of octets in the block that are available for the frame.
         have: u32,
     },
-    /// The frame is longer than [`Limits::frame_len_max`](crate::base::Limits::frame_len_max).
+    /// The frame is longer than [`Limits::frame_len_max`](crate::base::Limits::frame_len_max). The value is
+    /// its captured length in octets.
     FrameTooLong(u32),
 }
 
@@ -122,21 +124,22 @@ impl fmt::Display for WarningKind {
 }
 
 impl fmt::Display for Warning {
-    /// Formats one line: file, position, kind of damage.
+    /// Formats the warning as one line: path, position, and kind of damage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, offset, frame_number, kind } = self;
         write!(f, "{}: at offset {offset}, frame {frame_number}: {kind}", path.display())
     }
 }
 
-/// Reason that a walk over a block of bytes ended.
+/// Reason that a walk over the records in a block of octets ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The record at the offset needs this many octets from there on.
+    /// The record at the returned offset is incomplete; it needs at least this number of octets from its
+    /// start.
     Need(usize),
-    /// The record at the offset cannot be read.
+    /// The record at the returned offset is invalid.
     Bad(BadBlock),
-    /// The content of the record at the offset would need more memory than is available.
+    /// The content of the record at the returned offset needs more memory than is available.
     NoMemory(Refused),
 }
 

@@ -10,14 +10,14 @@ use super::memory::Charge;
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Octets of the longest frame header: magic, descriptor, window, dictionary, content size.
+/// Maximum length of a zstd frame header, in octets: magic, descriptor, window, dictionary, content size.
 const HEADER_LEN_MAX: usize = 4 + 1 + 1 + 4 + 8;
 
-/// Memory of a decoder besides the window: its tables, and buffers for a compressed and two decompressed
-/// blocks.
+/// Memory of a zstd decoder besides its window, in bytes: its tables, and buffers for one compressed and two
+/// decompressed blocks.
 const DECODER_BYTES: u64 = 768 << 10;
 
-/// Error for a frame that needs a longer window than is allowed.
+/// Error for a zstd frame that needs a longer window than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowTooLong {
     pub(super) window_len: u64,
@@ -32,24 +32,24 @@ impl fmt::Display for WindowTooLong {
 
 impl std::error::Error for WindowTooLong {}
 
-/// Decompresses all frames of a reader.
+/// Reader that decompresses all zstd frames of another reader.
 pub(super) struct ZstdReader<R> {
     input: R,
     decoder: Decoder<'static>,
-    /// Octets of the next frame's header that were read before the decoder reads them.
+    /// Octets of the next frame's header, which were read from the input to determine the window.
     header: Vec<u8>,
-    /// Number of those octets that were passed to the decoder.
+    /// Number of octets in `header` that were already passed to the decoder.
     header_at: usize,
     is_in_frame: bool,
     window_len_max: u32,
     charge: Charge,
-    /// Memory that is charged without a window.
+    /// Memory that is charged for the reader without the decoder and its window, in bytes.
     fixed_bytes: u64,
 }
 
 impl<R: BufRead> ZstdReader<R> {
-    /// Creates a reader. `charge` holds the memory of the reader itself; the window and the decoder are
-    /// charged with the first frame.
+    /// Creates a reader that decompresses `input`. `charge` contains the memory of the input buffer; the
+    /// window and the decoder are charged with the first frame.
     pub(super) fn new(input: R, window_len_max: u32, charge: Charge) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
         // The decoder accepts powers of two, and by default rejects some windows that are allowed here.
@@ -70,7 +70,8 @@ impl<R: BufRead> ZstdReader<R> {
         })
     }
 
-    /// Reads until `len` octets of the header are present. Returns whether they are.
+    /// Reads octets of the frame header until `header` contains `len` octets. Returns `false` if the input
+    /// ends before that.
     fn read_header(&mut self, len: usize) -> io::Result<bool> {
         while self.header.len() < len {
             let octets = self.input.fill_buf()?;
@@ -84,8 +85,9 @@ impl<R: BufRead> ZstdReader<R> {
         Ok(true)
     }
 
-    /// Reads the header of the next frame. Returns `false` at the end of the input. Can be called again after
-    /// an error of the input, such as [`io::ErrorKind::WouldBlock`].
+    /// Reads the header of the next zstd frame and charges the memory of its window. Returns `false` at the
+    /// end of the input. Can be called again after an error of the input, such as
+    /// [`io::ErrorKind::WouldBlock`].
     fn begin_frame(&mut self) -> io::Result<bool> {
         if !self.read_header(MAGIC.len())? {
             return if self.header.is_empty() { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
@@ -114,8 +116,8 @@ impl<R: BufRead> ZstdReader<R> {
         Ok(true)
     }
 
-    /// Passes the available octets of the frame to the decoder. Returns the number of octets written, or
-    /// `None` if it needs more input.
+    /// Passes the available octets of the zstd frame to the decoder. Returns the number of octets written to
+    /// `out`, or `None` if the decoder needs more input.
     fn decode(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
         let ahead = self.header.get(self.header_at..).unwrap_or_default();
         let is_ahead = !ahead.is_empty();
@@ -157,8 +159,8 @@ impl<R: BufRead> Read for ZstdReader<R> {
     }
 }
 
-/// Returns the window that a frame needs (RFC 8878 section 3.1.1.1), or the number of octets of its header
-/// that are needed to determine it.
+/// Returns the length of the window that a zstd frame needs, in octets (RFC 8878 section 3.1.1.1), or, as the
+/// error, the number of octets of its header that are needed to determine the length.
 fn window_len(header: &[u8]) -> Result<u64, usize> {
     const DESCRIPTOR: usize = MAGIC.len();
     const SINGLE_SEGMENT: u8 = 0x20;
@@ -190,7 +192,7 @@ mod tests {
     use crate::base::Limits;
     use crate::source::memory::{Memory, Refused};
 
-    /// Builds a frame of raw blocks according to RFC 8878 section 3.1.1.
+    /// Builds a zstd frame of raw blocks according to RFC 8878 section 3.1.1.
     fn frame(window: u8, content: &[u8]) -> Vec<u8> {
         let mut frame = [&MAGIC[..], &[0, window]].concat();
         let mut chunks = content.chunks(1000).peekable();

@@ -1,4 +1,4 @@
-//! Fast path: common frames, read in place.
+//! Fast path of extraction: reads the fields of common frames in place.
 //!
 //! Yields a packet only if all lengths are consistent and every header is captured completely. The general
 //! path processes everything else, so each rule about unusual packets has a single implementation.
@@ -16,8 +16,8 @@ use crate::wire::udp::{self, Udp};
 /// Number of VLAN tags that the fast path walks.
 pub(super) const VLAN_TAGS: usize = 2;
 
-/// Fills in `out` and returns true if the frame is a common one; otherwise returns false and leaves `out`
-/// partly written.
+/// Reads a common frame: writes its packet to `out` and returns true. For any other frame, returns false,
+/// with `out` partly written.
 ///
 /// Each field is written in place as soon as it is known, for speed: a packet is two cache lines, and
 /// collecting and copying it would cost more than reading the headers.
@@ -86,14 +86,15 @@ fn read_other<'a>(
     }
 }
 
-/// Fields that the policy adds to the five-tuple.
+/// Fields that the key policy adds to the five-tuple: the value of the scope, and whether VLAN ids are part
+/// of the key.
 #[derive(Clone, Copy)]
 struct Added {
     scope: u32,
     vlan_ids: bool,
 }
 
-/// Position of the IP header, and the tags in front of it.
+/// Position of the IP header in the frame, and the VLAN ids before it.
 #[derive(Clone, Copy)]
 struct Start {
     at: usize,
@@ -108,7 +109,7 @@ impl Start {
 #[derive(Clone, Copy)]
 struct Ip {
     protocol: IpProtocol,
-    /// Octets of the packet according to its length field.
+    /// Length of the IP packet according to its length field, in octets, including the header.
     len: usize,
     header_len: usize,
 }
@@ -161,8 +162,9 @@ fn read_ipv6<'a>(
     Some(())
 }
 
-/// Reads TCP or UDP behind an IP header if all lengths are consistent, and fills in all fields but the key.
-/// Returns the ports.
+/// Reads the TCP or UDP header after an IP header and fills in the fields of `out` that do not depend on the
+/// key. Returns the source and destination ports, or `None` if a length is inconsistent or the packet needs
+/// the general path.
 #[inline(always)]
 fn read_transport<'a>(
     frame: &Frame<'a>,

@@ -1,5 +1,5 @@
-//! General path: every link and tunnel, IP options and extension headers, fragments, truncated frames, rare
-//! transports.
+//! General path of extraction: supports every link and tunnel, IP options and extension headers, fragments,
+//! truncated frames, and rare transports.
 
 use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
@@ -25,7 +25,8 @@ impl From<NoPacket> for Skip {
     }
 }
 
-/// Result of reading the transport header: key, side, kind, and octets of the header.
+/// Result of reading a transport header: flow key, side of the sender, kind of transport, and lengths in
+/// octets.
 struct Found {
     key: FlowKey,
     side: Side,
@@ -34,11 +35,11 @@ struct Found {
     header_len: usize,
     payload_len: usize,
     is_truncated: bool,
-    /// True if the length of UDP exceeds the payload of IP.
+    /// True if the length field of UDP exceeds the payload of the IP packet.
     is_len_bad: bool,
 }
 
-/// Returns the packet whose IP header the walk found.
+/// Returns the packet whose IP header a walk found in a frame; reads the transport header.
 pub(super) fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket) -> Packet<'a> {
     let ip = &found.ip;
     let transport_offset = found.offset + ip.header_len;
@@ -80,7 +81,8 @@ fn clamp(octets: usize) -> u32 {
     u32::try_from(octets).unwrap_or(u32::MAX)
 }
 
-/// Reads the transport header at the start of `captured`, from which padding is already removed.
+/// Reads the transport header at the start of `captured`, which ends where the IP packet ends, without
+/// padding.
 fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     let len = ip.len.saturating_sub(ip.header_len);
     let pair = |is_truncated| {
@@ -184,8 +186,8 @@ fn read_icmp(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader, len: usize) -> 
     }
 }
 
-/// Returns the key of the packet whose IP header starts `data`, and the side of its sender. Used for quoted
-/// packets, which contain only the beginning of a packet.
+/// Returns the flow key of the packet whose IP header is at the start of `data`, and the side of its sender.
+/// `data` may contain only the beginning of the packet, as in the quotation of an ICMP error.
 pub(super) fn key_of(
     data: &[u8],
     wire_len: usize,

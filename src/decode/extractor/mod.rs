@@ -3,37 +3,9 @@
 //! [`Extractor::extract`] reads the headers of a frame and returns a [`Packet`]: the Flow Key, the side that
 //! sent it, its lengths, and the fields of its transport header that the tracker needs. Common frames
 //! (Ethernet with up to two VLAN tags, IPv4 without options or IPv6 without extension headers, TCP or UDP)
-//! take a path that reads the fields in place; all others take the general path. Both return the same result
-//! for the same bytes, which a property test and a fuzz target check. The extractor keeps no state and does
-//! not allocate.
-//!
-//! A program that needs the key of each packet, but no flow table, can use the extractor alone. In this capture, two
-//! pairs of hosts use the same addresses and ports in different VLANs, so the [`KeyPolicy`] determines the number of
-//! flows:
-//!
-//! ```
-//! use flowgauge::base::{FrameBatch, IpProtocol};
-//! use flowgauge::decode::extractor::{Extractor, KeyPolicy};
-//! use flowgauge::source::{FileSource, Next, Source};
-//! use std::collections::HashSet;
-//!
-//! let mut policy = KeyPolicy::default();
-//! policy.vlan_ids = true;
-//! let extractors = [Extractor::default(), Extractor::new(policy)];
-//! let mut keys = [HashSet::new(), HashSet::new()];
-//! let mut source = FileSource::open("examples/data/vlan.pcapng")?;
-//! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
-//!     for frame in batch.iter().filter(|frame| frame.interface == 0) {
-//!         for (extractor, keys) in extractors.iter().zip(&mut keys) {
-//!             keys.extend(extractor.extract(&frame).ok().map(|packet| packet.key));
-//!         }
-//!     }
-//! }
-//! let counts = keys.map(|keys| keys.iter().filter(|key| key.protocol() == IpProtocol::TCP).count());
-//! assert_eq!(counts, [2, 4]);
-//! # Ok::<(), flowgauge::source::Error>(())
-//! ```
+//! take the fast path, which reads the fields in place; all other frames take the general path. Both return
+//! the same result for the same bytes, which a property test and a fuzz target check. The extractor keeps no
+//! state and does not allocate.
 
 mod fast;
 mod general;
@@ -59,9 +31,9 @@ use crate::decode::link::{Entry, HeaderRecorder, IpPacket, NoPacket, PortSet, Wa
 pub struct Extractor {
     policy: KeyPolicy,
     limits: Limits,
-    /// Scope of all keys, if the policy requests only a five-tuple with a scope.
+    /// Scope of all flow keys, if the policy requests only five-tuple biflows with a fixed scope.
     plain_scope: Option<u32>,
-    /// UDP ports behind which the general path looks for a tunnel.
+    /// UDP ports that may identify a tunnel; the general path processes packets with such a port.
     tunnel_ports: PortSet,
 }
 
@@ -85,13 +57,13 @@ impl Extractor {
         Self { limits, ..self }
     }
 
-    /// Policy in use.
+    /// Returns the key policy in use.
     #[must_use]
     pub const fn policy(&self) -> &KeyPolicy {
         &self.policy
     }
 
-    /// Returns the packet in a frame.
+    /// Returns the IP packet in a frame.
     ///
     /// Costs a few nanoseconds for a common frame, and time linear in the number of headers for others.
     ///
@@ -107,7 +79,7 @@ impl Extractor {
         Ok(packet)
     }
 
-    /// Writes the packet in a frame over a packet of the caller, which avoids the copy of returning one.
+    /// Replaces the caller's packet with the packet in a frame, which avoids the copy of returning a packet.
     ///
     /// # Errors
     ///
@@ -121,7 +93,8 @@ impl Extractor {
         Ok(())
     }
 
-    /// Reads a common frame in place. Returns whether it was one; otherwise the walk has to find the packet.
+    /// Reads a common frame on the fast path and writes its packet to `packet`. Returns false if the frame is
+    /// not a common one, so that a walk has to find the packet.
     #[inline(always)]
     pub(in crate::decode) fn read_in_place<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> bool {
         // If fewer tags are allowed than the fast path walks, the general path counts them.
@@ -129,7 +102,8 @@ impl Extractor {
             && fast::read(frame, &self.policy, self.plain_scope, &self.tunnel_ports, packet)
     }
 
-    /// Walks a frame, or the IP packet at an entry of it.
+    /// Walks the headers of a frame to find its innermost IP packet. The walk starts at the IP header that
+    /// `entry` describes, or at the start of the frame if `entry` is `None`.
     #[inline(never)]
     pub(in crate::decode) fn walk<H: HeaderRecorder>(
         &self,
@@ -140,12 +114,12 @@ impl Extractor {
         find_packet(frame, entry, &self.policy.walk_settings(&self.limits), walked)
     }
 
-    /// Builds the packet from the result of a walk.
+    /// Returns the packet whose IP header a walk found in a frame; reads the transport header.
     pub(in crate::decode) fn packet<'a>(&self, frame: &Frame<'a>, found: &IpPacket) -> Packet<'a> {
         general::with_transport(frame, &self.policy, found)
     }
 
-    /// Limits in use.
+    /// Returns the limits in use.
     pub(in crate::decode) const fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -9,10 +9,11 @@ use crate::wire::tcp::TcpSegment;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transport {
-    /// None: another protocol, a later fragment, or a frame truncated before the ports.
+    /// No transport header was read: another protocol, a later fragment, or a frame truncated before the
+    /// ports.
     #[default]
     Other,
-    /// TCP; [`Packet::tcp`] holds the fields.
+    /// TCP; [`Packet::tcp`] contains the fields of the header.
     Tcp,
     /// TCP with only the ports known: the header is truncated, or its length field is wrong.
     TcpPorts,
@@ -20,38 +21,39 @@ pub enum Transport {
     Udp,
     /// SCTP.
     Sctp,
-    /// ICMP or ICMPv6; [`Packet::icmp`] holds type and code.
+    /// ICMP or ICMPv6; [`Packet::icmp`] returns the type and the code.
     Icmp,
 }
 
-/// Unusual properties of a packet.
+/// Set of flags for unusual properties of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketMarks(u8);
 
 impl PacketMarks {
-    /// A fragment of a datagram, the first one included.
+    /// The packet is a fragment of a datagram; the first fragment is included.
     pub const FRAGMENT: Self = Self(1);
-    /// A fragment that carries no ports, counted under its address pair.
+    /// The packet contains no ports although its protocol has ports, so it counts for the flow of its address
+    /// pair.
     pub const WITHOUT_PORTS: Self = Self(1 << 1);
     /// The capture ends before the end of the transport header, although the packet continues: a snap length.
     pub const TRUNCATED: Self = Self(1 << 2);
-    /// A length field is inconsistent with the outer headers: that of IP is zero or too large, or that of UDP
-    /// or of an outer header (PPPoE, PPTP, L2TP, GTP-U, MACsec) is too large. The packet then ends where the
-    /// outer payload ends.
+    /// A length field is inconsistent with the outer headers: the IP length is zero or too large, or the
+    /// length in UDP or in an outer header (PPPoE, PPTP, L2TP, GTP-U, MACsec) is too large. The packet then
+    /// ends where the outer payload ends.
     pub const BAD_IP_LEN: Self = Self(1 << 3);
     /// The payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows, and was not
     /// decapsulated.
     pub const TOO_DEEP: Self = Self(1 << 4);
 
     /// The packet completes a fragmented datagram: `frame` is the reassembled datagram, and `payload_len`
-    /// covers all of its payload; `wire_len` and `ip_len` are those of this fragment.
+    /// covers all of its payload; `wire_len` and `ip_len` describe only the fragment that completes it.
     pub const REASSEMBLED: Self = Self(1 << 5);
 
     /// The packet has outer headers in its frame: a tunnel, a label stack or PPPoE, but not VLAN tags alone.
-    /// This is not unusual.
+    /// This mark does not indicate an unusual packet.
     pub(crate) const ENCAPSULATED: Self = Self(1 << 6);
 
-    /// Returns whether a mark is set, or at least one of several marks.
+    /// Returns whether at least one of the marks in `other` is set.
     #[must_use]
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
@@ -75,34 +77,35 @@ impl PacketMarks {
 pub struct Packet<'a> {
     /// Flow Key of the packet.
     pub key: FlowKey,
-    /// Capture time.
+    /// Capture time of the frame.
     pub timestamp: Timestamp,
-    /// Captured octets of the frame. For a fragment in a pipeline that reassembles, only the hardware
-    /// addresses, or the whole datagram if this fragment completes it.
+    /// Captured octets of the frame. If a pipeline reassembles fragments and the packet is a fragment: only
+    /// the hardware addresses, or the whole datagram if the fragment completes it.
     pub frame: &'a [u8],
-    /// Octets of the frame on the wire.
+    /// Length of the frame on the wire, in octets.
     pub wire_len: u32,
-    /// Octets of the IP packet according to its length field, header included, limited by the outer headers.
-    /// This and all following fields describe the innermost packet.
+    /// Length of the innermost IP packet according to its length field, in octets, including the header and
+    /// limited by the outer headers. The fields from `ip_len` on describe the innermost packet.
     pub ip_len: u32,
-    /// Octets of transport payload according to the length fields, within `ip_len`, regardless of how many
-    /// were captured.
+    /// Length of the transport payload according to the length fields, in octets, at most `ip_len`,
+    /// regardless of how many octets were captured.
     pub payload_len: u32,
     /// Octets from the start of the frame to the IP header.
     pub ip_offset: u32,
     /// Octets from the start of the frame to the transport header.
     pub transport_offset: u32,
-    /// Octets from the start of the frame to the payload; may exceed the length of a truncated frame.
+    /// Octets from the start of the frame to the transport payload; may exceed the length of a truncated
+    /// frame.
     pub payload_offset: u32,
-    /// Interface on which the frame was captured.
+    /// Index of the interface on which the frame was captured.
     pub interface: u32,
-    /// The fields of the TCP header, if `transport` is [`Transport::Tcp`].
+    /// Fields of the TCP header, if `transport` is [`Transport::Tcp`].
     pub tcp: TcpSegment,
-    /// Hardware addresses.
+    /// Position of the hardware addresses in the frame.
     pub mac_addresses: MacAddresses,
     /// VLAN ids of the frame, even if they are not part of the key.
     pub vlan_ids: VlanIds,
-    /// Side that sent the packet.
+    /// Side of the flow key that sent the packet.
     pub side: Side,
     /// Kind of transport header that was read.
     pub transport: Transport,
@@ -115,7 +118,8 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Packet of no flow, which [`Extractor::extract_into`](super::Extractor::extract_into) can overwrite.
+    /// Placeholder that belongs to no flow, which [`Extractor::extract_into`](super::Extractor::extract_into)
+    /// can overwrite.
     pub const EMPTY: Self = Self {
         key: FlowKey::VACANT,
         timestamp: Timestamp::ZERO,
@@ -137,8 +141,8 @@ impl<'a> Packet<'a> {
         marks: PacketMarks(0),
     };
 
-    /// Creates a packet with a key and a time and no other known fields, for callers that implement
-    /// extraction themselves and fill in the fields that they have.
+    /// Creates a packet with a key, the side of its sender, a capture time and a frame; the other fields are
+    /// empty. For callers that implement extraction themselves and fill in the fields that they know.
     #[must_use]
     pub fn new(key: FlowKey, side: Side, timestamp: Timestamp, frame: &'a [u8]) -> Self {
         Self { key, side, timestamp, frame, wire_len: frame.len() as u32, ..Self::EMPTY }
@@ -166,7 +170,7 @@ impl<'a> Packet<'a> {
         self.frame.get(self.transport_offset as usize..end).unwrap_or_default()
     }
 
-    /// Returns type and code if the packet is ICMP and both were captured.
+    /// Returns the ICMP type and code if the packet is ICMP or ICMPv6 and both fields were captured.
     #[must_use]
     pub fn icmp(&self) -> Option<(u8, u8)> {
         match self.transport {
@@ -175,7 +179,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Returns the Differentiated Services code point (RFC 2474).
+    /// Returns the Differentiated Services code point of the packet (RFC 2474).
     #[must_use]
     #[inline]
     pub const fn dscp(&self) -> u8 {

@@ -1,9 +1,9 @@
-//! Policy: the fields of a Flow Key.
+//! Key policy: the fields that are part of a Flow Key.
 
 use crate::base::{FlowKey, Frame, Limits, Side};
 use crate::decode::link::{Decapsulation, LinkInfo, TunnelPorts, WalkSettings};
 
-/// Number of flows per conversation: one for both directions, or one for each.
+/// Number of flows per conversation: one for both directions, or one for each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Direction {
@@ -18,9 +18,9 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {
-    /// The same for all frames, such as a tenant or an observation domain.
+    /// The given scope for all frames, such as the identifier of a tenant or of an observation domain.
     Fixed(u32),
-    /// The interface on which the frame was captured.
+    /// The index of the interface on which the frame was captured.
     Interface,
 }
 
@@ -31,9 +31,10 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyPolicy {
-    /// Ports, and ICMP types in their place. If false, one flow per address pair and protocol. On by default.
+    /// Ports, and ICMP types instead of ports for ICMP. If false, there is one flow per address pair and
+    /// protocol. On by default.
     pub ports: bool,
-    /// VLAN ids. Off by default: many networks tag the two directions differently.
+    /// VLAN ids of the frame. Off by default, because many networks tag the two directions differently.
     pub vlan_ids: bool,
     /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
     pub vni: bool,
@@ -41,16 +42,19 @@ pub struct KeyPolicy {
     pub decapsulation: Decapsulation,
     /// UDP ports that identify tunnels.
     pub tunnel_ports: TunnelPorts,
-    /// Identifier of ICMP echo, so that each `ping` is a flow. Off by default, as in Community ID.
+    /// Identifier field of ICMP echo messages, so that each `ping` is a flow. Off by default, as in Community
+    /// ID.
     pub echo_id: bool,
-    /// One flow for both directions, or one for each. One for both by default.
+    /// Number of flows per conversation: one for both directions, or one for each direction. One flow for
+    /// both directions by default.
     pub direction: Direction,
-    /// Scope of the keys. Fixed at zero by default.
+    /// Scope of the flow keys, which separates flows with the same five-tuple. Fixed at zero by default.
     pub scope: Scope,
 }
 
 impl KeyPolicy {
-    /// Five-tuple biflows without scope: the defaults documented at each field.
+    /// Default policy: five-tuple biflows with scope zero, and the defaults that are documented at the other
+    /// fields.
     pub const DEFAULT: Self = Self {
         ports: true,
         vlan_ids: false,
@@ -62,7 +66,8 @@ impl KeyPolicy {
         scope: Scope::Fixed(0),
     };
 
-    /// Returns the settings of a walk for packets of this policy.
+    /// Returns the settings of a walk over a frame for this policy: decapsulation, ports of tunnels, and
+    /// limits.
     #[inline(always)]
     pub(crate) const fn walk_settings<'a>(&'a self, limits: &'a Limits) -> WalkSettings<'a> {
         WalkSettings { decapsulation: self.decapsulation, tunnel_ports: &self.tunnel_ports, limits }
@@ -76,7 +81,8 @@ impl KeyPolicy {
         }
     }
 
-    /// Returns the scope of all keys if they are five-tuples without other fields.
+    /// Returns the scope of all flow keys if this policy's keys are five-tuple biflows with a fixed scope and
+    /// without VLAN ids.
     pub(crate) const fn plain_scope(&self) -> Option<u32> {
         match (self.scope, self.direction) {
             (Scope::Fixed(scope), Direction::Biflow) if self.ports && !self.vlan_ids => Some(scope),
@@ -84,13 +90,15 @@ impl KeyPolicy {
         }
     }
 
-    /// Returns whether the key is a five-tuple, to which at most VLAN ids and the scope are added.
+    /// Returns whether this policy's keys are five-tuples of biflows, to which VLAN ids, the VNI and the
+    /// scope may be added.
     #[inline(always)]
     pub(crate) fn is_five_tuple(&self) -> bool {
         self.ports && matches!(self.direction, Direction::Biflow)
     }
 
-    /// Adds the fields of the link layer and of the caller.
+    /// Returns the key with the fields that the policy adds to a five-tuple: the scope, the VLAN ids and the
+    /// VNI.
     #[inline(always)]
     pub(crate) fn complete(&self, key: FlowKey, frame: &Frame<'_>, link: &LinkInfo) -> FlowKey {
         let key = key.with_scope(self.scope_of(frame));
@@ -101,7 +109,8 @@ impl KeyPolicy {
         }
     }
 
-    /// Returns the key of two endpoints and the side of the source, for the configured direction.
+    /// Returns the flow key of two endpoints and the side of the source, as one flow for both directions or
+    /// for one direction as configured. `source` and `destination` are each an address and a port.
     pub(crate) fn key(
         &self,
         protocol: crate::base::IpProtocol,

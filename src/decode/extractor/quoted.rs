@@ -1,4 +1,4 @@
-//! Packet that an ICMP error quotes.
+//! Flow key of the packet that an ICMP error message quotes.
 
 use super::{KeyPolicy, Packet, general};
 use crate::base::{EtherType, FlowKey, Limits, Side};
@@ -7,8 +7,8 @@ use crate::wire::icmp;
 /// Returns the key of the flow to which an ICMP error refers, and the side that sent the quoted packet.
 ///
 /// Returns `None` if the packet is not an ICMP error, or if it quotes too little to identify the flow, which
-/// requires at least the IP header and, for TCP, UDP and SCTP, the ports. The key has the same policy and
-/// scope as the error itself.
+/// requires at least the IP header and, for TCP, UDP and SCTP, the ports. The key is built with the given
+/// policy, and has the scope, VLAN ids and VNI of the error message's key.
 #[must_use]
 pub fn quoted_key(packet: &Packet<'_>, policy: &KeyPolicy) -> Option<(FlowKey, Side)> {
     let is_ipv6 = packet.key.is_ipv6();

@@ -1,4 +1,4 @@
-//! Frames that are not a packet of any flow: three different outcomes, all counted.
+//! Frames that belong to no flow: unsupported, truncated or malformed, with a count for each.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,12 +30,13 @@ impl fmt::Display for Skip {
 
 impl std::error::Error for Skip {}
 
-/// Number of skipped frames by reason. Bounded by the number of link types, EtherTypes and PPP protocols.
+/// Number of skipped frames by reason. The number of different reasons is bounded by the number of link
+/// types, EtherTypes and PPP protocols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SkipStats {
-    /// Number of frames without IP, by content.
+    /// Number of frames without an IP packet, by what they contain instead.
     pub unsupported: BTreeMap<Unsupported, u64>,
     /// Number of frames truncated before the end of the IP addresses.
     pub truncated_count: u64,
@@ -47,7 +48,7 @@ pub struct SkipStats {
 }
 
 impl SkipStats {
-    /// Counts a frame. Allocates for the first frame of a kind.
+    /// Counts a skipped frame. Allocates memory for the first frame with a reason.
     pub fn count(&mut self, skip: &Skip) {
         match skip {
             Skip::Unsupported(unsupported) => {
@@ -59,7 +60,8 @@ impl SkipStats {
         }
     }
 
-    /// Address families have 32 bits, so a hostile capture could fill the map with them.
+    /// Returns the reason with a 32-bit address family reduced to at most 65,535, so that a hostile capture
+    /// cannot fill the map with address families.
     fn bounded(&self, unsupported: Unsupported) -> Unsupported {
         match unsupported {
             Unsupported::AddressFamily(family) => Unsupported::AddressFamily(family.min(u32::from(u16::MAX))),
@@ -76,7 +78,7 @@ impl SkipStats {
             + self.too_deep_count
     }
 
-    /// Returns reasons as text and their counts, the most frequent first.
+    /// Returns the reasons as text with their numbers of frames, the most frequent reason first.
     #[must_use]
     pub fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> =

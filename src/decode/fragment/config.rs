@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::policy::OverlapPolicy;
 
-/// Deadline and policy of a [`Pool`](super::Pool).
+/// Configuration of a fragment [`Pool`](super::Pool): the deadline of datagrams and the policy for overlaps.
 ///
-/// Uses `fragment_datagram_count_max`, `fragment_bytes_max` and `fragment_per_datagram_count_max` of the
-/// limits in its [`Resources`](crate::base::Resources).
+/// The pool also uses `fragment_datagram_count_max`, `fragment_bytes_max` and
+/// `fragment_per_datagram_count_max` of the limits in its [`Resources`](crate::base::Resources).
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct PoolConfig {

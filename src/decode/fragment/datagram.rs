@@ -8,31 +8,34 @@ use crate::base::{IpProtocol, Timestamp};
 /// Classification of a fragment with respect to a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// The bytes are new to the datagram; `overlaps` is true if they overlap others.
+    /// The fragment is to be added to the datagram; `overlaps` is true if it overlaps held fragments and the
+    /// policy resolves the overlap.
     Insert { overlaps: bool },
-    /// A duplicate of a held fragment.
+    /// The fragment is a duplicate of a held fragment.
     Duplicate,
-    /// The fragment overlaps others although that is not allowed.
+    /// The fragment overlaps held fragments, and the policy discards datagrams with overlaps.
     Overlap,
-    /// The fragment implies a different end of the datagram than others, or lies beyond its end.
+    /// The fragment implies a different end of the datagram than held fragments, or lies beyond the known
+    /// end.
     EndConflict,
 }
 
 #[derive(Debug)]
 pub(super) struct Body<T> {
     pub(super) pages: Pages,
-    /// Tags that the caller passed with the fragments and has not taken back.
+    /// Tags that the caller passed with the fragments and that were not returned to the caller yet.
     pub(super) tags: Vec<T>,
     pub(super) first_time: Timestamp,
     pub(super) last_time: Timestamp,
     pub(super) fragment_count: u32,
-    /// Protocol in the fragment with offset zero.
+    /// Protocol of the payload according to the fragment with offset zero; zero before that fragment arrives.
     pub(super) protocol: IpProtocol,
-    /// Length in octets, once the last fragment has arrived.
+    /// Length of the datagram's payload in octets; known once the last fragment has arrived.
     total_len: Option<u32>,
-    /// Highest octet position that a fragment reached.
+    /// Highest end of a fragment so far, as an offset in the datagram's payload, in octets.
     highest_end: u32,
-    /// Position of the first octet that was not captured.
+    /// Offset of the first octet in the datagram's payload that arrived but was not captured; `u32::MAX` if
+    /// there is none.
     truncated_at: u32,
     filled_units: u32,
 }
@@ -53,7 +56,8 @@ impl<T> Body<T> {
         }
     }
 
-    /// Resets it for another datagram; its pages and tags must have been removed.
+    /// Resets the body for another datagram. The pages and tags of the previous datagram must have been
+    /// removed.
     pub(super) fn reset(&mut self, now: Timestamp) {
         debug_assert!(self.pages.page_count() == 0 && self.tags.is_empty());
         (self.first_time, self.last_time) = (now, now);
@@ -67,22 +71,24 @@ impl<T> Body<T> {
         self.total_len.is_some_and(|len| self.filled_units == len.div_ceil(UNIT_LEN as u32))
     }
 
-    /// Returns whether some octets were not captured.
+    /// Returns whether some octets of the datagram's payload were not captured.
     pub(super) const fn is_truncated(&self) -> bool {
         self.truncated_at != u32::MAX
     }
 
-    /// Number of octets of a complete datagram before the first one that was not captured.
+    /// Returns the number of octets of a complete datagram's payload before the first octet that was not
+    /// captured.
     pub(super) fn captured_len(&self) -> u32 {
         self.total_len.unwrap_or(0).min(self.truncated_at)
     }
 
-    /// Number of octets of the datagram, once its last fragment has arrived.
+    /// Returns the length of the datagram's payload in octets, once the last fragment has arrived.
     pub(super) const fn total_len(&self) -> Option<u32> {
         self.total_len
     }
 
-    /// Number of octets that have arrived, including those that were not captured.
+    /// Returns the number of octets of the datagram's payload that have arrived, including octets that were
+    /// not captured.
     pub(super) fn held_len(&self) -> u32 {
         let len = self.filled_units * UNIT_LEN as u32;
         match self.total_len {
@@ -94,7 +100,7 @@ impl<T> Body<T> {
         }
     }
 
-    /// Returns the first octets of the datagram, if the fragment with offset zero has arrived.
+    /// Returns the first octets of the datagram's payload, if the fragment with offset zero has arrived.
     pub(super) fn head(&self) -> Option<&[u8]> {
         if !self.pages.is_filled(0) {
             return None;
@@ -119,7 +125,8 @@ impl<T> Body<T> {
         }
     }
 
-    /// Classifies a fragment. Changes nothing.
+    /// Classifies a fragment with respect to the held fragments of the datagram, without changing the
+    /// datagram.
     pub(super) fn judge(&self, new: &Extent<'_>, policy: OverlapPolicy) -> Verdict {
         let (from, to) = new.units();
         let overlap = self.pages.next_filled(from, to);
@@ -146,7 +153,8 @@ impl<T> Body<T> {
         }
     }
 
-    /// Returns whether the same fragment is held in one piece: same offset, same end, same bytes.
+    /// Returns whether a fragment with the same offset, the same end and the same bytes is held in one piece.
+    /// `overlap` is the index of the first unit that the fragment overlaps.
     fn is_duplicate(&self, new: &Extent<'_>, overlap: u32) -> bool {
         let (from, to) = new.units();
         let is_end = self.total_len == Some(new.end);
@@ -161,7 +169,7 @@ impl<T> Body<T> {
             && (self.is_truncated() || self.pages.holds(new.start, new.bytes))
     }
 
-    /// Records a fragment that changes no bytes.
+    /// Records a duplicate fragment, which changes no bytes of the datagram.
     pub(super) fn note_duplicate(&mut self, new: &Extent<'_>, policy: OverlapPolicy) {
         // The kernel accepts the end from a duplicate, but does not check whether the datagram is then
         // complete.
@@ -170,8 +178,8 @@ impl<T> Body<T> {
         }
     }
 
-    /// Writes the bytes of a fragment according to the result of [`judge`](Self::judge). The pages must be
-    /// present.
+    /// Writes the bytes of a fragment, which [`judge`](Self::judge) classified as new, to the pages of the
+    /// datagram. The pages must have been allocated.
     pub(super) fn insert(&mut self, new: &Extent<'_>, overlaps: bool, policy: OverlapPolicy) {
         let (from, to) = new.units();
         let continues = policy == OverlapPolicy::Linux && new.start == self.highest_end && from > 0;
@@ -186,7 +194,8 @@ impl<T> Body<T> {
         self.note_end(new);
     }
 
-    /// Assigns the units of a range to a fragment.
+    /// Marks the units of eight octets from `from` to `to` (exclusive) as filled by a fragment, and writes
+    /// the fragment's bytes there.
     fn take(&mut self, new: &Extent<'_>, from: u32, to: u32) {
         self.filled_units += self.pages.fill(from, to);
         let start = from * UNIT_LEN as u32;
@@ -200,7 +209,8 @@ impl<T> Body<T> {
         self.pages.write(start, new.bytes.get(begin..end).unwrap_or_default());
     }
 
-    /// Visits the holes and pieces that a fragment covers, and assigns to it those that it wins.
+    /// Writes the bytes of a fragment to the holes that it covers, and to those held pieces that it replaces
+    /// according to the policy.
     fn insert_over(&mut self, new: &Extent<'_>, policy: OverlapPolicy) {
         let (from, to) = new.units();
         // Range of adjacent units that the fragment has won but that are not assigned to it yet.

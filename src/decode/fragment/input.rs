@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::pages::UNIT_LEN;
 use crate::base::{IpProtocol, Timestamp};
 
-/// Largest length that the length field of a whole packet can hold.
+/// Largest length, in octets, that the length field of an IP packet can hold.
 const PACKET_LEN_MAX: u32 = 65_535;
 
 /// Key of the datagram that a fragment belongs to (RFC 791 section 3.2, RFC 8200 section 4.5).
@@ -15,7 +15,8 @@ pub struct DatagramKey {
     destination: u128,
     identification: u32,
     scope: u64,
-    /// Zero for IPv6, where the fragments of a datagram may differ in it.
+    /// Protocol of an IPv4 datagram; zero for IPv6, where the fragments of a datagram may differ in the
+    /// protocol.
     protocol: IpProtocol,
     is_ipv6: bool,
 }
@@ -41,7 +42,8 @@ impl DatagramKey {
         }
     }
 
-    /// Creates the key of an IPv6 datagram; the identification is that of the fragment header.
+    /// Creates the key of an IPv6 datagram. `identification` is that field of the fragment header. `scope`
+    /// separates datagrams that must not be mixed: tunnels, VLANs, interfaces, tenants.
     #[must_use]
     pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, identification: u32, scope: u64) -> Self {
         Self {
@@ -74,8 +76,8 @@ impl DatagramKey {
         self.address(self.destination)
     }
 
-    /// Returns the identification, which separates the datagrams between two hosts: 16 bits for IPv4, 32 for
-    /// IPv6.
+    /// Returns the identification field, which separates the datagrams between two hosts: 16 bits for IPv4,
+    /// 32 bits for IPv6.
     #[must_use]
     pub const fn identification(&self) -> u32 {
         self.identification
@@ -99,22 +101,22 @@ impl DatagramKey {
 pub struct Fragment<'a> {
     /// Key of the datagram that the fragment belongs to.
     pub key: DatagramKey,
-    /// Capture time.
+    /// Capture time of the fragment.
     pub timestamp: Timestamp,
     /// Protocol of the payload according to this fragment. For an IPv6 datagram, the fragment with offset
     /// zero is authoritative.
     pub protocol: IpProtocol,
-    /// Offset in the datagram's payload, in octets: eight times the field.
+    /// Offset of the fragment in the datagram's payload, in octets: eight times the fragment offset field.
     pub offset: u16,
-    /// True if more fragments follow.
+    /// True if the header indicates that more fragments of the datagram follow.
     pub more_fragments: bool,
-    /// Octets of the header that the length field of the whole packet will count: an IPv4 header with its
-    /// options, or the IPv6 extension headers in front of the fragment header (the 40 octets of the IPv6
-    /// header itself do not count).
+    /// Octets of headers that the length field of the reassembled packet counts in addition to the payload:
+    /// an IPv4 header with its options, or the IPv6 extension headers in front of the fragment header (the 40
+    /// octets of the IPv6 header itself do not count).
     pub header_len: u16,
-    /// Octets of payload according to the length field of the IP header.
+    /// Length of the fragment's payload according to the length field of the IP header, in octets.
     pub len: u32,
-    /// Captured part of the payload; octets beyond `len` are padding and are ignored.
+    /// Captured part of the fragment's payload; octets beyond `len` are padding and are ignored.
     pub bytes: &'a [u8],
 }
 
@@ -124,12 +126,13 @@ pub(super) struct Extent<'a> {
     pub(super) start: u32,
     pub(super) end: u32,
     pub(super) is_last: bool,
-    /// Captured part of the fragment.
+    /// Captured part of the fragment's payload.
     pub(super) bytes: &'a [u8],
 }
 
 impl Extent<'_> {
-    /// Returns the index of the first unit of eight octets and the index after the last one.
+    /// Returns the range of units of eight octets that the fragment covers: the index of the first unit, and
+    /// the index after the last unit.
     pub(super) const fn units(&self) -> (u32, u32) {
         (self.start / UNIT_LEN as u32, self.end.div_ceil(UNIT_LEN as u32))
     }
@@ -142,8 +145,9 @@ impl<'a> Fragment<'a> {
         self.offset == 0 && !self.more_fragments
     }
 
-    /// Returns the range of the fragment. With `rounds_down`, the octets after the last whole unit of eight
-    /// are dropped if more fragments follow; without it, such a fragment is malformed.
+    /// Returns the range of the fragment within its datagram. If more fragments follow and the length is not
+    /// a multiple of eight octets, the octets after the last multiple are dropped if `rounds_down` is true;
+    /// otherwise the fragment is malformed.
     pub(super) fn extent(&self, rounds_down: bool) -> Result<Extent<'a>, Malformed> {
         let start = u32::from(self.offset);
         if self.len == 0 {
@@ -162,21 +166,22 @@ impl<'a> Fragment<'a> {
         Ok(Extent { start, end: start + len, is_last: !self.more_fragments, bytes })
     }
 
-    /// Returns the number of octets of payload in whole units of eight.
+    /// Returns the length of the fragment's payload, rounded down to a multiple of eight octets.
     const fn whole_units_len(&self) -> u32 {
         self.len - self.len % UNIT_LEN as u32
     }
 }
 
-/// Error in a fragment.
+/// Reason that a fragment cannot be part of any datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Malformed {
     /// The fragment has no payload.
     Empty,
     /// More fragments follow, but the length is not a multiple of eight octets (RFC 791, RFC 8200 section
-    /// 4.5), and the fragment is IPv6, or the policy is that of hosts that drop it, or no octets remain after
-    /// rounding down; or the offset is not a multiple of eight, which the header field cannot express.
+    /// 4.5), and the fragment is IPv6, or the policy belongs to hosts that drop such a fragment, or no octets
+    /// remain after rounding down; or the offset is not a multiple of eight, which the header field cannot
+    /// express.
     Unaligned,
     /// The whole packet would exceed 65,535 octets (ping of death).
     BeyondMaximum,

@@ -1,8 +1,8 @@
 //! Reassembly of IP fragments to whole datagrams, inline and with bounded memory.
 //!
-//! A [`Pool`] keeps fragments until their datagram is complete, expires or is evicted. It parses no headers
-//! and has no concept of flows: the caller passes the key, the offset and the bytes of each [`Fragment`], and
-//! a tag with each.
+//! A [`Pool`] keeps fragments until their datagram is complete, expires or is evicted. The pool parses no
+//! headers and has no concept of flows: the caller passes each [`Fragment`] with its key, offset and bytes,
+//! together with a tag.
 //!
 //! A pipeline contains a pool by default, and reports its statistics to programs that monitor fragmentation. This
 //! capture contains eight large echo messages of three fragments each:

@@ -4,19 +4,19 @@
 //! filled, and whether a piece begins there. A piece ends at the start of the next one or at a hole. These
 //! bits replace the list of holes of RFC 815: lookups, fills and comparisons work on 128 units at a time.
 
-/// Octets per unit of the fragment offset field.
+/// Length of one unit of the fragment offset field, in octets.
 pub(super) const UNIT_LEN: usize = 8;
 
-/// Units per page.
+/// Number of units of eight octets per page.
 const PAGE_UNITS: u32 = 128;
 
-/// Octets per page.
+/// Length of a page, in octets.
 const PAGE_LEN: usize = PAGE_UNITS as usize * UNIT_LEN;
 
-/// Number of pages of the longest datagram.
+/// Number of pages of the longest possible datagram.
 const PAGE_COUNT: usize = 65_536 / PAGE_LEN;
 
-/// Number of units of the longest datagram.
+/// Number of units of eight octets of the longest possible datagram.
 const UNIT_COUNT: u32 = PAGE_COUNT as u32 * PAGE_UNITS;
 
 #[derive(Debug)]
@@ -35,13 +35,13 @@ impl Page {
     }
 }
 
-/// Pages that belong to no datagram: kept for the next one, or set aside for the current fragment.
+/// Pages that belong to no datagram: kept for the next datagram, or set aside for the current fragment.
 #[derive(Debug, Default)]
 #[expect(clippy::vec_box, reason = "pages change hands without being copied")]
 pub(super) struct SparePages(Vec<Box<Page>>);
 
 impl SparePages {
-    /// Maximum number of pages kept; 68 KiB.
+    /// Maximum number of pages that are kept for later datagrams; they use 68 KiB of memory.
     const MAX: usize = 64;
 
     pub(super) const fn len(&self) -> usize {
@@ -52,7 +52,7 @@ impl SparePages {
         self.0.clear();
     }
 
-    /// Returns one page to the allocator. Returns whether there was one.
+    /// Releases the memory of one spare page. Returns whether there was a spare page.
     pub(super) fn drop_one(&mut self) -> bool {
         self.0.pop().is_some()
     }
@@ -61,18 +61,19 @@ impl SparePages {
         self.0.push(Page::new());
     }
 
-    /// Takes a page from `other`. Returns whether there was one.
+    /// Moves a page from `other` to this list. Returns whether `other` had a page.
     pub(super) fn add_from(&mut self, other: &mut Self) -> bool {
         other.0.pop().map(|page| self.0.push(page)).is_some()
     }
 }
 
-/// Returns the units from `from` to `to` within a page, as bits.
+/// Returns a mask with the bits from `from` to `to` (exclusive) set, one bit per unit of a page.
 const fn mask(from: u32, to: u32) -> u128 {
     if from >= to { 0 } else { (u128::MAX >> (PAGE_UNITS - (to - from))) << from }
 }
 
-/// Splits a range of units by page: yields the page, its first bit, and the bit after its last.
+/// Splits the range of units from `from` to `to` (exclusive) at the page boundaries. Yields, for each page,
+/// its index, the index of the first unit within the page, and the index after the last unit within the page.
 fn parts(from: u32, to: u32) -> impl Iterator<Item = (usize, u32, u32)> {
     let mut at = from;
     std::iter::from_fn(move || {
@@ -88,11 +89,12 @@ fn parts(from: u32, to: u32) -> impl Iterator<Item = (usize, u32, u32)> {
     })
 }
 
-/// Pages of one datagram. Positions are units below 8192; ranges are half open.
+/// Pages of one datagram. Unless noted otherwise, positions are indexes of units of eight octets, below 8192,
+/// and ranges exclude their end.
 #[derive(Debug)]
 pub(super) struct Pages {
     pages: [Option<Box<Page>>; PAGE_COUNT],
-    /// Bit set of the pages that are present.
+    /// Bit set of the indexes of the pages that are present.
     present: u64,
 }
 
@@ -113,12 +115,13 @@ impl Pages {
         self.pages.get_mut(index)?.as_deref_mut()
     }
 
-    /// Returns the number of pages in a range that are not present.
+    /// Returns the number of pages in a range of units that are not present.
     pub(super) fn missing_count(&self, from: u32, to: u32) -> usize {
         parts(from, to).filter(|(page, ..)| self.page(*page).is_none()).count()
     }
 
-    /// Adds the missing pages of a range; `from_pages` must contain enough pages.
+    /// Moves pages from `from_pages` to the positions in a range of units where pages are missing.
+    /// `from_pages` must contain enough pages.
     pub(super) fn add_missing(&mut self, from: u32, to: u32, from_pages: &mut SparePages) {
         for (index, ..) in parts(from, to) {
             if let Some(vacant @ None) = self.pages.get_mut(index) {
@@ -130,8 +133,8 @@ impl Pages {
         }
     }
 
-    /// Removes all pages. As many as fit are moved to `spare`, the others are returned to the allocator.
-    /// Returns the number of the others.
+    /// Removes all pages of the datagram. The pages are moved to `spare` until it is full, and the memory of
+    /// the remaining pages is released. Returns the number of pages that were released.
     pub(super) fn clear(&mut self, spare: &mut SparePages) -> usize {
         let mut dropped_count = 0;
         while self.present != 0 {
@@ -160,7 +163,8 @@ impl Pages {
         filled >> bit & 1 != 0
     }
 
-    /// Returns the first filled unit of a range, or its end.
+    /// Returns the index of the first filled unit in a range, or the end of the range if no unit in it is
+    /// filled.
     pub(super) fn next_filled(&self, from: u32, to: u32) -> u32 {
         for (index, first, end) in parts(from, to) {
             let filled = self.page(index).map_or(0, |page| page.filled) & mask(first, end);
@@ -171,7 +175,7 @@ impl Pages {
         to
     }
 
-    /// Returns the start of the piece that holds a filled unit.
+    /// Returns the index of the first unit of the piece that contains a filled unit.
     pub(super) fn piece_start(&self, unit: u32) -> u32 {
         let (_, starts, bit) = self.bits(unit);
         let mut starts = starts & mask(0, bit + 1);
@@ -184,7 +188,8 @@ impl Pages {
         index as u32 * PAGE_UNITS + starts.checked_ilog2().unwrap_or(0)
     }
 
-    /// Returns the end of the piece that holds a filled unit: the next start or hole.
+    /// Returns the index of the unit after the piece that contains a filled unit: the start of the next
+    /// piece, or a hole.
     pub(super) fn piece_end(&self, unit: u32) -> u32 {
         for (index, first, end) in parts(unit + 1, UNIT_COUNT) {
             let (filled, starts) = self.page(index).map_or((0, 0), |page| (page.filled, page.starts));
@@ -196,8 +201,8 @@ impl Pages {
         UNIT_COUNT
     }
 
-    /// Fills a range whose pages are present and makes it one piece. Returns the number of its units that
-    /// were holes.
+    /// Marks all units of a range as filled and makes the range one piece; its pages must be present. Returns
+    /// the number of units in the range that were not filled before.
     pub(super) fn fill(&mut self, from: u32, to: u32) -> u32 {
         let mut new_count = 0;
         for (index, first, end) in parts(from, to) {
@@ -218,14 +223,14 @@ impl Pages {
         }
     }
 
-    /// Merges a piece with the one in front of it.
+    /// Merges the piece that starts at a unit with the piece before it.
     pub(super) fn clear_start(&mut self, unit: u32) {
         if let Some(page) = self.page_mut((unit / PAGE_UNITS) as usize) {
             page.starts &= !(1 << (unit % PAGE_UNITS));
         }
     }
 
-    /// Writes bytes at an octet position, where pages are present.
+    /// Writes bytes at an offset in octets from the start of the datagram, where pages are present.
     pub(super) fn write(&mut self, start: u32, mut bytes: &[u8]) {
         let mut at = start as usize;
         while !bytes.is_empty() {
@@ -241,7 +246,7 @@ impl Pages {
         }
     }
 
-    /// Returns whether these bytes are stored at an octet position.
+    /// Returns whether the pages contain these bytes at an offset in octets from the start of the datagram.
     pub(super) fn holds(&self, start: u32, mut bytes: &[u8]) -> bool {
         let mut at = start as usize;
         while !bytes.is_empty() {
@@ -263,7 +268,7 @@ impl Pages {
         page.bytes.get(..page.filled.trailing_ones() as usize * UNIT_LEN).unwrap_or_default()
     }
 
-    /// Replaces the content of `out` with the first `len` octets.
+    /// Replaces the content of `out` with the first `len` octets of the datagram.
     pub(super) fn gather(&self, len: u32, out: &mut Vec<u8>) {
         out.clear();
         let mut left = len as usize;
@@ -277,8 +282,8 @@ impl Pages {
         }
     }
 
-    /// Panics unless every piece is filled and every filled unit lies in a piece. Returns the number of
-    /// filled units.
+    /// Panics unless all units of every piece are filled and every filled unit lies in a piece. Returns the
+    /// number of filled units.
     pub(super) fn check_invariants(&self) -> u32 {
         let mut filled_count = 0;
         let mut is_filled_before = false;

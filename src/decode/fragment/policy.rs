@@ -11,8 +11,8 @@ use std::str::FromStr;
 /// A held fragment that lost bytes counts from then on as the pieces that remain of it, as in the lists of
 /// those hosts.
 ///
-/// IPv6 has no choice: an overlap discards the datagram (RFC 5722, RFC 8200 section 4.5), regardless of this
-/// setting.
+/// For IPv6, an overlap always causes the datagram to be discarded (RFC 5722, RFC 8200 section 4.5),
+/// regardless of this setting.
 ///
 /// The default is [`Discard`](Self::Discard). No legitimate sender overlaps fragments, so an overlap is an
 /// attempt to show an observer other bytes than the host receives; if the host is not known, any choice of
@@ -37,8 +37,8 @@ pub enum OverlapPolicy {
     /// A held piece that begins no later than the new fragment is kept: 4.4BSD and its derivatives, AIX,
     /// FreeBSD, HP-UX 10, IRIX, OpenBSD, VMS (2005).
     Bsd,
-    /// The opposite: a held piece that begins no later than the new fragment is overwritten: HP JetDirect
-    /// (2005).
+    /// A held piece that begins no later than the new fragment is overwritten, the opposite of
+    /// [`Bsd`](Self::Bsd): HP JetDirect (2005).
     BsdRight,
     /// A held piece that begins before the new fragment is kept: Linux 2.0 (1996) to 4.18 (2018).
     Linux2,
@@ -51,7 +51,7 @@ pub enum OverlapPolicy {
 }
 
 impl OverlapPolicy {
-    /// All policies.
+    /// All overlap policies.
     pub const ALL: [Self; 9] = [
         Self::Discard,
         Self::Linux,
@@ -65,14 +65,14 @@ impl OverlapPolicy {
     ];
 
     /// Returns whether a fragment that is not the last one, and whose length is not a multiple of eight
-    /// octets, is accepted without the octets behind the last multiple, as in Linux. 4.4BSD and its
-    /// derivatives drop it.
+    /// octets, is accepted without the octets after the last multiple of eight, as in Linux. 4.4BSD and its
+    /// derivatives drop such a fragment.
     pub(super) const fn rounds_down(self) -> bool {
         matches!(self, Self::Discard | Self::Linux | Self::Linux2)
     }
 
-    /// Returns the name as text: `discard`, `linux`, `first`, `last`, `bsd`, `bsd_right`, `linux2`,
-    /// `windows`, `solaris`.
+    /// Returns the name of the policy as text: `discard`, `linux`, `first`, `last`, `bsd`, `bsd_right`,
+    /// `linux2`, `windows`, `solaris`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,15 +88,15 @@ impl OverlapPolicy {
         }
     }
 
-    /// Returns whether an overlap ends the datagram instead of being resolved.
+    /// Returns whether a datagram with an overlap is discarded, instead of the overlap being resolved.
     #[doc(hidden)]
     #[must_use]
     pub const fn discards(self) -> bool {
         matches!(self, Self::Discard | Self::Linux)
     }
 
-    /// Returns whether the new fragment's bytes replace those of a held piece that it overlaps. Both
-    /// arguments are a start and an end, in the same unit.
+    /// Returns whether the new fragment's bytes replace those of a held piece that it overlaps. Each argument
+    /// is the start and the end (exclusive) of a range, in the same unit for both.
     #[must_use]
     #[doc(hidden)]
     pub const fn new_wins(self, held: (u32, u32), new: (u32, u32)) -> bool {
@@ -134,7 +134,7 @@ impl std::error::Error for UnknownPolicy {}
 impl FromStr for OverlapPolicy {
     type Err = UnknownPolicy;
 
-    /// Parses a name; hyphens and underscores are equivalent.
+    /// Parses the name of an overlap policy; hyphens and underscores are equivalent.
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let text = text.replace('-', "_");
         Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)

@@ -14,14 +14,15 @@ use super::slots::{Slot, Slots};
 use super::stats::FragmentStats;
 use crate::base::{Account, Allowance, Budget, ConfigError, Limits, Refusal, Resources, Timestamp};
 
-/// Length of the longest payload that the pool can return.
+/// Maximum length of a payload that the pool can return, in octets.
 const PAYLOAD_LEN_MAX: usize = 65_536;
 
-/// Fragments that wait for the rest of their datagrams. `T` is a caller-defined tag, kept per fragment.
+/// Pool of fragments that wait for the rest of their datagrams. `T` is a caller-defined tag, which the pool
+/// keeps for each fragment.
 ///
-/// The clock is that of the packets: the highest timestamp that was pushed, or passed to
+/// The pool's clock is the highest timestamp that was pushed with a fragment or passed to
 /// [`advance`](Self::advance). A datagram expires [`PoolConfig::timeout`] after its first fragment (by
-/// arrival); a fragment that arrives at the deadline or later starts a new one.
+/// arrival); a fragment that arrives at the deadline or later starts a new datagram.
 ///
 /// Cost per fragment: one lookup by keyed hash, and work in proportion to its length (128 units of eight
 /// octets at a time, and the copy), regardless of the number of fragments or holes. A completed datagram is
@@ -68,11 +69,12 @@ pub struct Pool<T> {
     limits: Limits,
     stats: FragmentStats,
     spare_pages: SparePages,
-    /// Pages for the current fragment; empty between calls.
+    /// Pages that were allocated for the current fragment; empty between calls.
     set_aside: SparePages,
     #[expect(clippy::vec_box, reason = "bodies change hands without being copied")]
     spare_bodies: Vec<Box<Body<T>>>,
-    /// Datagram that was completed last: its tags here, its bytes in `payload`.
+    /// Body of the datagram that was completed last, with its tags; the payload of this datagram is in
+    /// `payload`.
     completed: Option<Box<Body<T>>>,
     payload: Vec<u8>,
 }
@@ -89,7 +91,7 @@ impl<T> std::fmt::Debug for Pool<T> {
     }
 }
 
-/// Result of matching a fragment with its datagram.
+/// Result of adding a fragment to its datagram.
 enum Step {
     Held { slot: u32, overlaps: bool },
     Duplicate { slot: u32 },
@@ -145,7 +147,7 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Processes a fragment and returns its outcome. Datagrams that ended because of it, or because time
-    /// advanced, are passed to `ended` before.
+    /// advanced, are passed to `ended` first.
     pub fn push(
         &mut self,
         fragment: &Fragment<'_>,
@@ -200,20 +202,20 @@ impl<T: Copy> Pool<T> {
         }
     }
 
-    /// Advances the clock, for captures without packets: datagrams whose deadline has passed are passed to
-    /// `ended`. O(expired).
+    /// Advances the clock without a fragment, and passes datagrams whose deadline has passed to `ended`.
+    /// Takes time linear in the number of expired datagrams.
     pub fn advance(&mut self, now: Timestamp, mut ended: impl FnMut(Ended<'_, T>)) {
         self.recycle_completed();
         self.expire(now, &mut ended);
         self.relieve(&mut ended);
     }
 
-    /// Discards the oldest datagrams while the budget requests memory.
+    /// Releases spare memory, then evicts the oldest datagrams, while the budget requests memory.
     pub(crate) fn relieve(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) {
         while self.memory.must_release() && self.release_some(ended) {}
     }
 
-    /// Ends all datagrams, oldest first. The pool remains usable.
+    /// Ends all datagrams and passes them to `ended`, the oldest first. The pool remains usable.
     pub fn finish(&mut self, mut ended: impl FnMut(Ended<'_, T>)) {
         self.recycle_completed();
         while let Some((slot, _)) = self.slots.next_due() {
@@ -227,13 +229,13 @@ impl<T: Copy> Pool<T> {
         self.slots.next_due().map(|(_, deadline)| deadline)
     }
 
-    /// Returns the number of waiting datagrams and tombstones.
+    /// Returns the number of incomplete datagrams and of tombstones of discarded datagrams.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Returns whether the pool holds neither datagrams nor tombstones.
+    /// Returns whether the pool holds neither incomplete datagrams nor tombstones of discarded datagrams.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.slots.len() == 0
@@ -251,7 +253,7 @@ impl<T: Copy> Pool<T> {
         self.memory.budget()
     }
 
-    /// Returns the counts so far.
+    /// Returns the counts of fragments and datagrams so far.
     #[must_use]
     pub const fn stats(&self) -> &FragmentStats {
         &self.stats
@@ -359,7 +361,7 @@ impl<T: Copy> Pool<T> {
         }
     }
 
-    /// Removes a datagram and passes it to `ended`, or removes a tombstone.
+    /// Removes the datagram in a slot and passes it to `ended`; a tombstone is removed without a call.
     fn end(&mut self, slot: u32, reason: EndReason, ended: &mut impl FnMut(Ended<'_, T>)) {
         let Some(key) = self.slots.at(slot).map(|slot| slot.key) else { return };
         match self.slots.remove(slot) {

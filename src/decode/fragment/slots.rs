@@ -4,17 +4,17 @@ use super::datagram::Body;
 use super::input::DatagramKey;
 use crate::base::Timestamp;
 
-/// No slot.
+/// Index that stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// Maximum number of buckets; beyond it, chains grow.
+/// Maximum number of hash buckets. With more datagrams than that, the chains of the buckets become longer.
 const BUCKETS_MAX: usize = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Slot<T> {
     pub(super) key: DatagramKey,
     pub(super) deadline: Timestamp,
-    /// `None` for a tombstone.
+    /// State of the datagram; `None` for a tombstone of a discarded datagram.
     pub(super) body: Option<Box<Body<T>>>,
     hash: u64,
     next_in_bucket: u32,
@@ -22,14 +22,15 @@ pub(super) struct Slot<T> {
     older: u32,
 }
 
-/// List in order of deadlines, linked through the slots.
+/// Indexes of the slots at the two ends of a list in order of deadlines, which is linked through the slots.
 #[derive(Clone, Copy, Debug)]
 struct List {
     newest: u32,
     oldest: u32,
 }
 
-/// Chained buckets over a vector of slots. Live datagrams and tombstones each have a list.
+/// Hash table of datagrams with chained buckets over a vector of slots. Live datagrams and tombstones are
+/// each in a list in order of deadlines.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     slots: Vec<Slot<T>>,
@@ -62,8 +63,7 @@ impl<T> Slots<T> {
         self.len
     }
 
-    /// Returns the number of additional slots for which the next insertion needs memory; zero if there is a
-    /// free slot.
+    /// Returns the number of slots to allocate before the next insertion; zero if there is a free slot.
     pub(super) fn growth(&self, max: u32) -> usize {
         if self.vacant != NONE || self.slots.len() < self.slots.capacity() {
             return 0;
@@ -75,7 +75,7 @@ impl<T> Slots<T> {
         self.slots.reserve_exact(count);
     }
 
-    /// Releases the memory of all slots if none is in use. Returns the number of slots released.
+    /// Releases the memory of all slots if no slot is in use. Returns the number of slots that were released.
     pub(super) fn clear(&mut self) -> usize {
         if self.len > 0 {
             return 0;
@@ -111,7 +111,8 @@ impl<T> Slots<T> {
         None
     }
 
-    /// Adds a datagram whose deadline is not before that of any other. There must be a free slot.
+    /// Adds a datagram whose deadline is not before the deadline of any other datagram, and returns the index
+    /// of its slot. There must be a free slot.
     pub(super) fn insert(
         &mut self,
         hash: u64,
@@ -139,7 +140,8 @@ impl<T> Slots<T> {
         slot
     }
 
-    /// Removes a slot and returns its body.
+    /// Removes a datagram or a tombstone from its slot. Returns the body of the datagram, or `None` for a
+    /// tombstone.
     pub(super) fn remove(&mut self, slot: u32) -> Option<Box<Body<T>>> {
         let (hash, next, list) = match self.at(slot) {
             Some(entry) => (entry.hash, entry.next_in_bucket, Self::list_of(entry)),
@@ -168,7 +170,8 @@ impl<T> Slots<T> {
         entry.body.take()
     }
 
-    /// Replaces a datagram by a tombstone, with a deadline that is not before that of any other.
+    /// Replaces the datagram in a slot with a tombstone and returns the datagram's body. The deadline of the
+    /// tombstone must not be before the deadline of any other tombstone.
     pub(super) fn bury(&mut self, slot: u32, deadline: Timestamp) -> Option<Box<Body<T>>> {
         self.unlink(slot, LIVE);
         let body = self.at_mut(slot).and_then(|entry| {
@@ -187,14 +190,14 @@ impl<T> Slots<T> {
         self.lists.get(list).copied().unwrap_or(List { newest: NONE, oldest: NONE })
     }
 
-    /// Returns the oldest datagram that is not `except`.
+    /// Returns the index of the slot of the oldest datagram other than `except`.
     pub(super) fn oldest_live(&self, except: Option<u32>) -> Option<u32> {
         let oldest = self.end_of(LIVE).oldest;
         let found = if Some(oldest) == except { self.at(oldest)?.newer } else { oldest };
         (found != NONE).then_some(found)
     }
 
-    /// Returns the datagram or tombstone that expires next, and its deadline.
+    /// Returns the index of the slot of the datagram or tombstone that expires next, and its deadline.
     pub(super) fn next_due(&self) -> Option<(u32, Timestamp)> {
         let due = |list| {
             let oldest = self.end_of(list).oldest;
@@ -240,7 +243,8 @@ impl<T> Slots<T> {
         }
     }
 
-    /// Panics unless lists, buckets and slots are consistent. Calls `live` with each live body.
+    /// Panics unless the lists, buckets and slots are consistent. Calls `live` with the body of each live
+    /// datagram.
     pub(super) fn check_invariants(&self, mut live: impl FnMut(&Body<T>)) {
         let mut count = 0;
         for list in [LIVE, TOMBSTONES] {

@@ -3,71 +3,75 @@
 use super::input::Malformed;
 use super::outcome::{Cap, Discard, EndReason};
 
-/// Counts since the pool was created.
+/// Counts of fragments and datagrams since the fragment pool was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FragmentStats {
-    /// Fragments pushed. Each of them is included in one of the counts down to `refused_by_budget_count`.
+    /// Number of fragments that were pushed to the pool. Each fragment is included in exactly one of the
+    /// counts from `atomic_count` to `refused_by_budget_count`.
     pub fragment_count: u64,
-    /// Whole datagrams in one fragment (RFC 6946).
+    /// Number of fragments that contain a whole datagram: offset zero and no more fragments (RFC 6946).
     pub atomic_count: u64,
-    /// Fragments that are waiting or have waited.
+    /// Number of fragments that were added to a datagram which remained incomplete.
     pub held_count: u64,
-    /// Fragments that were already held.
+    /// Number of fragments that were duplicates of held fragments.
     pub duplicate_count: u64,
-    /// Fragments that completed a datagram.
+    /// Number of fragments that completed a datagram.
     pub completed_count: u64,
-    /// Fragments that were the last to arrive of a datagram that a snap length truncated.
+    /// Number of fragments that were the last to arrive of a datagram of which a snap length truncated a
+    /// part.
     pub completed_truncated_count: u64,
-    /// Fragments that ended their datagram because of an overlap.
+    /// Number of fragments that caused their datagram to be discarded because of an overlap.
     pub overlap_discarded_count: u64,
-    /// Fragments that ended their datagram because they implied a different end or lay beyond the known end.
+    /// Number of fragments that caused their datagram to be discarded because they implied a different end of
+    /// the datagram or lay beyond its known end.
     pub end_conflict_count: u64,
-    /// Fragments that ended their datagram because it had too many fragments.
+    /// Number of fragments that caused their datagram to be discarded because it had too many fragments.
     pub too_many_fragments_count: u64,
-    /// Fragments of datagrams that had been discarded.
+    /// Number of fragments of datagrams that had already been discarded.
     pub already_discarded_count: u64,
-    /// Fragments without payload.
+    /// Number of fragments without payload.
     pub empty_count: u64,
-    /// Fragments whose length is not a multiple of eight octets although more follow, and that were not
-    /// rounded down; or whose offset is not a multiple of eight.
+    /// Number of fragments that were refused because more fragments follow although the length is not a
+    /// multiple of eight octets, or because the offset is not a multiple of eight octets.
     pub unaligned_count: u64,
-    /// Fragments of packets beyond 65,535 octets (ping of death).
+    /// Number of fragments of packets that would exceed 65,535 octets (ping of death).
     pub beyond_maximum_count: u64,
-    /// Fragments that were refused because of the cap on datagrams.
+    /// Number of fragments that were refused because of the cap on the number of datagrams.
     pub refused_by_datagrams_count: u64,
-    /// Fragments that were refused because of the cap on bytes.
+    /// Number of fragments that were refused because of the cap on the memory of the pool.
     pub refused_by_bytes_count: u64,
-    /// Fragments that were refused because of the budget.
+    /// Number of fragments that were refused because of the memory budget that all layers share.
     pub refused_by_budget_count: u64,
 
-    /// Fragments, held or completing, with an overlap that the policy resolved.
+    /// Number of fragments that overlapped other fragments, and whose overlap the policy resolved.
     pub overlap_resolved_count: u64,
-    /// Fragments whose length was rounded down to a multiple of eight octets, regardless of their outcome.
+    /// Number of fragments whose length was rounded down to a multiple of eight octets, regardless of their
+    /// outcome.
     pub rounded_count: u64,
-    /// Fragments that were truncated by the capture.
+    /// Number of fragments that were truncated by the capture.
     pub truncated_count: u64,
-    /// Fragments with a timestamp before that of an earlier one.
+    /// Number of fragments with a timestamp before the highest timestamp so far.
     pub late_count: u64,
 
-    /// Datagrams started.
+    /// Number of datagrams of which at least one fragment was held.
     pub datagram_count: u64,
-    /// Highest number of datagrams, including tombstones, that were present at once.
+    /// Highest number of datagrams and tombstones of discarded datagrams that were in the pool at once.
     pub datagram_count_max: u64,
-    /// Datagrams whose deadline passed.
+    /// Number of incomplete datagrams whose deadline passed.
     pub expired_count: u64,
-    /// Expired datagrams whose first fragment never arrived.
+    /// Number of expired datagrams whose first fragment never arrived.
     pub expired_without_first_count: u64,
-    /// Datagrams that were evicted because of the cap on datagrams.
+    /// Number of datagrams that were evicted because of the cap on the number of datagrams.
     pub evicted_by_datagrams_count: u64,
-    /// Datagrams that were evicted because of the cap on bytes.
+    /// Number of datagrams that were evicted because of the cap on the memory of the pool.
     pub evicted_by_bytes_count: u64,
-    /// Datagrams that were evicted because of the budget.
+    /// Number of datagrams that were evicted because of the memory budget that all layers share.
     pub evicted_by_budget_count: u64,
-    /// Datagrams that the caller ended.
+    /// Number of incomplete datagrams that the caller ended.
     pub finished_count: u64,
-    /// Tombstones of discarded datagrams that were evicted.
+    /// Number of tombstones of discarded datagrams that were evicted.
     pub tombstone_evicted_count: u64,
 }
 
@@ -113,8 +117,8 @@ impl FragmentStats {
         }
     }
 
-    /// Returns the number of datagrams that were not completed: expired, evicted, discarded, or open at the
-    /// end.
+    /// Returns the number of datagrams that ended incomplete: expired, evicted, discarded, or ended by the
+    /// caller.
     #[must_use]
     pub const fn abandoned_count(&self) -> u64 {
         self.expired_count
@@ -127,7 +131,7 @@ impl FragmentStats {
             + self.finished_count
     }
 
-    /// Returns the sum of fragments over all outcomes, which always equals `fragment_count`.
+    /// Returns the sum of the fragment counts of all outcomes, which always equals `fragment_count`.
     #[doc(hidden)]
     #[must_use]
     pub const fn outcome_count(&self) -> u64 {

@@ -1,29 +1,32 @@
-//! Hardware addresses.
+//! Position of the hardware addresses in a frame.
 
 use crate::wire::ethernet;
 
 /// Position of the hardware addresses of a frame.
 ///
-/// Four octets: an offset from the start of the frame, and the kind of header at that offset.
+/// The value occupies four octets: an offset from the start of the frame, and the kind of header at that
+/// offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacAddresses(u32);
 
 impl MacAddresses {
-    /// The link has no addresses, or none of six octets.
+    /// The frame has no hardware addresses of six octets.
     pub const NONE: Self = Self(0);
 
     const KIND: u32 = 3;
     const ETHERNET: u32 = 1;
     const SOURCE: u32 = 2;
 
-    /// Addresses of an Ethernet header at an offset: destination, then source.
+    /// Creates the position of the destination and source addresses of an Ethernet header, at an offset from
+    /// the start of the frame.
     #[must_use]
     #[inline(always)]
     pub(crate) const fn ethernet(offset: u32) -> Self {
         Self(offset << 2 | Self::ETHERNET)
     }
 
-    /// Address of the sender alone, at an offset (Linux cooked capture).
+    /// Creates the position of the sender's address alone, at an offset from the start of the frame (as in a
+    /// Linux cooked capture).
     #[must_use]
     pub(crate) const fn source_only(offset: u32) -> Self {
         Self(offset << 2 | Self::SOURCE)
@@ -33,7 +36,7 @@ impl MacAddresses {
         (self.0 >> 2) as usize
     }
 
-    /// Returns the address of the sender.
+    /// Returns the hardware address of the sender from the frame, if it was captured.
     #[must_use]
     pub fn source(self, frame: &[u8]) -> Option<[u8; 6]> {
         match self.0 & Self::KIND {
@@ -43,7 +46,7 @@ impl MacAddresses {
         }
     }
 
-    /// Returns the address of the receiver.
+    /// Returns the hardware address of the receiver from the frame, if the frame has one and it was captured.
     #[must_use]
     pub fn destination(self, frame: &[u8]) -> Option<[u8; 6]> {
         match self.0 & Self::KIND {

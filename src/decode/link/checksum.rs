@@ -19,44 +19,45 @@ pub enum Checksum {
     None,
     /// The checksum matches the octets.
     Right,
-    /// UDP over IPv4 that was sent without one (RFC 768).
+    /// The packet is UDP over IPv4 and was sent without a checksum (RFC 768).
     Absent,
-    /// The field is zero where zero is not valid: the network card computes it; in UDP over IPv6, it may also be a
-    /// tunnel (RFC 6935).
+    /// The checksum field is zero where zero is not valid: the network card computes the checksum. In UDP
+    /// over IPv6, the sender may also be a tunnel that uses no checksum (RFC 6935).
     Zero,
-    /// The field holds the sum of the pseudo-header alone; the network card computes the rest.
+    /// The checksum field holds the sum of the pseudo-header alone; the network card computes the rest.
     Partial,
     /// The checksum does not match.
     Wrong,
-    /// Some of the octets are missing (truncated by a snap length, or a fragment), or a length field is
-    /// wrong.
+    /// The checksum cannot be verified: some of the octets are missing (truncated by a snap length, or in
+    /// another fragment), or a length field is wrong.
     Unknown,
 }
 
-/// Checksums of one packet.
+/// Results of verifying the checksums of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checksums {
-    /// Checksum of the IPv4 header.
+    /// Result of verifying the checksum of the IPv4 header.
     pub header: Checksum,
-    /// Checksum of TCP or UDP.
+    /// Result of verifying the checksum of TCP or UDP.
     pub transport: Checksum,
 }
 
 impl Checksums {
-    /// Returns whether one of them indicates corruption.
+    /// Returns whether the checksum of the IPv4 header or of the transport is wrong, which indicates
+    /// corruption.
     #[must_use]
     pub(crate) fn is_wrong(&self) -> bool {
         self.header == Checksum::Wrong || self.transport == Checksum::Wrong
     }
 }
 
-/// Verifies the checksums of the packet that was found in `frame`. The addresses used are those of the
-/// endpoints: the last destination of a source route or of a routing header of type 0, 2 or 4, and the home
-/// address (RFC 6275). Linear in the length of the packet, without allocation.
+/// Verifies the checksums of the packet that was found in `frame`. The pseudo-header contains the addresses
+/// of the endpoints: the last destination of a source route or of a routing header of type 0, 2 or 4, and the
+/// home address (RFC 6275). Linear in the length of the packet, without allocation.
 ///
-/// A field counts as a partial sum if it matches the pseudo-header with the segment's length, or with zero as
-/// for segmentation offload; two of 65,536 corrupted fields match by chance.
+/// A checksum field counts as a partial sum if it matches the pseudo-header with the segment's length, or
+/// with a length of zero as for segmentation offload; two of 65,536 corrupted fields match by chance.
 #[must_use]
 pub fn checksums(frame: &[u8], found: &IpPacket) -> Checksums {
     let packet = frame.get(found.offset..).unwrap_or_default();
@@ -115,8 +116,9 @@ fn transport(packet: &[u8], found: &IpPacket) -> Checksum {
     }
 }
 
-/// Returns source and final destination of the packet: with a routing header, its last address (RFC 8200
-/// section 8.1); with a home address option, that address (RFC 6275 section 6.3).
+/// Returns the source and the final destination of a packet, as in the pseudo-header. With a routing header,
+/// the destination is the last address in that header (RFC 8200 section 8.1); with a home address option, the
+/// source is the home address (RFC 6275 section 6.3).
 fn ends(packet: &[u8], found: &IpPacket) -> Option<(u128, u128)> {
     let (mut source, mut destination) = (found.ip.source, found.ip.destination);
     if !found.ip.is_ipv6 {

@@ -1,4 +1,4 @@
-//! Encapsulation of the packets in a frame.
+//! Records the headers around the packets in a frame.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -15,12 +15,14 @@ pub(crate) struct HeaderPosition {
     pub(crate) kind: HeaderKind,
     /// Octets from the start of the frame to the header.
     pub(crate) offset: u32,
-    /// Identifier in the header, whose meaning depends on the kind.
+    /// Identifier in the header, such as a VLAN id or an MPLS label; its meaning depends on the kind of
+    /// header.
     pub(crate) id: u32,
 }
 
 impl HeaderPosition {
-    /// Returns the header at this position of a frame, with its addresses if they were captured.
+    /// Returns the outer header at this position of a frame; for IP, with its addresses if they were
+    /// captured.
     pub(crate) fn header(&self, frame: &[u8]) -> EncapsulationHeader {
         if self.kind != HeaderKind::Ip {
             return EncapsulationHeader::new(self.kind, self.id);
@@ -42,27 +44,28 @@ impl HeaderPosition {
     }
 }
 
-/// Receives the headers that a walk passes; `()` ignores them, which avoids writing them.
+/// Receives the outer headers that a walk over a frame reads. The implementation for `()` ignores them, which
+/// avoids writing them.
 ///
-/// A walk may pass headers that lead to no packet: only those before a packet that was found count.
+/// A walk may read headers that lead to no packet; only headers around a packet that was found are kept.
 pub(crate) trait HeaderRecorder {
-    /// Clears the record of an earlier walk.
+    /// Clears the headers that an earlier walk recorded.
     fn begin(&mut self);
 
     fn push(&mut self, kind: HeaderKind, offset: usize, id: u32);
 
-    /// Records that a packet was found behind the headers so far.
+    /// Marks the headers recorded so far as the headers around a packet that was found.
     fn settle(&mut self);
 
-    /// Returns whether [`keep`](Self::keep) is to be called for each packet.
+    /// Returns whether [`keep`](Self::keep) is to be called for each IP packet of the frame.
     fn keeps_packets(&self) -> bool {
         false
     }
 
-    /// Keeps the packet that was just found.
+    /// Records an IP packet that the walk just found, with the number of headers around it.
     fn keep(&mut self, _packet: IpPacket) {}
 
-    /// Drops the headers behind the last packet.
+    /// Removes the headers that were recorded after the last packet that was found.
     fn finish(&mut self);
 }
 
@@ -76,17 +79,17 @@ impl HeaderRecorder for () {
     fn finish(&mut self) {}
 }
 
-/// Encapsulation of the innermost packet of a frame, by position, and the packets around it. Reused from walk to
-/// walk, so it allocates only when a frame is deeper than all before.
+/// Positions of the headers around the innermost packet of a frame, and the outer IP packets. Its memory is
+/// reused from walk to walk, so it allocates only when a frame has more nested packets than any frame before.
 ///
 /// Holds [`LEN_MAX`](Self::LEN_MAX) headers; if there are more, the innermost are omitted.
 pub(crate) struct FrameEncapsulation {
     headers: [HeaderPosition; Self::LEN_MAX],
     len: u8,
-    /// Length up to the last packet that a walk found.
+    /// Number of headers around the last packet that the walk found.
     settled_len: u8,
     is_all_kept: bool,
-    /// Packets with the number of headers around each.
+    /// IP packets of the frame, the outermost first, each with the number of headers around it.
     packets: Vec<(IpPacket, u8)>,
 }
 
@@ -94,7 +97,7 @@ impl FrameEncapsulation {
     /// Maximum number of headers that are kept.
     const LEN_MAX: usize = 16;
 
-    /// Creates an empty one, which keeps all packets if `is_all_kept`.
+    /// Creates an empty record, which keeps all IP packets of a frame if `is_all_kept` is true.
     pub(crate) const fn new(is_all_kept: bool) -> Self {
         Self {
             headers: [HeaderPosition { kind: HeaderKind::Ethernet, offset: 0, id: 0 }; Self::LEN_MAX],
@@ -110,8 +113,8 @@ impl FrameEncapsulation {
         self.headers.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// Returns the packets around the innermost one, outermost first, each with the headers around it; none
-    /// unless all are kept.
+    /// Returns the IP packets around the innermost packet, outermost first, each with the headers around it;
+    /// none unless the record keeps all packets.
     pub(crate) fn outer_packets(&self) -> impl Iterator<Item = (&IpPacket, &[HeaderPosition])> {
         let (_, outer) = self.packets.split_last().unwrap_or((&EMPTY, &[]));
         outer.iter().map(|(packet, header_count)| {

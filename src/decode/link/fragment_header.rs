@@ -1,4 +1,4 @@
-//! Position of a fragment in its datagram.
+//! Fragment fields of IPv4 and IPv6 headers.
 
 use etherparse::{IpAuthHeaderSlice, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice};
 
@@ -9,11 +9,11 @@ use crate::wire::ipv6;
 /// Fragment fields of the IP header (RFC 791 section 3.1, RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentHeader {
-    /// Identification of the datagram: 16 bits for IPv4, 32 for IPv6.
+    /// Identification field of the datagram: 16 bits for IPv4, 32 bits for IPv6.
     pub(crate) identification: u32,
-    /// Offset in the datagram's payload, in octets.
+    /// Offset of the fragment in the datagram's payload, in octets.
     pub(crate) offset: u16,
-    /// True if more fragments follow.
+    /// True if more fragments of the datagram follow.
     pub(crate) more_fragments: bool,
     /// Protocol of the payload according to this fragment; authentication headers are part of the payload.
     pub(crate) protocol: IpProtocol,
@@ -24,8 +24,8 @@ pub(crate) struct FragmentHeader {
     pub(crate) header_len: u16,
 }
 
-/// Returns the fragment fields of the packet at the start of `packet`, or `None` if it is not a fragment or
-/// its header is truncated.
+/// Returns the fragment fields of an IP packet, or `None` if the packet is not a fragment or its header is
+/// truncated. `packet` starts with the IP header.
 ///
 /// Linear in the number of IPv6 extension headers, at most `limits.ip_extension_count_max` of them.
 #[must_use]

@@ -8,22 +8,22 @@ use crate::wire::ipv4;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::{self, Ipv6};
 
-/// IP header and its extensions, as walked.
+/// Fields of an IP header and of the extension headers and authentication headers after it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct IpHeader {
     /// True for IPv6, false for IPv4.
     pub is_ipv6: bool,
-    /// Source address; IPv4 in the lower 32 bits.
+    /// Source address; an IPv4 address is in the lower 32 bits.
     pub source: u128,
-    /// Destination address.
+    /// Destination address; an IPv4 address is in the lower 32 bits.
     pub destination: u128,
-    /// Protocol behind the last extension that was read.
+    /// Protocol after the last extension header that was read.
     pub protocol: IpProtocol,
-    /// Octets of the packet according to its length field, or to the end of the outer payload if the field is
-    /// zero or that end is earlier.
+    /// Length of the packet according to its length field, in octets, or up to the end of the outer payload
+    /// if the field is zero or that end is earlier.
     pub len: usize,
-    /// Octets of the header and the extensions.
+    /// Length of the IP header and of the extension headers that were read, in octets.
     pub header_len: usize,
     /// IPv4 time to live or IPv6 hop limit.
     pub hop_limit: u8,
@@ -33,7 +33,7 @@ pub struct IpHeader {
     pub is_fragment: bool,
     /// True if the packet is a fragment other than the first, and thus has no transport header.
     pub is_later_fragment: bool,
-    /// True if the capture ends within the header.
+    /// True if the capture ends within the IP header or an extension header.
     pub is_truncated: bool,
     /// True if the length field is zero or exceeds the outer payload.
     pub is_bad_len: bool,
@@ -43,7 +43,7 @@ pub struct IpHeader {
 }
 
 impl IpHeader {
-    /// No header yet.
+    /// Placeholder for a header that is not read yet.
     pub(super) const EMPTY: Self = Self {
         is_ipv6: false,
         source: 0,
@@ -60,13 +60,15 @@ impl IpHeader {
         is_over_long: false,
     };
 
-    /// Returns whether the length field is missing: segmentation offload, or a jumbogram.
+    /// Returns whether the length field is zero although the packet is not empty: segmentation offload, or a
+    /// jumbogram.
     pub(super) const fn is_without_len(&self) -> bool {
         self.is_bad_len && !self.is_over_long
     }
 }
 
-/// Reads the IP header at the start of `data`; `wire_len` is the number of its octets on the wire.
+/// Reads the IP header at the start of `data`; `wire_len` is the number of octets on the wire from there to
+/// the end of the outer payload.
 ///
 /// `offset` is the position of the header in the frame, for errors. Extension headers and authentication
 /// headers are skipped if they were captured.
@@ -87,7 +89,8 @@ pub(crate) fn ip_header(
     Ok(ip)
 }
 
-/// Reads the IP header in place: returning such a large header would cost as much as reading it.
+/// Reads the IP header at the start of `data` and writes it to `ip`, because returning such a large structure
+/// would cost as much as reading the header. The arguments are those of [`ip_header`].
 #[inline]
 pub(super) fn read_ip_header(
     data: &[u8],
@@ -111,16 +114,16 @@ pub(super) fn read_ip_header(
 }
 
 /// Typical IPv4 header: without options, with a length that fits in the outer payload, and without an
-/// authentication header behind it. Equals the result of [`read_ip_header`] field by field, so a walk reads
-/// only the fields that it needs.
+/// authentication header behind it. Each field equals that in the result of [`read_ip_header`], so a walk can
+/// read only the fields that it needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlainIpv4<'a>(Ipv4<'a>);
 
 impl<'a> PlainIpv4<'a> {
     pub(super) const HEADER_LEN: usize = ipv4::HEADER_LEN_MIN;
 
-    /// Returns the header at the start of `data` if it is a typical one; `wire_len` is the number of octets
-    /// on the wire.
+    /// Returns the IPv4 header at the start of `data` if it is a typical one; `wire_len` is the number of
+    /// octets on the wire from there to the end of the outer payload.
     #[inline(always)]
     pub(super) fn read(data: &'a [u8], wire_len: usize) -> Option<Self> {
         let plain = Self(Ipv4::read(data)?);
@@ -145,7 +148,7 @@ impl<'a> PlainIpv4<'a> {
         self.0.is_fragment()
     }
 
-    /// Returns the complete header.
+    /// Returns all fields of the header as an [`IpHeader`].
     #[inline(always)]
     pub(super) fn header(self) -> IpHeader {
         IpHeader {
@@ -205,7 +208,8 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
     Ok(())
 }
 
-/// Skips an authentication header (RFC 4302), whose payload is not encrypted.
+/// Reads an authentication header (RFC 4302) at the start of `data` and adds its length and next protocol to
+/// `ip`. The payload of this header is not encrypted.
 fn authentication(data: &[u8], ip: &mut IpHeader) {
     match IpAuthHeaderSlice::from_slice(data) {
         Ok(header) => {
@@ -250,7 +254,8 @@ fn ipv6_header(
     extensions(data.get(..len.min(data.len())).unwrap_or_default(), offset, limits, ip)
 }
 
-/// Skips extension headers until a transport, a later fragment, or the end of the captured octets.
+/// Reads the IPv6 extension headers of the packet in `data` and adds their lengths and the last next header
+/// to `ip`. Stops at a transport protocol, a later fragment, or the end of the captured octets.
 fn extensions(data: &[u8], offset: usize, limits: &Limits, ip: &mut IpHeader) -> Result<(), ParseError> {
     let mut count = 0;
     loop {

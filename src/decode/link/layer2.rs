@@ -8,7 +8,8 @@ use crate::wire::macsec::SecTag;
 use crate::wire::{ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, vn_tag};
 
 impl<H: HeaderRecorder> Walk<'_, H> {
-    /// Steps over an Ethernet header. Addresses and VLANs recorded before it belong to the underlay.
+    /// Reads the Ethernet header at the cursor and moves the cursor behind it. Replaces the recorded hardware
+    /// addresses and VLAN ids, which belong to an outer frame.
     #[inline(always)]
     pub(super) fn ethernet(&mut self) -> Step {
         let Some(ether_type) = ethernet::ether_type(self.rest()) else {
@@ -31,7 +32,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         Ok(Next::Llc)
     }
 
-    /// Continues behind an EtherType other than those of IP.
+    /// Reads the header that follows an EtherType other than IPv4 and IPv6: VLAN tags, MPLS, PPPoE, a
+    /// provider backbone tag, MACsec, a VN-Tag, NSH, or bridged Ethernet.
     pub(super) fn protocol(&mut self, mut ether_type: EtherType) -> Step {
         let mut tag_count = 0;
         while ethernet::is_vlan(ether_type) {
@@ -96,7 +98,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
-    /// Steps over the header of bridging in PPP.
+    /// Reads the header of bridging in PPP and the bridged Ethernet header after it, and moves the cursor
+    /// behind both.
     fn bridged_ppp(&mut self) -> Step {
         let unsupported = Stop::Unsupported(Unsupported::Ppp(ppp::PROTOCOL_BRIDGING));
         let len = ppp::bridged_ethernet_offset(self.rest()).ok_or(unsupported)?;
@@ -163,7 +166,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         self.announced(next)
     }
 
-    /// Continues with the protocol of an EtherType. Bridged Ethernet does not count as another encapsulation.
+    /// Continues the walk with the protocol that an EtherType in a tunnel header identifies. Bridged Ethernet
+    /// does not count as another encapsulation.
     pub(super) fn announced(&mut self, ether_type: EtherType) -> Step {
         if ether_type == EtherType::ETHERNET_BRIDGING {
             self.ethernet()
@@ -172,7 +176,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
-    /// Steps over a label stack. The payload is IP if its lengths are consistent, otherwise Ethernet.
+    /// Reads the MPLS label stack at the cursor and moves the cursor behind it. The payload is IP if its
+    /// lengths are consistent, otherwise Ethernet.
     pub(super) fn mpls(&mut self) -> Step {
         let mut count = 0;
         loop {
@@ -215,7 +220,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         by_version.map(Next::Protocol).ok_or(Stop::Unsupported(Unsupported::MplsPayload))
     }
 
-    /// Returns whether an Ethernet header at an offset leads to a known protocol with consistent lengths.
+    /// Returns whether the octets at the offset `at` in the frame are likely an Ethernet header: its
+    /// EtherType or LLC header is of a known protocol, and the lengths are consistent.
     pub(super) fn looks_like_ethernet(&self, at: usize) -> bool {
         let Some(data) = self.data.get(at..self.end.min(self.data.len())) else { return false };
         let mut behind = ethernet::HEADER_LEN;

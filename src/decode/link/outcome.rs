@@ -1,15 +1,16 @@
-//! Results of the walk.
+//! Results of the walk over the headers of a frame.
 
 use std::fmt;
 
 use super::{IpHeader, MacAddresses};
 use crate::base::{EtherType, LinkType, ParseError, VlanIds};
 
-/// Information from the headers before a packet.
+/// Hardware addresses, VLAN ids and VNI from the headers before an IP packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LinkInfo {
-    /// Hardware addresses of the innermost Ethernet header, or of the link.
+    /// Position of the hardware addresses of the innermost Ethernet header, or of the link header if there is
+    /// no Ethernet header.
     pub mac_addresses: MacAddresses,
     /// VLAN ids behind the innermost Ethernet header.
     pub vlan_ids: VlanIds,
@@ -23,11 +24,11 @@ pub struct LinkInfo {
 pub struct IpPacket {
     /// Octets from the start of the frame to the IP header; never beyond the captured octets.
     pub offset: usize,
-    /// IPv4 or IPv6.
+    /// EtherType of the packet: IPv4 or IPv6.
     pub ether_type: EtherType,
     /// IP header of the packet, with options and extension headers.
     pub ip: IpHeader,
-    /// Information from the headers before the packet.
+    /// Hardware addresses, VLAN ids and VNI from the headers before the packet.
     pub link: LinkInfo,
     /// Number of encapsulations around the packet as defined for
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits): tags do not count, and a label stack counts
@@ -42,7 +43,7 @@ pub struct IpPacket {
 }
 
 impl IpPacket {
-    /// Placeholder before a packet is found.
+    /// Placeholder for a packet that is not found yet.
     pub(crate) const EMPTY: Self = Self {
         offset: 0,
         ether_type: EtherType(0),
@@ -54,7 +55,7 @@ impl IpPacket {
     };
 }
 
-/// Result of a walk: the innermost packet, and the part of its encapsulation that is recorded.
+/// Result of a walk over a frame: the innermost IP packet, and the headers around it that `H` records.
 #[derive(Debug)]
 pub(crate) struct Walked<H> {
     pub(crate) packet: IpPacket,
@@ -62,7 +63,7 @@ pub(crate) struct Walked<H> {
 }
 
 impl<H> Walked<H> {
-    /// Creates a result before a packet is found.
+    /// Creates the result of a walk that has not found a packet yet.
     pub(crate) const fn new(encapsulation: H) -> Self {
         Self { packet: IpPacket::EMPTY, encapsulation }
     }
@@ -72,17 +73,17 @@ impl<H> Walked<H> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// The link type is not supported.
+    /// The frame has a link type that is not supported.
     LinkType(LinkType),
-    /// A protocol other than IP, such as ARP or LLDP.
+    /// A protocol other than IP, such as ARP or LLDP, by its EtherType.
     EtherType(EtherType),
     /// An 802.3 frame of a protocol that no other variant identifies: SNAP of another organization, ring management.
     Ieee8023,
-    /// LLC with a protocol other than IP, by its destination service access point: spanning tree, IPX, NetBEUI.
+    /// A protocol other than IP in LLC, by its destination service access point: spanning tree, IPX, NetBEUI.
     Llc(u8),
-    /// A protocol of Cisco in SNAP, by its number: CDP, VTP.
+    /// A protocol of Cisco in SNAP, by its protocol number: CDP, VTP.
     CiscoSnap(u16),
-    /// A PPP protocol other than IP, by its number.
+    /// A PPP protocol other than IP, by its protocol number.
     Ppp(u16),
     /// An address family other than IPv4 and IPv6 in a BSD null or loop capture.
     AddressFamily(u32),
@@ -90,7 +91,7 @@ pub enum Unsupported {
     Nlpid(u8),
     /// An MPLS label stack with neither IP nor Ethernet behind it.
     MplsPayload,
-    /// MACsec with encryption.
+    /// A frame with MACsec encryption.
     MacsecEncrypted,
     /// An 802.11 data frame with encryption.
     WlanEncrypted,
@@ -105,8 +106,9 @@ pub enum Unsupported {
 }
 
 impl fmt::Display for Unsupported {
-    /// Formats the name of the protocol, for an EtherType other than ARP and for PPP with the number: `ARP`,
-    /// `LLDP (0x88cc)`, `STP`, `PPP LCP (0xc021)`. A number without a name is hexadecimal: `EtherType 0x1234`.
+    /// Formats the name of the protocol, followed by its number for PPP and for an EtherType other than ARP:
+    /// `ARP`, `LLDP (0x88cc)`, `STP`, `PPP LCP (0xc021)`. A protocol without a name is formatted as a
+    /// hexadecimal number: `EtherType 0x1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::LinkType(link_type) => write!(f, "link type {link_type}"),
@@ -144,9 +146,10 @@ impl fmt::Display for Unsupported {
     }
 }
 
-/// Returns the name of an EtherType for people (IEEE 802 registry).
+/// Returns the name of an EtherType for display (IEEE 802 registry).
 ///
-/// [`EtherType::name`] has fewer names, because an Ethernet header behind L2TPv3 is recognized by these.
+/// [`EtherType::name`] has fewer names, because its names are also used to recognize an Ethernet header
+/// behind L2TPv3 or MPLS.
 const fn ether_type_name(ether_type: EtherType) -> Option<&'static str> {
     if let Some(name) = ether_type.name() {
         return Some(name);
@@ -223,7 +226,7 @@ const fn dsap_name(dsap: u8) -> Option<&'static str> {
     })
 }
 
-/// Returns the name of a protocol of Cisco in SNAP.
+/// Returns the name of a Cisco protocol in SNAP, by its protocol number.
 const fn cisco_snap_name(number: u16) -> Option<&'static str> {
     Some(match number {
         0x0102 => "DRiP",
@@ -296,7 +299,7 @@ impl serde::Serialize for Unsupported {
     }
 }
 
-/// Reason that no packet was found.
+/// Reason that no IP packet was found in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NoPacket {
     Unsupported(Unsupported),
@@ -304,13 +307,13 @@ pub(crate) enum NoPacket {
     Malformed(ParseError),
 }
 
-/// Result of the walk: a packet, or one of three different reasons for its absence.
+/// Result of the walk over a frame: an IP packet, or the reason that there is none.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Decapsulated {
-    /// An IP packet.
+    /// The innermost or outermost IP packet of the frame, as configured.
     Packet(IpPacket),
-    /// A protocol other than IP, or a link that is not supported.
+    /// The frame contains a protocol other than IP, or its link type is not supported.
     Unsupported(Unsupported),
     /// A header is longer than the captured octets.
     Truncated(ParseError),

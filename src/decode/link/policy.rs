@@ -9,8 +9,8 @@ pub enum Decapsulation {
     Innermost,
     /// The outermost packet: a tunnel is a flow like any other.
     Outermost,
-    /// The innermost packet and, in a [`Pipeline`](crate::pipeline::Pipeline), each packet around it too,
-    /// linked to each other. Functions that return only one packet, such as
+    /// The innermost packet and, in a [`Pipeline`](crate::pipeline::Pipeline), also each packet around it;
+    /// the flows of these packets are linked to each other. Functions that return only one packet, such as
     /// [`decapsulate`](super::decapsulate), return the innermost.
     Both,
 }
@@ -36,7 +36,8 @@ pub enum UdpTunnel {
 }
 
 impl UdpTunnel {
-    /// Returns whether the source port identifies a tunnel too, because the server answers from its port.
+    /// Returns whether the source port identifies the tunnel protocol too, because a server replies from its
+    /// well-known port.
     const fn is_by_either_port(self) -> bool {
         matches!(self, Self::Teredo | Self::L2tp)
     }
@@ -49,14 +50,14 @@ pub struct TunnelPorts {
 }
 
 impl TunnelPorts {
-    /// Maximum number of ports.
+    /// Maximum number of ports in the list.
     pub const COUNT_MAX: usize = 16;
 
-    /// No tunnels in UDP.
+    /// Empty list: no UDP port identifies a tunnel.
     pub const NONE: Self = Self { entries: [None; Self::COUNT_MAX] };
 
-    /// VXLAN 4789 (and 8472, the old default of Linux), VXLAN-GPE 4790, GENEVE 6081, GTP-U 2152, Teredo 3544,
-    /// MPLS 6635, L2TP 1701.
+    /// Default ports: VXLAN 4789 (and 8472, the old default of Linux), VXLAN-GPE 4790, GENEVE 6081, GTP-U
+    /// 2152, Teredo 3544, MPLS 6635, L2TP 1701.
     pub const DEFAULT: Self = {
         let mut ports = Self::NONE;
         ports.entries[0] = Some((4789, UdpTunnel::Vxlan));
@@ -70,7 +71,8 @@ impl TunnelPorts {
         ports
     };
 
-    /// Returns the list with a port added, or with a new tunnel for a listed port; `None` if it is full.
+    /// Returns the list with a port and its tunnel protocol added, or with the protocol of a listed port
+    /// replaced; `None` if the list is full.
     #[must_use]
     pub fn with(mut self, port: u16, tunnel: UdpTunnel) -> Option<Self> {
         let is_of = |entry: &Option<(u16, UdpTunnel)>| entry.is_some_and(|(own, _)| own == port);
@@ -80,7 +82,7 @@ impl TunnelPorts {
         Some(self)
     }
 
-    /// Returns the list without a port.
+    /// Returns the list with a port removed.
     #[must_use]
     pub fn without(mut self, port: u16) -> Self {
         for entry in &mut self.entries {
@@ -89,19 +91,20 @@ impl TunnelPorts {
         self
     }
 
-    /// Returns the ports and their tunnels.
+    /// Returns the ports in the list with their tunnel protocols.
     pub fn iter(&self) -> impl Iterator<Item = (u16, UdpTunnel)> {
         self.entries.iter().flatten().copied()
     }
 
-    /// Returns the tunnel protocol between two ports.
+    /// Returns the tunnel protocol of a UDP datagram with the given source and destination ports.
     pub(crate) fn tunnel(&self, source: u16, destination: u16) -> Option<UdpTunnel> {
         let by_destination = self.iter().find(|(port, _)| *port == destination);
         let by_source = || self.iter().find(|(port, tunnel)| *port == source && tunnel.is_by_either_port());
         by_destination.or_else(by_source).map(|(_, tunnel)| tunnel)
     }
 
-    /// Returns all ports, for a fast check; none if tunnels are not decapsulated.
+    /// Returns the set of all ports in the list, for a fast check; the set is empty if tunnels are not
+    /// decapsulated.
     #[cfg_attr(not(test), expect(clippy::indexing_slicing, reason = "the loop ends where both arrays do"))]
     pub(crate) const fn all(&self, decapsulation: Decapsulation) -> PortSet {
         let mut ports = [0; Self::COUNT_MAX];
@@ -124,12 +127,13 @@ impl Default for TunnelPorts {
     }
 }
 
-/// Set of ports that are compared at once; unused entries are zero.
+/// Set of UDP ports that identify tunnels; unused entries are zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PortSet([u16; TunnelPorts::COUNT_MAX]);
 
 impl PortSet {
-    /// Returns whether one of two ports is in the set or zero. Compares with all entries without a branch.
+    /// Returns whether at least one of two ports is in the set (or is zero, if the set has unused entries).
+    /// Compares both ports with all entries without a branch.
     #[inline(always)]
     pub(crate) fn has_any(&self, [source, destination]: [u16; 2]) -> bool {
         self.0.iter().fold(false, |found, port| found | (*port == source) | (*port == destination))

@@ -1,4 +1,4 @@
-//! First step: from a link type to the data behind the link's own header.
+//! First step of a walk: reads the header of the link layer according to the link type.
 
 use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
@@ -57,7 +57,7 @@ pub(super) fn link<H: HeaderRecorder>(walk: &mut Walk<'_, H>, link_type: LinkTyp
     }
 }
 
-/// Skips a header without reading it.
+/// Moves the cursor behind a header of `len` octets and returns `next` as the header that follows.
 fn behind<H: HeaderRecorder>(walk: &mut Walk<'_, H>, len: usize, next: Next) -> Step {
     walk.at += len;
     Ok(next)
@@ -101,8 +101,9 @@ fn null<H: HeaderRecorder>(walk: &mut Walk<'_, H>, is_network_order: bool) -> St
     behind(walk, null::HEADER_LEN, Next::Protocol(ether_type))
 }
 
-/// Steps into a serial line: PPP, or Cisco HDLC if the address is that of its unicasts or multicasts. A driver
-/// may not know which of the two protocols the line uses (RFC 1547 section 4.3.1).
+/// Reads the link header of a serial line: Cisco HDLC if the first octet is a Cisco HDLC unicast or multicast
+/// address, otherwise PPP. A capture driver may not know which of the two protocols the line uses (RFC 1547
+/// section 4.3.1).
 fn ppp<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     if hdlc::has_address(walk.rest()) { hdlc(walk) } else { Ok(Next::Ppp) }
 }

@@ -1,6 +1,7 @@
-//! Steps from an IP packet to the packet inside it.
+//! Steps of a walk from an IP packet to the packet that it carries in a tunnel.
 //!
-//! Each step returns [`Stop::Done`] if there is no tunnel, so that the outer packet is the result.
+//! Each step returns [`Stop::Done`] if there is no tunnel, so that the outer packet is the result of the
+//! walk.
 
 use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
@@ -10,7 +11,8 @@ use crate::wire::udp::Udp;
 use crate::wire::{erspan, ether_ip, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
 
 impl<H: HeaderRecorder> Walk<'_, H> {
-    /// Steps from an IP header at the cursor to its payload.
+    /// Enters the tunnel that the payload of the IP packet at the cursor contains, if there is one. `len` and
+    /// `header_len` are the lengths of the packet and of its header, in octets.
     #[inline(always)]
     pub(super) fn inside(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
         match protocol {
@@ -23,14 +25,15 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
-    /// Records the IP header at the cursor as an outer header and steps over it.
+    /// Records the IP header at the cursor as an outer header and moves the cursor behind it. The walk then
+    /// ends at the end of this IP packet.
     #[inline(always)]
     fn enter_ip(&mut self, len: usize, header_len: usize) {
         self.end = self.at + len;
         self.pass(HeaderKind::Ip, 0, header_len);
     }
 
-    /// Steps into IP in IP, 6in4, 4in6, 6rd.
+    /// Enters a tunnel of IP directly in IP: IP in IP, 6in4, 4in6 or 6rd.
     #[inline(always)]
     fn ip_in_ip(&mut self, ether_type: EtherType, len: usize, header_len: usize) -> Step {
         self.enter_ip(len, header_len);
@@ -48,7 +51,7 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
-    /// Steps into the tunnel that the ports identify.
+    /// Enters the tunnel that the UDP ports of the IP packet at the cursor identify.
     fn udp(&mut self, len: usize, header_len: usize) -> Step {
         let rest = self.rest();
         let payload = rest.get(header_len..len.min(rest.len()));

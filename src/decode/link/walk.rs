@@ -1,5 +1,5 @@
-//! The walk: a cursor, the end of the frame according to the outer headers, and the innermost IP packet so
-//! far.
+//! The walk over the headers of a frame. Its state is a cursor, the end of the frame according to the outer
+//! headers, and the innermost IP packet so far.
 
 use super::encapsulation::HeaderRecorder;
 use super::ip::{PlainIpv4, read_ip_header};
@@ -73,9 +73,10 @@ pub(crate) struct WalkSettings<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-/// Finds the innermost packet and writes it in place, with the encapsulation that its [`HeaderRecorder`]
-/// records: none for `()`. If there is an entry, the walk begins at an IP header, such as that of a
-/// reassembled datagram. The content of `walked` is unspecified if no packet is found.
+/// Finds the IP packet in a frame and writes it to `walked`, with the outer headers that the
+/// [`HeaderRecorder`] records (none for `()`). With an entry, the walk starts at the IP header that the entry
+/// describes, such as the header of a reassembled datagram. The content of `walked` is unspecified if no
+/// packet is found.
 #[inline(always)]
 pub(crate) fn find_packet<H: HeaderRecorder>(
     frame: &Frame<'_>,
@@ -121,27 +122,27 @@ fn walk<H: HeaderRecorder>(
     }
 }
 
-/// Header at the cursor.
+/// Kind of the header at the cursor of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
-    /// The protocol that an EtherType announced.
+    /// Protocol that an EtherType identifies.
     Protocol(EtherType),
-    /// IPv4 or IPv6, by its version.
+    /// IPv4 or IPv6, according to the version field of the IP header.
     RawIp,
     /// An Ethernet header.
     Ethernet,
-    /// Logical link control.
+    /// A logical link control header (IEEE 802.2).
     Llc,
-    /// PPP.
+    /// A PPP header.
     Ppp,
 }
 
-/// Reason that the walk ends. Small, so that a step returns it in a register.
+/// Reason that a walk ends. The type is small, so that a step returns it in a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
-    /// The innermost packet is found.
+    /// The IP packet was found, and no further packet is to be read.
     Done,
-    /// There is no IP packet.
+    /// There is no IP packet behind the headers read so far.
     Unsupported(Unsupported),
     /// A header is truncated, or is inconsistent with itself or with the outer headers: [`Walk::error`] has
     /// the details.
@@ -153,9 +154,10 @@ pub(super) type Step = Result<Next, Stop>;
 #[derive(Debug)]
 pub(super) struct Walk<'a, H> {
     pub(super) data: &'a [u8],
-    /// Position of the cursor.
+    /// Position of the cursor, in octets from the start of the frame.
     pub(super) at: usize,
-    /// End of the frame on the wire, or end of the payload according to the outer header.
+    /// End of the frame on the wire, or of the payload according to the outer headers, in octets from the
+    /// start of the frame.
     pub(super) end: usize,
     pub(super) limits: &'a Limits,
     pub(super) tunnel_ports: &'a TunnelPorts,
@@ -163,10 +165,10 @@ pub(super) struct Walk<'a, H> {
     is_outermost: bool,
     pub(super) link: LinkInfo,
     depth: u32,
-    /// Innermost IP packet so far; without its header if that is in `plain`.
+    /// Innermost IP packet so far; if `plain` is set, the IP header in this packet is not valid yet.
     pub(super) walked: &'a mut Walked<H>,
-    /// Header of the packet, if it is a plain one: read again at the end, because only the last of several
-    /// headers counts.
+    /// Header of the innermost IP packet so far, if it is a typical IPv4 header. All its fields are read only
+    /// at the end of the walk, because only the header of the last packet is needed.
     plain: Option<PlainIpv4<'a>>,
     is_found: bool,
     /// True if a length field exceeded the payload of its outer header.
@@ -187,7 +189,7 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         }
     }
 
-    /// Returns the captured octets from the cursor to the end.
+    /// Returns the captured octets from the cursor to the end of the frame or of the outer payload.
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..self.end.min(self.data.len())).unwrap_or_default()
@@ -198,19 +200,20 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         self.is_found
     }
 
-    /// Returns the number of octets on the wire from the cursor to the end.
+    /// Returns the number of octets on the wire from the cursor to the end of the frame or of the outer
+    /// payload.
     #[inline]
     pub(super) fn wire_len(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
 
-    /// Returns the error for a header at the cursor that needs `need` octets and is shorter.
+    /// Returns the error for a header at the cursor that needs `need` octets, of which fewer were captured.
     #[cold]
     pub(super) fn truncated(&mut self, layer: Layer, need: usize) -> Stop {
         self.fail(ParseError::truncated(layer, self.at, need, self.rest().len()))
     }
 
-    /// Returns the error for a length field that exceeds the outer payload.
+    /// Returns the error for a length field of `need` octets at the cursor that exceeds the outer payload.
     #[cold]
     pub(super) fn bad_length(&mut self, layer: Layer, need: usize) -> Stop {
         self.fail(ParseError::new(layer, ParseErrorKind::BadLength, self.at, need, self.wire_len()))
@@ -228,7 +231,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         Stop::Error
     }
 
-    /// Sets the end to the given number of octets after the cursor, unless the outer payload ends earlier.
+    /// Sets the end of the outer payload to `len` octets after the cursor. If the payload already ends
+    /// earlier, marks the length of an outer header as wrong.
     #[inline]
     pub(super) fn shorten(&mut self, len: usize) {
         if len > self.wire_len() {
@@ -238,8 +242,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         }
     }
 
-    /// Records an outer header at the cursor and steps over it. Each one counts towards the depth, except
-    /// tags and labels.
+    /// Records an outer header of `len` octets at the cursor, moves the cursor behind it, and increments the
+    /// depth of encapsulations.
     #[inline(always)]
     pub(super) fn enter(&mut self, kind: HeaderKind, id: u32, len: usize) -> Result<(), Stop> {
         self.deepen()?;
@@ -247,7 +251,7 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         Ok(())
     }
 
-    /// Increments the depth.
+    /// Increments the depth of encapsulations; returns an error if it is already at its maximum.
     #[inline]
     pub(super) fn deepen(&mut self) -> Result<(), Stop> {
         if self.depth >= self.limits.encapsulation_depth_max {
@@ -257,7 +261,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         Ok(())
     }
 
-    /// Records a tag or a label at the cursor and steps over it.
+    /// Records an outer header of `len` octets at the cursor, such as a VLAN tag or an MPLS label, and moves
+    /// the cursor behind it, without incrementing the depth.
     #[inline]
     pub(super) fn pass(&mut self, kind: HeaderKind, id: u32, len: usize) {
         self.walked.encapsulation.push(kind, self.at, id);
@@ -267,8 +272,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         self.at += len;
     }
 
-    /// Returns whether an IP header is likely at an offset where no header announces one: its lengths are
-    /// consistent with the outer payload, or it is IPv4 with a valid checksum.
+    /// Returns whether an IP header is likely at the offset `at` in the frame, where no other header
+    /// indicates it: its lengths are consistent with the outer payload, or it is IPv4 with a valid checksum.
     pub(super) fn is_likely_ip(&self, at: usize, ether_type: EtherType) -> bool {
         let data = self.data.get(at..self.end.min(self.data.len())).unwrap_or_default();
         let wire_len = self.end.saturating_sub(at);
@@ -277,7 +282,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         is_plain || self.inner_ip(at, ether_type).is_some_and(|ip| !ip.is_over_long || is_summed(&ip))
     }
 
-    /// Returns the header at an offset inside another packet, if a header is possible there.
+    /// Returns the IP header at the offset `at` in the frame, inside another packet, if the octets there can
+    /// be an IP header.
     fn inner_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
         let data = self.data.get(at..self.end.min(self.data.len()))?;
         let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
@@ -299,7 +305,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         }
     }
 
-    /// Processes an IP packet: it becomes the innermost so far if it is the first or can be inside another.
+    /// Processes the IP packet at the cursor. It becomes the innermost packet so far if it is the first IP
+    /// packet or its header can be inside another packet.
     #[inline(always)]
     fn ip(&mut self, ether_type: EtherType) -> Step {
         let plain = match ether_type {
@@ -335,7 +342,8 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         self.inside(protocol, len, header_len)
     }
 
-    /// Reads the header of a packet that is not a plain one.
+    /// Reads the IP header at the cursor if it is not a typical IPv4 header: IPv6, or IPv4 with options or
+    /// unusual lengths.
     #[inline(never)]
     fn other_ip(&mut self, ether_type: EtherType) -> Result<(), Stop> {
         if self.is_found {
@@ -347,7 +355,7 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         read_ip_header(data, wire_len, self.at, ether_type, self.limits, ip).map_err(|error| self.fail(error))
     }
 
-    /// Keeps the packet that was just found.
+    /// Passes the IP packet that was just found to the recorder of outer headers.
     #[inline(never)]
     fn keep(&mut self) {
         let IpPacket { offset, ether_type, link, depth, is_outer_len_bad, .. } = self.walked.packet;

@@ -14,7 +14,7 @@ fn pcap_of(frames: u32) -> Vec<u8> {
     file
 }
 
-/// Returns at most `chunk_len` octets per read.
+/// Reader that returns at most `chunk_len` octets per read.
 struct Drip<R> {
     inner: R,
     chunk_len: usize,
@@ -27,7 +27,8 @@ impl<R: Read> Read for Drip<R> {
     }
 }
 
-/// Returns frames as (seconds, first octet, captured length), and the source.
+/// Reads a source to its end. Returns its frames, each as (seconds of the timestamp, first octet, captured
+/// length), and the source.
 fn read_all(source: FileSource) -> (Vec<(u64, Option<u8>, usize)>, FileSource) {
     let mut source = source;
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());

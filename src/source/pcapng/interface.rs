@@ -5,8 +5,8 @@ use super::time::{Clock, TimeResolution};
 use crate::base::LinkType;
 use crate::source::Interface;
 
-/// Maximum octets of a name or description that are kept: with the cap on interfaces, this bounds the memory
-/// that a file can occupy.
+/// Maximum number of octets of an interface's name or description that are kept. Together with the limit on
+/// the number of interfaces, this bounds the memory that a file can occupy.
 const TEXT_LEN_MAX: usize = 255;
 
 const IF_NAME: u16 = 2;
@@ -21,11 +21,12 @@ pub(super) struct Port {
     /// Snap length; `u32::MAX` if there is none.
     pub(super) snap_len: u32,
     pub(super) clock: Clock,
-    /// Number among the interfaces of all captures.
+    /// Index of the interface among the interfaces of all captures.
     pub(super) number: u32,
 }
 
-/// Reads the body of a block; `None` if it is too short. The caller has to fill in the number.
+/// Reads the body of an Interface Description Block; `None` if the body is too short. The caller has to fill
+/// in the index of the interface in the [`Port`].
 pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Port)> {
     let ([a, b, _, _, snap @ ..], options) = body.split_first_chunk::<8>()?;
     let link_type = LinkType(half::<BIG_ENDIAN>([*a, *b]));
@@ -56,7 +57,7 @@ pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Po
     Some((interface, port))
 }
 
-/// Returns text of at most [`TEXT_LEN_MAX`] octets, without the zeros that some writers append.
+/// Returns the text truncated to [`TEXT_LEN_MAX`] octets, without the zeros that some writers append.
 fn clipped(text: &[u8]) -> String {
     let text = text.split(|octet| *octet == 0).next().unwrap_or_default();
     let text = text.get(..TEXT_LEN_MAX).unwrap_or(text);

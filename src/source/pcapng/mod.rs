@@ -1,4 +1,5 @@
-//! pcapng files (draft-ietf-opsawg-pcapng): blocks; those that hold frames are described in place.
+//! pcapng files (draft-ietf-opsawg-pcapng): reads their blocks and describes the frames in them without
+//! copying.
 
 mod interface;
 mod options;
@@ -19,21 +20,23 @@ use crate::base::{Limits, Timestamp};
 /// Type of a Section Header Block, which is the same in both byte orders.
 pub(super) const SECTION_TYPE: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// Value after the length of a section header, in the byte order of the section.
+/// Byte-order magic of a section header, which follows the length field and is in the byte order of the
+/// section.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// Octets of the smallest block and of the smallest section header.
+/// Length of the smallest possible block, in octets.
 const BLOCK_LEN_MIN: u32 = 12;
 const SECTION_LEN_MIN: u32 = 28;
 
-/// Octets before the body of a block: type and total length.
+/// Number of octets before the body of a block: the type and total length fields.
 const BODY_START: usize = 8;
 
-/// Memory of an interface of the current section in bytes: its fields, and its entry in the map.
+/// Memory of an interface of the current section, in bytes: its fields, and its entry in the map of
+/// descriptions.
 const PORT_BYTES: u64 = (size_of::<Port>() + 2 * size_of::<(u64, u32)>() + 2) as u64;
 
-/// Number of interfaces of a section for which memory is allocated initially, and kept when another section
-/// begins.
+/// Number of interfaces of a section for which memory is allocated initially, and for which it is kept when
+/// another section begins.
 const PORT_COUNT_MIN: usize = 8;
 
 mod block_type {
@@ -49,13 +52,13 @@ mod block_type {
     pub(super) const CUSTOM_NOT_TO_COPY: u32 = 0x4000_0bad;
 }
 
-/// A pcapng file: the current section and its interfaces.
+/// State of reading a pcapng file: the current section and its interfaces.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     big_endian: bool,
     /// Interfaces of the current section.
     ports: Vec<Port>,
-    /// Number of interfaces of the current section with the same description, by the hash of the description.
+    /// Number of interfaces of the current section with the same description, for each hash of a description.
     alike: HashMap<u64, u32>,
     charge: Charge,
     block_len_max: u32,
@@ -63,14 +66,15 @@ pub(super) struct Pcapng {
     interface_count_max: u32,
 }
 
-/// Reason that a walk in one byte order ended.
+/// Reason that reading blocks in one byte order ended.
 enum Pause {
-    /// There is a section header at the offset.
+    /// There is a section header at the returned offset, which may change the byte order.
     Section,
     Stop(Stop),
 }
 
-/// Fields of a block about a frame. The data begins `data_at` octets into the body.
+/// Fields of a pcapng block that contains a frame. The frame starts `data_at` octets after the start of the
+/// block's body.
 struct Packet {
     interface: u32,
     units: Option<u64>,
@@ -139,7 +143,8 @@ impl Pcapng {
         }
     }
 
-    /// Begins the section whose header starts `bytes`. Returns its length.
+    /// Starts the section whose header is at the start of `bytes`. Returns the length of the header in
+    /// octets.
     fn section(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         let (big_endian, len) = section_head(bytes)?;
         if big_endian {
@@ -158,8 +163,8 @@ impl Pcapng {
         Ok(len as usize)
     }
 
-    /// Returns the body of the block of `len` octets that starts `bytes`, once it is complete and if its two
-    /// lengths agree.
+    /// Returns the body of the block of `len` octets at the start of `bytes`, if the block is complete and
+    /// its two length fields are equal.
     #[inline]
     fn whole_block<'a, const BIG_ENDIAN: bool>(&self, bytes: &'a [u8], len: u32) -> Result<&'a [u8], Stop> {
         if len < BLOCK_LEN_MIN || !len.is_multiple_of(4) {
@@ -280,8 +285,8 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Reads a Simple Packet Block (section 4.4): no time, interface 0, and data up to the snap length of
-    /// that interface.
+    /// Reads the body of a Simple Packet Block (draft-ietf-opsawg-pcapng section 4.4), which has no
+    /// timestamp, belongs to interface 0, and contains data up to the snap length of that interface.
     fn simple<const BIG_ENDIAN: bool>(&self, body: &[u8]) -> Option<Packet> {
         let wire_len = word::<BIG_ENDIAN>(*body.first_chunk::<4>()?);
         let snap_len = self.ports.first().map_or(u32::MAX, |port| port.snap_len);
@@ -289,7 +294,7 @@ impl Pcapng {
     }
 }
 
-/// Reads an Enhanced Packet Block (section 4.3).
+/// Reads the body of an Enhanced Packet Block (draft-ietf-opsawg-pcapng section 4.3).
 #[inline]
 fn enhanced<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     let (words, _) = body.as_chunks::<4>();
@@ -305,15 +310,15 @@ fn enhanced<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     })
 }
 
-/// Reads the Packet Block that was used before 2004 (appendix A): equal to the enhanced one, with a drop
-/// counter in half of the interface field.
+/// Reads the body of an obsolete Packet Block (draft-ietf-opsawg-pcapng appendix A), which was used before
+/// 2004: as in an Enhanced Packet Block, but half of the interface field is a drop counter.
 fn obsolete<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     let [a, b, ..] = *body.first_chunk::<4>()?;
     let interface = u32::from(half::<BIG_ENDIAN>([a, b]));
     enhanced::<BIG_ENDIAN>(body).map(|packet| Packet { interface, ..packet })
 }
 
-/// Counts a block that holds no frame.
+/// Counts a skipped block, which contains no frame, by its type.
 fn skip(block_type: u32, stats: &mut SourceStats) {
     let counter = match block_type {
         block_type::NAME_RESOLUTION => &mut stats.name_resolution_block_count,

@@ -1,6 +1,6 @@
 //! Options at the end of a pcapng block (draft-ietf-opsawg-pcapng section 3.5).
 
-/// Returns an integer in the byte order of a section.
+/// Converts four octets in the byte order of a section to an integer.
 #[inline]
 pub(super) fn word<const BIG_ENDIAN: bool>(octets: [u8; 4]) -> u32 {
     if BIG_ENDIAN { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
@@ -11,9 +11,9 @@ pub(super) fn half<const BIG_ENDIAN: bool>(octets: [u8; 2]) -> u16 {
     if BIG_ENDIAN { u16::from_be_bytes(octets) } else { u16::from_le_bytes(octets) }
 }
 
-/// Iterator over options: code and value. Ends at the end mark, at the end of the block, and at an option
-/// whose length exceeds the remaining octets: options are supplementary, so a block with a valid fixed part
-/// is not rejected because of them.
+/// Iterator over the options of a pcapng block, each as its code and the octets of its value. Ends at the
+/// end-of-options mark, at the end of the block, and at an option whose length exceeds the remaining octets:
+/// options are supplementary, so a block with a valid fixed part is not rejected because of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Options<'a, const BIG_ENDIAN: bool> {
     rest: &'a [u8],

@@ -188,7 +188,7 @@ fn interfaces_of_one_section_are_limited() {
     assert_eq!(walked_with(&maker.file, limits).3.1, Stop::Bad(BadBlock::TooManyInterfaces));
 }
 
-/// Concatenated files: each section describes its interfaces again.
+/// Checks concatenated pcapng files, in which each section describes its interfaces again.
 #[test]
 fn equally_described_interfaces_of_several_sections_are_one() {
     let mut maker = Maker::new(false);

@@ -6,25 +6,26 @@ use crate::base::{NANOS_PER_SECOND, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum TimeResolution {
-    /// 10 to the power of minus this value, in seconds.
+    /// The unit is 10 to the power of minus this value, in seconds.
     Decimal(u8),
-    /// 2 to the power of minus this value, in seconds.
+    /// The unit is 2 to the power of minus this value, in seconds.
     Binary(u8),
 }
 
 impl TimeResolution {
-    /// Resolution of an interface that specifies none.
+    /// Microseconds, the resolution of an interface that specifies none.
     pub const MICROSECONDS: Self = Self::Decimal(6);
 
-    /// Resolution of this crate's own timestamps.
+    /// Nanoseconds, the resolution of this crate's own timestamps.
     pub const NANOSECONDS: Self = Self::Decimal(9);
 
-    /// Converts the octet in the file: its top bit selects powers of two or of ten.
+    /// Converts the octet of the if_tsresol option to a resolution: its top bit selects powers of two or of
+    /// ten.
     pub(super) const fn from_octet(octet: u8) -> Self {
         if octet & 0x80 == 0 { Self::Decimal(octet) } else { Self::Binary(octet & 0x7f) }
     }
 
-    /// Returns the octet in the file.
+    /// Converts the resolution to the octet of the if_tsresol option.
     pub(in crate::source) const fn to_octet(self) -> u8 {
         match self {
             Self::Decimal(exponent) => exponent & 0x7f,
@@ -33,13 +34,13 @@ impl TimeResolution {
     }
 }
 
-/// Converts the units of an interface to nanoseconds since the epoch.
+/// Converts the timestamps of a pcapng interface to nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     resolution: TimeResolution,
     offset_seconds: i64,
-    /// Nanoseconds per unit if that is an integer and there is no offset, which is the common case. Zero
-    /// otherwise.
+    /// Nanoseconds per unit, if this number is an integer and there is no offset, which is the common case;
+    /// zero otherwise.
     factor: u64,
 }
 
@@ -52,7 +53,8 @@ impl Clock {
         Self { resolution, offset_seconds, factor }
     }
 
-    /// Returns nanoseconds since the epoch, rounded down, saturating at both ends of [`Timestamp`].
+    /// Converts a timestamp in the interface's units to a [`Timestamp`], rounded down to nanoseconds and
+    /// limited to the range of [`Timestamp`].
     #[inline]
     pub(super) fn timestamp(&self, units: u64) -> Timestamp {
         if self.factor != 0 {

@@ -1,30 +1,31 @@
-//! One of several files, and the frames that were read from it.
+//! One of several files that are merged, and the batch of frames that was read from it.
 
 use crate::base::{FrameBatch, Timestamp};
 use crate::source::capture::Capture;
 use crate::source::error::Error;
 use crate::source::memory::{Charge, Memory};
 
-/// Sort key of frames: time, then the index of the file in the order specified.
+/// Sort key of frames in a merge: the time, and the index of the frame's file in the order in which the files
+/// were specified.
 pub(super) type Key = (Timestamp, usize);
 
-/// Maximum memory of a batch that is kept for the next one, in bytes per octet of a block: the frames of the
-/// shortest records are described in twice their octets, in a vector that grows by doubling.
+/// Maximum memory of a batch that is reused for the next block, in bytes per octet of that block: the
+/// descriptions of frames are at most twice as long as their records, in a vector that grows by doubling.
 const HELD_PER_BLOCK_MAX: u64 = 8;
 
-/// File that the merge has started.
+/// File whose frames are being merged.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) source: Capture,
     pub(super) order: usize,
     pub(super) batch: FrameBatch,
-    /// Memory of the batch.
+    /// Charge for the memory of the batch.
     charge: Charge,
     /// Index of the next frame in the batch.
     pub(super) at: usize,
-    /// Latest time up to that frame; `None` if the batch is exhausted.
+    /// Latest timestamp of this file up to the next frame in the batch; `None` if the batch is exhausted.
     pub(super) head: Option<Timestamp>,
-    /// Latest time up to the end of the batch.
+    /// Latest timestamp of this file up to the end of the batch.
     pub(super) tail: Timestamp,
     pub(super) refilled: u64,
 }
@@ -43,13 +44,13 @@ impl Reader {
         }
     }
 
-    /// Charges the current memory of the batch.
+    /// Sets the charge to the memory that the batch currently uses.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let charged = self.charge.set(self.batch.held_bytes());
         charged.map_err(|refused| Error::memory(self.source.path(), refused))
     }
 
-    /// Prepares to read a block of a length, whose memory is charged.
+    /// Charges memory for reading a block of `block_len` octets, and sets this block length for the capture.
     pub(super) fn prepare(&mut self, block_len: u32) -> Result<(), Error> {
         // Memory that was allocated for a longer block, or for a record that exceeds a block, is not kept.
         if self.batch.held_bytes() > HELD_PER_BLOCK_MAX * u64::from(block_len) {
@@ -67,19 +68,20 @@ impl Reader {
         debug_assert!(released.is_ok(), "to hold less is never refused");
     }
 
-    /// Returns the key of the next frame; an exhausted batch comes first.
+    /// Returns the sort key of the next frame; if the batch is exhausted, a key with the earliest time.
     pub(super) fn key(&self) -> Key {
         (self.head.unwrap_or(Timestamp::ZERO), self.order)
     }
 
-    /// Starts with the first frame of the batch.
+    /// Starts the merge of a new batch at its first frame.
     pub(super) fn begin_batch(&mut self) {
         self.at = 0;
         self.head = self.batch.get(0).map(|frame| frame.timestamp.max(self.tail));
         self.tail = self.batch.iter().map(|frame| frame.timestamp).fold(self.tail, Timestamp::max);
     }
 
-    /// Copies frames that precede `end`, until `out` has `len_max` octets.
+    /// Copies the next frames of the batch to `out`, as long as they precede `end` and until `out` has
+    /// `len_max` octets.
     pub(super) fn copy(&mut self, end: Option<Key>, out: &mut FrameBatch, len_max: usize) {
         while let Some(head) = self.head
             && end.is_none_or(|end| (head, self.order) < end)

@@ -18,8 +18,8 @@ impl Folder {
         Self(path)
     }
 
-    /// Creates a pcap with a frame per second given; each frame holds `mark`, and has a length that fills
-    /// batches.
+    /// Creates a pcap file with one frame at each of the given seconds. The first octet of each frame is
+    /// `mark`, and the frames are long enough to fill batches.
     fn pcap(&self, mark: u8, seconds: impl IntoIterator<Item = u32>) -> PathBuf {
         let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
         for second in seconds {
@@ -41,7 +41,7 @@ fn small() -> Limits {
     Limits { batch_len: 1000, ..Limits::DEFAULT }
 }
 
-/// Returns the frames as (second, mark), read to the end.
+/// Reads all files to their end. Returns the frames, each as (seconds of the timestamp, mark).
 fn read_all(files: &mut Files) -> Vec<(u64, u8)> {
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
     while files.next_batch(&mut batch).unwrap() == Next::Frames {

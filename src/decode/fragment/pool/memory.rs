@@ -10,14 +10,15 @@ use crate::decode::fragment::pages::PAGE_COST;
 use crate::decode::fragment::policy::OverlapPolicy;
 use crate::decode::fragment::slots::Slots;
 
-/// Maximum number of bodies kept for the next datagrams.
+/// Maximum number of unused datagram bodies that are kept for later datagrams.
 const SPARE_BODIES_MAX: usize = 16;
 
-/// Initial capacity for tags.
+/// Number of tags for which a datagram allocates memory with its first fragment.
 const TAG_COUNT_FIRST: usize = 4;
 
 impl<T: Copy> Pool<T> {
-    /// Creates a datagram without fragments; the oldest is evicted if there are too many.
+    /// Adds a datagram without fragments and returns the index of its slot. If the pool is full, evicts the
+    /// datagrams and tombstones that expire next.
     pub(super) fn open(
         &mut self,
         hash: u64,
@@ -50,14 +51,15 @@ impl<T: Copy> Pool<T> {
         Ok(slot)
     }
 
-    /// Removes a datagram if there was not enough memory for its first fragment.
+    /// Removes the datagram in a slot, after memory for its first fragment was refused.
     pub(super) fn forget(&mut self, slot: u32) {
         if let Some(body) = self.slots.remove(slot) {
             self.recycle(body);
         }
     }
 
-    /// Reserves memory for the bytes and the tag of a fragment.
+    /// Allocates and charges memory for the bytes and the tag of a fragment; a duplicate needs memory only
+    /// for its tag.
     pub(super) fn reserve(
         &mut self,
         slot: u32,
@@ -94,8 +96,8 @@ impl<T: Copy> Pool<T> {
         Ok(())
     }
 
-    /// Charges memory. If the charge is refused, spare memory is released first, then the oldest datagrams
-    /// except `except`.
+    /// Charges `bytes` of memory to the pool and the budget. While the charge is refused, releases spare
+    /// memory, then evicts the oldest datagrams other than the one in the slot `except`.
     fn take(
         &mut self,
         bytes: u64,
@@ -116,7 +118,8 @@ impl<T: Copy> Pool<T> {
         }
     }
 
-    /// Releases spare memory, or evicts the oldest datagram. Returns whether there was any.
+    /// Releases all spare memory, or evicts the oldest datagram if there is no spare memory, or releases the
+    /// memory of unused slots if there is no datagram. Returns whether anything was released.
     pub(super) fn release_some(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) -> bool {
         if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
             self.drop_spares();
@@ -131,8 +134,9 @@ impl<T: Copy> Pool<T> {
         slot_count > 0
     }
 
-    /// Releases one page or body. The others are useful to the following fragments, for which there is no
-    /// more memory either.
+    /// Releases the memory of one spare page, or of one spare datagram body if there is no spare page.
+    /// Returns whether anything was released. The remaining spare pages and bodies are kept for the following
+    /// fragments.
     fn drop_spare(&mut self) -> bool {
         if self.spare_pages.drop_one() {
             self.memory.give(PAGE_COST);
@@ -152,7 +156,7 @@ impl<T: Copy> Pool<T> {
         }
     }
 
-    /// Returns the memory of a body without its pages.
+    /// Returns the memory that a datagram body and its tags use, without its pages, in bytes.
     pub(super) fn body_bytes(body: &Body<T>) -> u64 {
         Self::BODY_COST + Self::tag_bytes(body)
     }
