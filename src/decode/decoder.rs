@@ -22,7 +22,7 @@ pub(crate) enum Decoded {
     /// The frame may hold several packets or a fragment; the caller has to call [`Decoder::frame`], which
     /// emits the packets.
     Several,
-    /// No packet of any flow. The frame was counted.
+    /// The frame counts for no flow. The reason was counted.
     Nothing,
 }
 

@@ -244,19 +244,19 @@ impl Defragmenter {
         self.tags.iter().for_each(|tag| context.emit_tag(tag, (packet.key, packet.side), marks));
     }
 
-    /// Discards datagrams whose deadline has passed at `now`.
+    /// Discards incomplete datagrams whose deadline has passed at `now`.
     pub(super) fn advance<E: Emit + ?Sized>(&mut self, now: Timestamp, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.advance(now, |ended| orphans.end(&ended, context));
     }
 
-    /// Discards the oldest datagrams while the budget requests memory.
+    /// Discards the oldest incomplete datagrams while the budget requests memory.
     pub(super) fn relieve<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.relieve(&mut |ended| orphans.end(&ended, context));
     }
 
-    /// Discards all waiting datagrams.
+    /// Discards all incomplete datagrams, at the end of the input.
     pub(super) fn finish<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.finish(|ended| orphans.end(&ended, context));
