@@ -333,8 +333,8 @@ impl OrphanFragments {
     }
 }
 
-/// If the packet that a walk found is inside a tunnel in a reassembled datagram, copies the fields of that
-/// packet to the tags of the datagram's frames.
+/// Copies the fields of a packet that a walk found to the tags of the reassembled datagram's frames, if the
+/// packet is inside a tunnel in the datagram.
 fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
     if found.offset != entry.offset {
         let count = tags.len();
