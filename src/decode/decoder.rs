@@ -22,7 +22,7 @@ pub(crate) enum Decoded {
     /// The frame may hold several packets or a fragment; the caller has to call [`Decoder::frame`], which
     /// emits the packets.
     Several,
-    /// No packet of any flow. The frame was counted.
+    /// The frame counts for no flow. The reason was counted.
     Nothing,
 }
 
@@ -158,7 +158,7 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the defragmenter has allocated memory for fragments.
+    /// Returns whether the pool of fragments has allocated memory, so that fragments may be waiting in it.
     #[inline(always)]
     pub(crate) fn has_waiting_fragments(&self) -> bool {
         self.fragments.as_ref().is_some_and(|fragments| fragments.held_bytes() > 0)

@@ -244,19 +244,19 @@ impl Defragmenter {
         self.tags.iter().for_each(|tag| context.emit_tag(tag, (packet.key, packet.side), marks));
     }
 
-    /// Discards datagrams whose deadline has passed at `now`.
+    /// Discards incomplete datagrams whose deadline has passed at `now`.
     pub(super) fn advance<E: Emit + ?Sized>(&mut self, now: Timestamp, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.advance(now, |ended| orphans.end(&ended, context));
     }
 
-    /// Discards the oldest datagrams while the budget requests memory.
+    /// Discards the oldest incomplete datagrams while the budget requests memory.
     pub(super) fn relieve<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.relieve(&mut |ended| orphans.end(&ended, context));
     }
 
-    /// Discards all waiting datagrams.
+    /// Discards all incomplete datagrams, at the end of the input.
     pub(super) fn finish<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Self { pool, orphans, .. } = self;
         pool.finish(|ended| orphans.end(&ended, context));
@@ -333,8 +333,8 @@ impl OrphanFragments {
     }
 }
 
-/// If the packet that a walk found is inside a tunnel in a reassembled datagram, copies the fields of that
-/// packet to the tags of the datagram's frames.
+/// Copies the fields of a packet that a walk found to the tags of the reassembled datagram's frames, if the
+/// packet is inside a tunnel in the datagram.
 fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
     if found.offset != entry.offset {
         let count = tags.len();

@@ -71,9 +71,8 @@ pub(super) struct DecodeContext<'a, E: ?Sized> {
 }
 
 impl<E: Emit + ?Sized> DecodeContext<'_, E> {
-    /// If flows are linked, counts a frame for each flow that carries the frame's innermost packet, the
-    /// outermost first. The `count` callback emits one outer packet and returns what was counted for its
-    /// flow.
+    /// Counts a frame for each flow that carries the frame's innermost packet, the outermost first, if flows
+    /// are linked. The `count` callback emits one outer packet and returns what was counted for its flow.
     pub(super) fn emit_outer(
         &mut self,
         frame: &Frame<'_>,

@@ -63,9 +63,9 @@ pub struct FlowRecord {
     pub handshake_rtt: Option<Duration>,
     /// Reason that the record was created (flowEndReason, IPFIX 136).
     pub flow_end_reason: EndReason,
-    /// Evidence for which side is the initiator.
+    /// Evidence by which the initiator of the flow was determined.
     pub direction_evidence: DirectionEvidence,
-    /// ICMP type and code of the initiator's first packet.
+    /// ICMP type and code of the initiator's first packet, in this order.
     pub icmp: Option<(u8, u8)>,
     /// Number of ICMP error messages that quoted a packet of the flow.
     pub icmp_error_count: u32,

@@ -15,38 +15,38 @@ use super::memory::Refused;
 pub enum Error {
     /// The operating system returned an error when the file was opened or read.
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Error of the operating system.
         error: io::Error,
     },
     /// The path is a directory.
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// The input is empty.
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The input does not start with the header of a capture format.
     NotACapture {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Apparent content of the input, such as `text`.
         looks_like: &'static str,
     },
     /// The input is compressed, and this build cannot decompress.
     Compressed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Compression method: `gzip` or `zstd`.
         method: &'static str,
     },
     /// The capture format has an unsupported version.
     Version {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Capture format: `pcap` or `pcapng`.
         format: &'static str,
@@ -58,7 +58,7 @@ pub enum Error {
     /// More compressed files overlap in time than
     /// [`Limits::open_file_count_max`](crate::base::Limits::open_file_count_max).
     TooManyOpenFiles {
-        /// The file that could not be opened.
+        /// Path of the file that could not be opened.
         path: PathBuf,
         /// Maximum number of open files.
         limit: u32,
@@ -66,7 +66,7 @@ pub enum Error {
     /// A zstd frame needs a longer window than
     /// [`Limits::zstd_window_len_max`](crate::base::Limits::zstd_window_len_max).
     ZstdWindow {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Length of the required window in bytes.
         window_len: u64,
@@ -75,7 +75,7 @@ pub enum Error {
     },
     /// The capture needs more memory than remains of the limit for all captures together.
     Memory {
-        /// The file that could not be read further.
+        /// Path of the file that could not be read further.
         path: PathBuf,
         /// Number of additional bytes that are needed.
         needed_bytes: u64,

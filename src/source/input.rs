@@ -113,7 +113,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 enum Octets {
-    /// A regular file, read directly.
+    /// An open regular file, which is read directly.
     Plain(File),
     /// A regular file that is temporarily closed.
     Parked,

@@ -27,7 +27,7 @@ const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux")
     (Precision::Micro, 1000, TimeResolution::MICROSECONDS)
 };
 
-/// Configuration of a capture on an interface.
+/// Configuration of a live capture on a network interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveConfig {
@@ -111,7 +111,7 @@ impl LiveSource {
         Ok(Self { capture, interface, config, tally: Tally::default(), drops: (0, 0), stop })
     }
 
-    /// Returns a handle that ends this source.
+    /// Returns a stop handle, which ends this source once it is set.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()

@@ -17,7 +17,7 @@ const MODIFIED_RECORD_HEADER_LEN: usize = 24;
 /// Order of the two length fields in a pcap record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthOrder {
-    /// Captured length, then length on the wire.
+    /// Captured length, then length on the wire: version 2.4.
     Standard,
     /// Length on the wire, then captured length: versions below 2.3, and version 543.0 of DG/UX.
     Swapped,
@@ -25,7 +25,7 @@ enum LengthOrder {
     SmallerIsCaptured,
 }
 
-/// Classic pcap file: the fields of its header.
+/// State of reading a classic pcap file: the fields of its file header.
 #[derive(Debug)]
 pub(super) struct Pcap {
     big_endian: bool,
@@ -62,7 +62,7 @@ impl Magic {
 }
 
 impl Pcap {
-    /// Returns whether a file with these first octets is a pcap file.
+    /// Returns whether a file with these first four octets is a pcap file.
     pub(super) fn knows(octets: [u8; 4]) -> bool {
         Magic::read(octets).is_some()
     }
@@ -112,7 +112,8 @@ impl Pcap {
         *self.number.get_or_insert_with(add)
     }
 
-    /// Implements [`Format::walk`](super::head::Format::walk).
+    /// Implements [`Format::walk`](super::head::Format::walk) for pcap: describes the frames of all complete
+    /// records in `bytes` from the offset `at` on.
     pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         let number = self.number(sinks.interfaces);
         match (self.big_endian, self.modified) {

@@ -225,7 +225,8 @@ impl Files {
         self.open.insert(position, reader);
     }
 
-    /// If the maximum number of files is open, temporarily closes the file that was read least recently.
+    /// Closes the file that was read least recently until its next read, if the maximum number of files is
+    /// open.
     fn close_least_recent(&mut self, path: &Path) -> Result<(), Error> {
         let limit = self.limits.open_file_count_max.max(1);
         while self.open.iter().filter(|reader| !reader.source.is_parked()).count() >= limit as usize {

@@ -20,7 +20,7 @@ pub struct SourceStats {
     /// Number of frames that have no timestamp in the file (pcapng Simple Packet Blocks); their timestamp is
     /// `Timestamp::ZERO`.
     pub untimed_frame_count: u64,
-    /// Number of sections of pcapng files after the first section header was read.
+    /// Number of sections of pcapng files that were read, each of which starts with a Section Header Block.
     pub section_count: u64,
     /// Number of interfaces that pcapng files describe beyond
     /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for whose descriptions

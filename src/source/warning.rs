@@ -16,7 +16,7 @@ pub struct Warning {
     pub offset: u64,
     /// Number of the frame, counted from one in this file, that could not be read.
     pub frame_number: u64,
-    /// Kind of damage.
+    /// Kind of damage, and its details.
     pub kind: WarningKind,
 }
 
@@ -26,7 +26,7 @@ pub struct Warning {
 pub enum WarningKind {
     /// The input ends within a record: truncated, or still being written.
     Truncated {
-        /// Length of the record in octets, as far as it is known.
+        /// Number of octets that the record needs, as far as it is known.
         need: u64,
         /// Number of octets of the record that are present.
         have: u64,

@@ -14,7 +14,7 @@ pub enum Direction {
     Uniflow,
 }
 
-/// Source of a key's scope.
+/// Source of the scope in flow keys, which separates flows with the same five-tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scope {

@@ -48,7 +48,7 @@ pub struct SkipStats {
 }
 
 impl SkipStats {
-    /// Counts a skipped frame. Allocates memory for the first frame with a reason.
+    /// Counts a skipped frame. Allocates memory only for the first frame with its reason.
     pub fn count(&mut self, skip: &Skip) {
         match skip {
             Skip::Unsupported(unsupported) => {
@@ -69,7 +69,7 @@ impl SkipStats {
         }
     }
 
-    /// Returns the number of skipped frames.
+    /// Returns the number of all skipped frames, regardless of the reason.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.unsupported.values().sum::<u64>()

@@ -64,13 +64,13 @@ impl DatagramKey {
         }
     }
 
-    /// Returns the source address.
+    /// Returns the source address of the datagram.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         self.address(self.source)
     }
 
-    /// Returns the destination address.
+    /// Returns the destination address of the datagram.
     #[must_use]
     pub const fn destination(&self) -> IpAddr {
         self.address(self.destination)
@@ -83,7 +83,8 @@ impl DatagramKey {
         self.identification
     }
 
-    /// Returns the scope that the key was created with.
+    /// Returns the scope, which separates datagrams that must not be mixed, such as those in different
+    /// tunnels.
     #[must_use]
     pub const fn scope(&self) -> u64 {
         self.scope
@@ -183,6 +184,6 @@ pub enum Malformed {
     /// remain after rounding down; or the offset is not a multiple of eight, which the header field cannot
     /// express.
     Unaligned,
-    /// The whole packet would exceed 65,535 octets (ping of death).
+    /// The reassembled packet would exceed 65,535 octets (ping of death).
     BeyondMaximum,
 }

@@ -24,7 +24,7 @@
 //! | [`Held`](Outcome::Held) | the datagram is not complete yet | kept |
 //! | [`Duplicate`](Outcome::Duplicate) | a fragment with the same offset, length and bytes is held | kept |
 //! | [`Completed`](Outcome::Completed) | the datagram is complete | returned |
-//! | [`CompletedTruncated`](Outcome::CompletedTruncated) | all fragments arrived, but the capture truncated some | returned |
+//! | [`CompletedTruncated`](Outcome::CompletedTruncated) | all arrived, but the capture truncated some | returned |
 //! | [`Discarded`](Outcome::Discarded) | it ended its datagram: overlap, conflicting end, too many | not kept |
 //! | [`AlreadyDiscarded`](Outcome::AlreadyDiscarded) | its datagram was discarded before | not kept |
 //! | [`Malformed`](Outcome::Malformed) | no payload, not a multiple of eight, beyond 65,535 octets | not kept |

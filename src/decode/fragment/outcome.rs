@@ -7,9 +7,10 @@ use crate::base::{IpProtocol, Timestamp};
 /// Outcome of a call to [`Pool::push`](super::Pool::push).
 ///
 /// The pool keeps the fragment's tag with [`Held`](Self::Held), [`Duplicate`](Self::Duplicate),
-/// [`Completed`](Self::Completed) and [`CompletedTruncated`](Self::CompletedTruncated), and returns it exactly once: in
-/// the tags that the caller takes from [`Held`], in those of [`Completed`], or in those of [`Ended`]. With
-/// any other outcome the tag is not kept, and the caller has to count the fragment.
+/// [`Completed`](Self::Completed) and [`CompletedTruncated`](Self::CompletedTruncated), and returns it
+/// exactly once: in the tags that [`Held::take_tags`] returns, in the tags of [`Completed`], or in the tags
+/// of [`Ended`]. With any other outcome, the pool does not keep the tag, and the caller has to count the
+/// fragment.
 #[derive(Debug)]
 #[non_exhaustive]
 #[must_use = "a fragment whose tag was not kept must be counted by the caller"]

@@ -216,7 +216,7 @@ impl Pages {
         new_count
     }
 
-    /// Marks a unit as the start of a piece.
+    /// Marks a unit as the start of a piece, a run of filled units.
     pub(super) fn set_start(&mut self, unit: u32) {
         if let Some(page) = self.page_mut((unit / PAGE_UNITS) as usize) {
             page.starts |= 1 << (unit % PAGE_UNITS);

@@ -32,7 +32,7 @@ pub enum OverlapPolicy {
     Linux,
     /// The bytes that arrived first are kept: HP-UX 11, classic Mac OS (2005).
     First,
-    /// The bytes that arrived last win: Cisco IOS (2005).
+    /// The bytes that arrived last are kept: Cisco IOS (2005).
     Last,
     /// A held piece that begins no later than the new fragment is kept: 4.4BSD and its derivatives, AIX,
     /// FreeBSD, HP-UX 10, IRIX, OpenBSD, VMS (2005).

@@ -69,7 +69,7 @@ pub struct Pool<T> {
     limits: Limits,
     stats: FragmentStats,
     spare_pages: SparePages,
-    /// Pages that were allocated for the current fragment; empty between calls.
+    /// Memory pages that were allocated for the current fragment; empty between calls of the pool.
     set_aside: SparePages,
     #[expect(clippy::vec_box, reason = "bodies change hands without being copied")]
     spare_bodies: Vec<Box<Body<T>>>,

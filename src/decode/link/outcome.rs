@@ -12,7 +12,7 @@ pub struct LinkInfo {
     /// Position of the hardware addresses of the innermost Ethernet header, or of the link header if there is
     /// no Ethernet header.
     pub mac_addresses: MacAddresses,
-    /// VLAN ids behind the innermost Ethernet header.
+    /// VLAN ids after the innermost Ethernet header, outermost first.
     pub vlan_ids: VlanIds,
     /// The virtual network identifier (24 bits) of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header.
     pub vni: Option<u32>,
@@ -315,9 +315,10 @@ pub enum Decapsulated {
     Packet(IpPacket),
     /// The frame contains a protocol other than IP, or its link type is not supported.
     Unsupported(Unsupported),
-    /// A header is longer than the captured octets.
+    /// The frame ends within a header, as captured or as sent.
     Truncated(ParseError),
-    /// A header is inconsistent.
+    /// A header is inconsistent with itself or with the outer headers, or more headers are nested than the
+    /// limits allow.
     Malformed(ParseError),
 }
 

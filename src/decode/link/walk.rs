@@ -56,16 +56,17 @@ pub fn encapsulation(
     Encapsulation::new(&headers)
 }
 
-/// Start of a walk that begins at an IP header instead of the link.
+/// Starting point of a walk that starts at an IP header instead of the link header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// Octets from the start of the frame to the IP header.
     pub(crate) offset: usize,
-    /// Information from the headers before the IP header.
+    /// Hardware addresses, VLAN ids and VNI from the headers before the IP header.
     pub(crate) link: LinkInfo,
 }
 
-/// End condition of a walk, and the ports of tunnels.
+/// Settings of a walk: which of several nested packets is the result, the UDP ports of tunnels, and the
+/// limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkSettings<'a> {
     pub(crate) decapsulation: Decapsulation,
@@ -161,7 +162,7 @@ pub(super) struct Walk<'a, H> {
     pub(super) end: usize,
     pub(super) limits: &'a Limits,
     pub(super) tunnel_ports: &'a TunnelPorts,
-    /// True if the walk ends at the outermost packet.
+    /// True if the walk ends at the outermost IP packet.
     is_outermost: bool,
     pub(super) link: LinkInfo,
     depth: u32,

@@ -14,7 +14,7 @@ fn pcap_of(frames: u32) -> Vec<u8> {
     file
 }
 
-/// Reader that returns at most `chunk_len` octets per read.
+/// Reader that returns at most `chunk_len` octets of another reader per read.
 struct Drip<R> {
     inner: R,
     chunk_len: usize,

@@ -18,7 +18,7 @@ const IF_TSOFFSET: u16 = 14;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
     pub(super) link_type: LinkType,
-    /// Snap length; `u32::MAX` if there is none.
+    /// Snap length of the interface in octets; `u32::MAX` if there is none.
     pub(super) snap_len: u32,
     pub(super) clock: Clock,
     /// Index of the interface among the interfaces of all captures.

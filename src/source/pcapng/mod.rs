@@ -56,7 +56,7 @@ mod block_type {
 #[derive(Debug)]
 pub(super) struct Pcapng {
     big_endian: bool,
-    /// Interfaces of the current section.
+    /// Interfaces of the current section, by their index in the section.
     ports: Vec<Port>,
     /// Number of interfaces of the current section with the same description, for each hash of a description.
     alike: HashMap<u64, u32>,
@@ -120,7 +120,8 @@ impl Pcapng {
         }
     }
 
-    /// Implements [`Format::walk`](super::head::Format::walk).
+    /// Implements [`Format::walk`](super::head::Format::walk) for pcapng: describes the frames of all
+    /// complete blocks in `bytes` from the offset `at` on.
     pub(super) fn walk(&mut self, bytes: &[u8], mut at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         loop {
             let (position, pause) = if self.big_endian {
