@@ -368,7 +368,7 @@ schema! { record:
     "encapsulation": encapsulation, None, Forward, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| known(&part.encapsulation)),
         set |draft, value| draft.encapsulation().encapsulation = value;
-    /// Its packets with other outer headers than the first.
+    /// Packets of the initiator with other outer headers than those of the first one.
     "encapsulation_changed_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
         = encapsulation(record).map(|part| u64::from(part.encapsulation_changed_count)),
         set |draft, value| draft.encapsulation().encapsulation_changed_count = value.try_into().ok()?;
@@ -376,14 +376,14 @@ schema! { record:
     "outer_flow": text(OuterFlow), None, Forward, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| part.outer_flow.as_ref()),
         set |draft, value| draft.encapsulation().outer_flow = Some(OuterFlow::parse(value)?);
-    /// Community ID of that flow.
+    /// Community ID of the flow that carried the initiator's first packet.
     "outer_community_id": text(CommunityId), None, Forward, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| part.outer_flow.map(|flow| flow.community_id())), set;
     /// Outer headers of the responder's packets, outermost first, if they are recorded.
     "reverse_encapsulation": encapsulation, None, Reverse, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| known(&part.reverse_encapsulation)),
         set |draft, value| draft.encapsulation().reverse_encapsulation = value;
-    /// Its packets with other outer headers than the first.
+    /// Packets of the responder with other outer headers than those of the first one.
     "reverse_encapsulation_changed_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
         = encapsulation(record).map(|part| u64::from(part.reverse_encapsulation_changed_count)),
         set |draft, value| draft.encapsulation().reverse_encapsulation_changed_count = value.try_into().ok()?;
@@ -391,18 +391,18 @@ schema! { record:
     "reverse_outer_flow": text(OuterFlow), None, Reverse, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| part.reverse_outer_flow.as_ref()),
         set |draft, value| draft.encapsulation().reverse_outer_flow = Some(OuterFlow::parse(value)?);
-    /// Community ID of that flow.
+    /// Community ID of the flow that carried the responder's first packet.
     "reverse_outer_community_id": text(CommunityId), None, Reverse, ipfix, zeek, eve, sort
         = encapsulation(record).and_then(|part| part.reverse_outer_flow.map(|flow| flow.community_id())), set;
-    /// Flows that this one carried first.
+    /// Number of flows whose first packet this flow carried.
     "inner_flow_count": unsigned(32), Flows, Shared, ipfix, zeek, eve, sort
         = encapsulation(record).map(|part| u64::from(part.inner_flow_count)),
         set |draft, value| draft.encapsulation().inner_flow_count = value.try_into().ok()?;
-    /// Its packets that carried a packet of another flow.
+    /// Packets of the flow that carried a packet of another flow.
     "carried_packet_count": unsigned(64), Packets, Shared, ipfix, zeek, eve, sort
         = encapsulation(record).map(|part| part.carried_packet_count),
         set |draft, value| draft.encapsulation().carried_packet_count = value;
-    /// Octets of these packets on the wire.
+    /// Octets on the wire of the packets that carried a packet of another flow.
     "carried_octet_count": unsigned(64), Octets, Shared, ipfix, zeek, eve, sort
         = encapsulation(record).map(|part| part.carried_octet_count),
         set |draft, value| draft.encapsulation().carried_octet_count = value;
