@@ -42,8 +42,8 @@ impl EncapsulationAccount {
         self.charge(bytes).then(|| Encapsulation::new(headers))
     }
 
-    /// Subtracts an encapsulation record from the account. Lists of headers that flow records still use belong to the
-    /// owners of those records.
+    /// Subtracts the memory of an encapsulation record from the account. A list of headers that a flow record still
+    /// shares is subtracted too: from then on, the owner of the flow record is responsible for it.
     pub(super) fn release(&mut self, record: &EncapsulationRecord) {
         let allocated_len = |encapsulation: &Encapsulation| {
             Encapsulation::allocated_len(encapsulation.headers().len()) as u64

@@ -76,9 +76,10 @@ pub struct ServerHello<'m> {
 pub struct VersionNegotiation<'m> {
     /// Index of the connection in its flow, starting at zero.
     pub transaction: u64,
-    /// Destination connection id of the packet: chosen by the client for itself.
+    /// Destination connection id of the Version Negotiation packet: the source connection id of the client's packet
+    /// (RFC 8999 section 6).
     pub dcid: ConnectionId<'m>,
-    /// Source connection id of the packet: the one that the client chose for the server.
+    /// Source connection id of the Version Negotiation packet: the destination connection id of the client's packet.
     pub scid: ConnectionId<'m>,
     /// Versions supported by the server.
     pub versions: Versions<'m>,

@@ -9,8 +9,8 @@ use crate::source::memory::{Charge, Memory};
 /// were specified.
 pub(super) type Key = (Timestamp, usize);
 
-/// Maximum memory of a batch that is reused for the next block, in bytes per octet of that block: the
-/// descriptions of frames are at most twice as long as their records, in a vector that grows by doubling.
+/// Maximum memory that an emptied batch may keep for the next block, in bytes per octet of that block. The memory of a
+/// larger batch is freed.
 const HELD_PER_BLOCK_MAX: u64 = 8;
 
 /// File whose frames are being merged.
