@@ -184,3 +184,8 @@ pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowView, Interest, TrackerC
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The code example of the design page of records, which is compiled and run as a documentation test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/design/record.md")]
+struct RecordDesign;

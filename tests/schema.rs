@@ -213,10 +213,10 @@ fn some_fields_are_written_in_the_given_order() {
 fn the_field_documentation_is_up_to_date() {
     let mut page = String::from(
         "# Fields of a flow record\n\n\
-         These are the fields of `flowgauge flows --format ndjson` and `csv`, in their order, and of `FlowRecord::SCHEMA`. Empty\n\
-         (`null` in ndjson) stands for a value that does not apply or is not known. Forward fields are what the initiator sent, reverse\n\
-         fields what the responder sent (RFC 5103). IPFIX elements of the enterprise 29305 are reverse elements; of an address, the\n\
-         element for IPv4 is given.\n\n\
+         This page lists the fields of `FlowRecord::SCHEMA`, in the order in which `flowgauge flows --format ndjson` and `csv`\n\
+         write them. A value that does not apply or is not known is `null` in ndjson and empty in csv. Forward fields describe\n\
+         the packets of the initiator, reverse fields those of the responder (RFC 5103). IPFIX elements of the enterprise 29305\n\
+         are reverse elements. For an address, the table has the element for IPv4.\n\n\
          This page is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it from `src/record/schema.rs`.\n\n\
          | field | type | unit | direction | meaning | IPFIX | Zeek | EVE | sort key |\n\
          |---|---|---|---|---|---|---|---|---|\n",

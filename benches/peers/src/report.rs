@@ -98,7 +98,8 @@ fn write_files(text: &mut String, trace: &Trace, outcomes: &[Outcome]) {
     let _ = writeln!(
         text,
         "\n![Million frames per second of each program](performance.svg)\n\n\
-         A trace of {} frames ({} MB, {} flows as flowgauge counts them) in the page cache. Times are of whole processes, which ran in turn.\n\n\
+         A trace of {} frames ({} MB, {} flows as flowgauge counts them) in the page cache. Times are of whole\n\
+         processes, which ran in turn.\n\n\
          | program | work | runs | seconds: median (minimum to maximum) | million frames per second | time relative to flowgauge | packets counted |\n\
          |---|---|--:|--:|--:|--:|--:|",
         thousands(frame_count),
@@ -131,7 +132,8 @@ fn write_rows(text: &mut String, rows: &[RowResult]) {
     }
     let _ = writeln!(
         text,
-        "\nNanoseconds per call: median, and half of the interquartile range as a percentage of the median. The libraries ran in turn in 25 rounds.\n\n\
+        "\nNanoseconds per call: median, and half of the interquartile range as a percentage of the median. The libraries ran in\n\
+         turn in 25 rounds.\n\n\
          | bench id | {} | time relative to flowgauge |\n|---|{}--:|",
         names.join(" | "),
         "--:|".repeat(names.len())
