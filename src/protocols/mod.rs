@@ -4,6 +4,22 @@
 //! probes, and its messages. [`Standard`] is the set of all these protocols, for
 //! [`Sessions`](crate::pipeline::Sessions). Use [`protocols!`](crate::protocols!) to define a set of your own, with
 //! your own parsers.
+//!
+//! A program that needs only the name of each flow's protocol finds it in the flow records, if the stage of its sink is
+//! `Sessions`:
+//!
+//! ```
+//! use flowgauge::{FileSource, Pipeline, Records, RunOptions, Sessions, Standard};
+//!
+//! let mut tls_count = 0;
+//! let sink = Records::new(|record| {
+//!     tls_count += u32::from(record.application.is_some_and(|application| application.name.as_str() == "tls"));
+//! });
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! Pipeline::builder().build(sink.with_stage::<Sessions<Standard>>())?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(tls_count, 7);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
 
 pub mod dns;
 pub mod ftp;

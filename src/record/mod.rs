@@ -3,6 +3,24 @@
 //! [`FlowRecord::SCHEMA`] lists the fields of a record with their types, units and the corresponding fields
 //! of IPFIX, Zeek and EVE; [`FlowRecord::visit`] passes their values to a [`Visitor`]. Formats, tables and
 //! documentation derive from these two.
+//!
+//! A program uses this module to process records, or to write them in a format that [`export`](crate::export) does not
+//! support:
+//!
+//! ```
+//! use flowgauge::base::IpProtocol;
+//! use flowgauge::record::FlowRecord;
+//! use flowgauge::{FileSource, records};
+//!
+//! let is_tcp = |record: &FlowRecord| record.protocol() == IpProtocol::TCP;
+//! let mut records = records(FileSource::open("examples/data/lossy.pcap")?);
+//! let download = records.find(|record| record.as_ref().map_or(true, is_tcp)).expect("a connection")?;
+//! assert_eq!(download.destination_port(), Some(80));
+//! assert_eq!(download.forward.counters.packet_count, 277);
+//! assert_eq!(download.reverse.counters.packet_count, 284);
+//! assert!(FlowRecord::SCHEMA.iter().any(|field| field.name == "protocol" && field.ipfix == Some((0, 4))));
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
 
 mod community_id;
 #[cfg(feature = "serde")]

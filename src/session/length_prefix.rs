@@ -1,4 +1,21 @@
 //! Splitting of length-prefixed messages, for protocols that send the length of each message before the message.
+//!
+//! A parser of such a protocol declares the length field and passes on the result of [`LengthPrefix::split`]:
+//!
+//! ```
+//! use flowgauge::session::Progress;
+//! use flowgauge::session::length_prefix::LengthPrefix;
+//!
+//! let mut messages = Vec::new();
+//! let progress = LengthPrefix::u16_be(512).split(b"\0\x03one\0\x03two\0\x05th", |message| {
+//!     messages.push(message);
+//!     Ok(())
+//! })?;
+//! assert_eq!(messages, [b"one", b"two"]);
+//! assert!(matches!(progress, Progress::Needs { taken: 10, need: 7 }));
+//! assert_eq!(LengthPrefix::u8(16).split(b"\x20", |_| Ok(())).err(), Some(LengthPrefix::TOO_LONG));
+//! # Ok::<(), flowgauge::Fault>(())
+//! ```
 
 use super::parser::{Fault, Progress};
 

@@ -7,6 +7,24 @@
 //! Damaged input is not an error: the source returns the frames before the damage and then ends, and
 //! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
 //! and for errors of the operating system.
+//!
+//! A program that needs frames, but no flows, reads a source directly:
+//!
+//! ```
+//! use flowgauge::base::FrameBatch;
+//! use flowgauge::source::{FileSource, Next, Source};
+//!
+//! let (mut frame_count, mut octet_count) = (0, 0);
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! let mut batch = FrameBatch::new();
+//! while source.next_batch(&mut batch)? != Next::End {
+//!     frame_count += batch.len();
+//!     octet_count += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
+//! }
+//! assert_eq!((frame_count, octet_count), (1286, 1_318_794));
+//! assert!(source.warnings().is_empty());
+//! # Ok::<(), flowgauge::source::Error>(())
+//! ```
 
 #![cfg_attr(
     not(test),

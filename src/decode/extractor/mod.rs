@@ -6,6 +6,34 @@
 //! take the fast path, which reads the fields in place; all other frames take the general path. Both return
 //! the same result for the same bytes, which a property test and a fuzz target check. The extractor keeps no
 //! state and does not allocate.
+//!
+//! A program that needs the key of each packet, but no flow table, can use the extractor alone. In this capture, two
+//! pairs of hosts use the same addresses and ports in different VLANs, so the [`KeyPolicy`] determines the number of
+//! flows:
+//!
+//! ```
+//! use flowgauge::base::{FrameBatch, IpProtocol};
+//! use flowgauge::decode::extractor::{Extractor, KeyPolicy};
+//! use flowgauge::source::{FileSource, Next, Source};
+//! use std::collections::HashSet;
+//!
+//! let mut policy = KeyPolicy::default();
+//! policy.vlan_ids = true;
+//! let extractors = [Extractor::default(), Extractor::new(policy)];
+//! let mut keys = [HashSet::new(), HashSet::new()];
+//! let mut source = FileSource::open("examples/data/vlan.pcapng")?;
+//! let mut batch = FrameBatch::new();
+//! while source.next_batch(&mut batch)? != Next::End {
+//!     for frame in batch.iter().filter(|frame| frame.interface == 0) {
+//!         for (extractor, keys) in extractors.iter().zip(&mut keys) {
+//!             keys.extend(extractor.extract(&frame).ok().map(|packet| packet.key));
+//!         }
+//!     }
+//! }
+//! let counts = keys.map(|keys| keys.iter().filter(|key| key.protocol() == IpProtocol::TCP).count());
+//! assert_eq!(counts, [2, 4]);
+//! # Ok::<(), flowgauge::source::Error>(())
+//! ```
 
 mod fast;
 mod general;

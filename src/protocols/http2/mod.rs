@@ -30,6 +30,24 @@
 //! [`TEXT_FACTOR`] for each octet of the frames. Messages beyond it are [`Anomaly::Truncated`]. At most
 //! [`STREAM_COUNT_MAX`] streams are tracked at a time; beyond that, the one with the lowest number is evicted.
 //! Allocated memory is kept for the next block.
+//!
+//! A program can log requests and gRPC calls with these messages. The parser can be used alone:
+//!
+//! ```
+//! use flowgauge::protocols::http2::{Http2Parser, Message};
+//! use flowgauge::{Input, Parser, Role, Timestamp};
+//!
+//! // The preface, SETTINGS without parameters, and HEADERS of stream 1: GET, http, "/".
+//! let bytes = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\0\0\x03\x01\x05\0\0\0\x01\x82\x86\x84";
+//! let mut requests = Vec::new();
+//! Http2Parser::default().bytes(&Input::new(bytes, 0, Role::Client, Timestamp::ZERO), &mut |message| {
+//!     if let Message::Request(request) = message {
+//!         requests.push(format!("{} {} {}", request.transaction, request.method, request.path));
+//!     }
+//! })?;
+//! assert_eq!(requests, ["1 GET /"]);
+//! # Ok::<(), flowgauge::Fault>(())
+//! ```
 
 mod fields;
 mod frame;

@@ -11,6 +11,24 @@
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
+//!
+//! A program can use them to report which protocols a network uses. Flow records contain the name of a recognized
+//! protocol:
+//!
+//! ```
+//! use flowgauge::{FileSource, Pipeline, Records, RunOptions, Sessions, Standard};
+//!
+//! let (mut imap_count, mut pop3_count) = (0, 0);
+//! let sink = Records::new(|record| match record.application.as_ref().map(|application| application.name.as_str()) {
+//!     Some("imap") => imap_count += 1,
+//!     Some("pop3") => pop3_count += 1,
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/mail.pcap")?;
+//! Pipeline::builder().build(sink.with_stage::<Sessions<Standard>>())?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!((imap_count, pop3_count), (3, 3));
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
 
 mod applications;
 mod database;
