@@ -132,8 +132,8 @@ fn by_version(packet: &[u8]) -> Option<(EtherType, &[u8])> {
 /// length, the value that Linux cooked capture uses for LLC is returned.
 fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
     while ethernet::is_vlan(ether_type) {
-        ether_type = ethernet::vlan_tag(data)?.ether_type;
-        data = data.get(ethernet::VLAN_TAG_LEN..)?;
+        let (tag, rest) = ethernet::split_vlan_tag(data)?;
+        (ether_type, data) = (tag.ether_type, rest);
     }
     if ether_type.0 < ethernet::ETHERTYPE_MIN && ether_type != sll::LLC {
         data = data.get(..usize::from(ether_type.0)).unwrap_or(data);

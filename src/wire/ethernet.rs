@@ -123,8 +123,17 @@ pub(crate) struct VlanTag {
 #[must_use]
 #[inline(always)]
 pub(crate) fn vlan_tag(data: &[u8]) -> Option<VlanTag> {
-    let id = be16(data, tag_field::CONTROL)? & VLAN_ID_MASK;
-    Some(VlanTag { id, ether_type: EtherType(be16(data, tag_field::ETHER_TYPE)?) })
+    split_vlan_tag(data).map(|(tag, _)| tag)
+}
+
+/// Returns the fields of the VLAN tag at the start of `data`, and the octets after the tag; `None` if the tag is
+/// truncated.
+#[must_use]
+#[inline(always)]
+pub(crate) fn split_vlan_tag(data: &[u8]) -> Option<(VlanTag, &[u8])> {
+    let (tag, rest) = data.split_first_chunk::<VLAN_TAG_LEN>()?;
+    let id = be16(tag, tag_field::CONTROL)? & VLAN_ID_MASK;
+    Some((VlanTag { id, ether_type: EtherType(be16(tag, tag_field::ETHER_TYPE)?) }, rest))
 }
 
 /// Returns whether a hardware address belongs to a single station: the group bit is clear, and the address is

@@ -186,8 +186,9 @@ impl MaskedIpv4 {
         // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source;
         // destination.
         const MASKS: [u64; 2] = [!0x00ff_0000_0000_0000, !0xff00_ffff_0000_0000];
-        let first = be64(data, 0)?;
-        let words = [first & MASKS[0], be64(data, 8)? & MASKS[1], be32(data, field::DESTINATION)?.into()];
+        let header = data.first_chunk::<HEADER_LEN_MIN>()?;
+        let first = be64(header, 0)?;
+        let words = [first & MASKS[0], be64(header, 8)? & MASKS[1], be32(header, field::DESTINATION)?.into()];
         let (header_len, total_len) = ((first >> 54 & 0x3c) as usize, (first >> 32 & 0xffff) as usize);
         (first >> 60 == u64::from(VERSION)).then_some(Self { words, header_len, total_len })
     }

@@ -110,7 +110,7 @@ fn dns(feeding: Feeding) -> Feeding {
 #[bench::benign(inputs::ssh::benign)]
 #[bench::one_octet_segments(inputs::ssh::one_octet_segments)]
 #[bench::long_lists(inputs::ssh::long_lists)]
-#[bench::preceding_lines(inputs::ssh::preceding_lines)]
+#[bench::lines_before(inputs::ssh::preceding_lines)]
 fn ssh(feeding: Feeding) -> Feeding {
     feeding.feed()
 }

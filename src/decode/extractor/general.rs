@@ -40,6 +40,7 @@ struct Found {
 }
 
 /// Returns the packet whose IP header a walk found in a frame; reads the transport header.
+#[inline(always)]
 pub(super) fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket) -> Packet<'a> {
     let ip = &found.ip;
     let transport_offset = found.offset + ip.header_len;

@@ -27,7 +27,9 @@ pub fn decapsulate(
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
 ) -> Decapsulated {
-    let mut walked = Walked::new(());
+    // Recording the headers costs little, and leaves the walk that records nothing to one caller, the general path of the
+    // extractor, into which it is inlined.
+    let mut walked = Walked::new(FrameEncapsulation::new(false));
     match walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut walked) {
         Ok(()) => Decapsulated::Packet(walked.packet),
         Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
