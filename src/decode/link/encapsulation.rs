@@ -79,6 +79,22 @@ impl HeaderRecorder for () {
     fn finish(&mut self) {}
 }
 
+/// Ignores the headers of a walk, as `()` does. With a type of its own, the walk of
+/// [`decapsulate`](super::decapsulate) is a separate instance, so that the instance for `()` has one caller, the
+/// general path of the extractor, and is inlined into it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unrecorded;
+
+impl HeaderRecorder for Unrecorded {
+    fn begin(&mut self) {}
+
+    fn push(&mut self, _kind: HeaderKind, _offset: usize, _id: u32) {}
+
+    fn settle(&mut self) {}
+
+    fn finish(&mut self) {}
+}
+
 /// Positions of the headers around the innermost packet of a frame, and the outer IP packets. Its memory is
 /// reused from walk to walk, so it allocates only when a frame has more nested packets than any frame before.
 ///

@@ -1,7 +1,7 @@
 //! The walk over the headers of a frame. Its state is a cursor, the end of the frame according to the outer
 //! headers, and the innermost IP packet so far.
 
-use super::encapsulation::HeaderRecorder;
+use super::encapsulation::{HeaderRecorder, Unrecorded};
 use super::ip::{PlainIpv4, read_ip_header};
 use super::outcome::NoPacket;
 use super::start;
@@ -27,9 +27,7 @@ pub fn decapsulate(
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
 ) -> Decapsulated {
-    // Recording the headers costs little, and leaves the walk that records nothing to one caller, the general path of the
-    // extractor, into which it is inlined.
-    let mut walked = Walked::new(FrameEncapsulation::new(false));
+    let mut walked = Walked::new(Unrecorded);
     match walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut walked) {
         Ok(()) => Decapsulated::Packet(walked.packet),
         Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
