@@ -80,13 +80,14 @@ fn measure() -> Result<Run, Reason> {
     let mut run = Run { environment: environment()?, ..Run::default() };
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     // A separate folder, removed first, so that results of earlier runs are not read.
-    let home = package.join("target/reference-run");
+    let home = package.join("../../target/instructions-run");
     if home.exists() {
         fs::remove_dir_all(&home)?;
     }
     let cargo = env::var("CARGO").unwrap_or("cargo".to_owned());
     let bench = Command::new(cargo)
-        .args(["bench", "--locked", "--bench", "layers", "--bench", "work", "--manifest-path"])
+        .args(["bench", "--locked", "--profile", "instructions", "--bench", "layers", "--bench", "work"])
+        .arg("--manifest-path")
         .arg(package.join("Cargo.toml"))
         .env("GUNGRAUN_HOME", &home)
         .env("GUNGRAUN_SAVE_SUMMARY", "json")
