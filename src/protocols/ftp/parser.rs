@@ -56,22 +56,22 @@ enum Expects {
     Transfer(&'static str),
 }
 
+/// Name of an FTP command in capitals; a NUL follows a name of three letters.
+type Verb = [u8; 4];
+
 /// FTP commands with arguments that are reported: the commands of RFC 959 and its extensions, those of RFC 775 before
 /// it, and other common commands.
-const SHOWN: [&[u8]; 59] = [
-    b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CCC", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
-    b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
-    b"MFMT", b"MKD", b"MLSD", b"MLST", b"MODE", b"NLST", b"NOOP", b"OPTS", b"PASV", b"PBSZ", b"PORT",
-    b"PROT", b"PWD", b"QUIT", b"RANG", b"REIN", b"REST", b"RETR", b"RMD", b"RNFR", b"RNTO", b"SITE", b"SIZE",
-    b"SMNT", b"STAT", b"STOR", b"STOU", b"STRU", b"SYST", b"TYPE", b"USER", b"XCUP", b"XCWD", b"XMKD",
-    b"XPWD", b"XRMD",
+const SHOWN: [Verb; 59] = [
+    *b"ABOR", *b"ALLO", *b"APPE", *b"AUTH", *b"AVBL", *b"CCC\0", *b"CDUP", *b"CLNT", *b"CWD\0", *b"DELE",
+    *b"EPRT", *b"EPSV", *b"FEAT", *b"HASH", *b"HELP", *b"HOST", *b"LANG", *b"LIST", *b"LPRT", *b"LPSV",
+    *b"MDTM", *b"MFCT", *b"MFF\0", *b"MFMT", *b"MKD\0", *b"MLSD", *b"MLST", *b"MODE", *b"NLST", *b"NOOP",
+    *b"OPTS", *b"PASV", *b"PBSZ", *b"PORT", *b"PROT", *b"PWD\0", *b"QUIT", *b"RANG", *b"REIN", *b"REST",
+    *b"RETR", *b"RMD\0", *b"RNFR", *b"RNTO", *b"SITE", *b"SIZE", *b"SMNT", *b"STAT", *b"STOR", *b"STOU",
+    *b"STRU", *b"SYST", *b"TYPE", *b"USER", *b"XCUP", *b"XCWD", *b"XMKD", *b"XPWD", *b"XRMD",
 ];
 
 /// FTP commands with arguments that are secret and never reported.
-const HIDDEN: [&[u8]; 6] = [b"ACCT", b"ADAT", b"CONF", b"ENC", b"MIC", b"PASS"];
-
-/// Length in octets of the longest known FTP command.
-const VERB_LEN_MAX: usize = 4;
+const HIDDEN: [Verb; 6] = [*b"ACCT", *b"ADAT", *b"CONF", *b"ENC\0", *b"MIC\0", *b"PASS"];
 
 /// FTP commands that transfer a file or a listing.
 const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
@@ -161,22 +161,17 @@ impl FtpParser {
         let transaction = self.transaction;
         self.transaction += 1;
         let is_verb = (3..=8).contains(&word.len()) && word.iter().all(u8::is_ascii_alphanumeric);
-        let mut upper = [0; 8];
-        if let Some(upper) = upper.get_mut(..word.len()).filter(|_| is_verb) {
-            upper.copy_from_slice(word);
-            upper.make_ascii_uppercase();
-        }
-        let verb = upper.get(..word.len()).filter(|_| is_verb).unwrap_or_default();
+        let verb = verb(word).filter(|_| is_verb).unwrap_or_default();
         let mut expects = Expects::Any;
         // An unknown command may be a mistyped PASS, with a password as its argument.
         let mut is_shown = SHOWN.contains(&verb);
         let mut credentials = None;
-        match verb {
+        match &verb {
             b"PASS" => (is_shown, credentials) = (false, Some("user_pass")),
             b"ACCT" => (is_shown, credentials) = (false, Some("account")),
             b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
             // Encapsulated commands (RFC 2228 section 3).
-            b"MIC" | b"CONF" | b"ENC" => is_shown = false,
+            b"MIC\0" | b"CONF" | b"ENC\0" => is_shown = false,
             b"AUTH" if is_tls(argument) => (expects, self.tls) = (Expects::Tls, StartTls::Requested),
             b"PORT" => expects = Expects::Active(host_port(argument)),
             b"EPRT" => expects = Expects::Active(extended(argument)),
@@ -184,14 +179,14 @@ impl FtpParser {
             b"SIZE" => expects = Expects::Size,
             b"REST" => expects = Expects::Restart(decimal(argument)),
             verb => {
-                let known = TRANSFERS.into_iter().find(|known| known.as_bytes() == verb);
+                let known = TRANSFERS.into_iter().find(|known| known.as_bytes().first_chunk() == Some(verb));
                 expects = known.map_or(Expects::Any, Expects::Transfer);
             }
         }
         if !is_shown && expects == Expects::Any {
             expects = Expects::Hidden;
         }
-        let given = if verb == b"SITE" { first_word(argument).0 } else { argument };
+        let given = if verb == *b"SITE" { first_word(argument).0 } else { argument };
         let named = matches!(expects, Expects::Size | Expects::Transfer(_));
         self.wait(transaction, expects, if named { argument } else { &[] });
         out(Message::Command(Command {
@@ -344,16 +339,24 @@ impl FtpParser {
     }
 }
 
+/// Returns the name of a command in capitals; `None` if it is longer than the known ones.
+fn verb(word: &[u8]) -> Option<Verb> {
+    let mut verb = Verb::default();
+    verb.get_mut(..word.len())?.copy_from_slice(word);
+    verb.make_ascii_uppercase();
+    Some(verb)
+}
+
 /// Returns whether octets after a gap begin with a known FTP command, rather than with the rest of a line; `None` if
 /// there are too few octets.
 fn begins_with_command(octets: &[u8]) -> Option<bool> {
-    let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
+    let window = octets.get(..=size_of::<Verb>()).unwrap_or(octets);
     let end = window.iter().position(|octet| !octet.is_ascii_alphabetic());
-    let Some((verb, end)) = end.and_then(|end| Some((window.get(..end)?, window.get(end)?))) else {
-        return (window.len() > VERB_LEN_MAX).then_some(false);
+    let Some((word, end)) = end.and_then(|end| Some((window.get(..end)?, window.get(end)?))) else {
+        return (window.len() > size_of::<Verb>()).then_some(false);
     };
-    let mut known = SHOWN.iter().chain(&HIDDEN);
-    Some(matches!(end, b' ' | b'\r' | b'\n') && known.any(|known| verb.eq_ignore_ascii_case(known)))
+    let is_known = verb(word).is_some_and(|verb| SHOWN.contains(&verb) || HIDDEN.contains(&verb));
+    Some(matches!(end, b' ' | b'\r' | b'\n') && is_known)
 }
 
 /// Returns whether the mechanism of an AUTH command requests TLS, under any of its names (RFC 4217 section 4, and
