@@ -261,6 +261,8 @@ impl Files {
     /// Reads the next batch of a file, with a shorter block if little memory is available. Returns `false` at
     /// the end of the file.
     fn read(&mut self, reader: &mut Reader) -> Result<bool, Error> {
+        // After an error, a batch that is not empty is merged, and its previous frames were merged already.
+        reader.batch.clear();
         reader.prepare(self.block_len()).or_else(|_| reader.prepare(BLOCK_LEN_MIN))?;
         loop {
             match reader.source.fill(&mut reader.batch, &mut self.interfaces) {

@@ -14,13 +14,23 @@ const FILE_COUNT: usize = 5;
 
 /// Writes files that overlap in time, in each format.
 fn write_files(folder: &Folder) -> Vec<String> {
-    let plain = |file: u8| captures::pcap(file, COUNT);
     #[cfg(feature = "compression")]
-    let compressed = [captures::gzip(&plain(2)), captures::zstd(&plain(3))];
+    let [two, three] = [captures::gzip(&captures::pcap(2, COUNT)), captures::zstd(&captures::pcap(3, COUNT))];
     #[cfg(not(feature = "compression"))]
-    let compressed = [plain(2), plain(3)];
-    let [two, three] = compressed;
-    let contents = [plain(0), captures::pcapng(1, COUNT), two, three, captures::pcapng(4, COUNT)];
+    let [two, three] = [2, 3].map(|file| captures::pcap(file, COUNT));
+    write_with(folder, two, three)
+}
+
+/// Writes uncompressed files that overlap in time. They request memory at other times than those of [`write_files`].
+fn write_uncompressed_files(folder: &Folder) -> Vec<String> {
+    let [two, three] = [2, 3].map(|file| captures::pcap(file, COUNT));
+    write_with(folder, two, three)
+}
+
+/// Writes the files 2 and 3 with these contents, and the others uncompressed.
+fn write_with(folder: &Folder, two: Vec<u8>, three: Vec<u8>) -> Vec<String> {
+    let contents =
+        [captures::pcap(0, COUNT), captures::pcapng(1, COUNT), two, three, captures::pcapng(4, COUNT)];
     contents.iter().enumerate().map(|(number, octets)| folder.file(&number.to_string(), octets)).collect()
 }
 
@@ -33,22 +43,30 @@ fn config(budget: &Budget) -> SourceConfig {
 
 #[test]
 fn a_file_without_memory_is_reported_and_the_others_are_complete() {
-    let folder = Folder::new();
-    let paths = write_files(&folder);
-    for open_file_count_max in [Limits::DEFAULT.open_file_count_max, 4] {
-        each_refusal(&format!("sources, {open_file_count_max} open"), 10, |budget, is_lasting| {
-            let mut errors = Vec::new();
-            let mut config = config(budget);
-            config.resources.limits.open_file_count_max = open_file_count_max;
-            let mut files = Files::open_readable(&paths, config, |error| errors.push(error));
-            let delivered = drain(&mut files, FILE_COUNT, || {});
-            errors.extend(delivered.errors);
-            let truncated_count = delivered.counts.iter().filter(|count| **count < COUNT).count();
-            assert!(truncated_count <= errors.len(), "{:?}: {errors:?}", delivered.counts);
-            assert!(is_lasting || truncated_count <= 1, "{:?}: {errors:?}", delivered.counts);
-            assert_eq!(delivered.warning_count, 0);
-        });
+    for (what, write) in
+        [("files", write_files as fn(&Folder) -> _), ("uncompressed files", write_uncompressed_files)]
+    {
+        let folder = Folder::new();
+        let paths = write(&folder);
+        for open_file_count_max in [Limits::DEFAULT.open_file_count_max, 4] {
+            merge_with_each_refusal(what, &paths, open_file_count_max);
+        }
     }
+}
+
+fn merge_with_each_refusal(what: &str, paths: &[String], open_file_count_max: u32) {
+    each_refusal(&format!("{what}, {open_file_count_max} open"), 10, |budget, is_lasting| {
+        let mut errors = Vec::new();
+        let mut config = config(budget);
+        config.resources.limits.open_file_count_max = open_file_count_max;
+        let mut files = Files::open_readable(paths, config, |error| errors.push(error));
+        let delivered = drain(&mut files, FILE_COUNT, || {});
+        errors.extend(delivered.errors);
+        let truncated_count = delivered.counts.iter().filter(|count| **count < COUNT).count();
+        assert!(truncated_count <= errors.len(), "{:?}: {errors:?}", delivered.counts);
+        assert!(is_lasting || truncated_count <= 1, "{:?}: {errors:?}", delivered.counts);
+        assert_eq!(delivered.warning_count, 0);
+    });
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn a_block_longer_than_the_batch_grows_it_unless_its_length_is_invalid() {
 #[test]
 fn compressed_input_names_the_feature() {
     let error = FileSource::from_reader(Cursor::new(vec![0x1f, 0x8b, 8, 0, 0, 0])).unwrap_err();
-    let message = "(stream): compressed with gzip, and this build lacks the feature `compression`";
+    let message = "(stream): is compressed with gzip; decompress it, or build with the feature `compression`";
     assert_eq!(error.to_string(), message);
 }
 
