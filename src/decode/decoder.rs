@@ -158,10 +158,10 @@ impl Decoder {
         }
     }
 
-    /// Returns whether the pool of fragments has allocated memory, so that fragments may be waiting in it.
+    /// Returns whether fragments are reassembled, so that a pool of them holds memory.
     #[inline(always)]
-    pub(crate) fn has_waiting_fragments(&self) -> bool {
-        self.fragments.as_ref().is_some_and(|fragments| fragments.held_bytes() > 0)
+    pub(crate) const fn is_reassembling(&self) -> bool {
+        self.fragments.is_some()
     }
 
     pub(crate) const fn skipped(&self) -> &SkipStats {

@@ -110,10 +110,6 @@ impl Defragmenter {
         Ok(Self { pool, whole: Datagram::default(), tags: Vec::new(), orphans, scopes, scope: 0 })
     }
 
-    pub(super) const fn held_bytes(&self) -> u64 {
-        self.pool.held_bytes()
-    }
-
     pub(super) fn check_invariants(&self) {
         self.pool.check_invariants();
     }

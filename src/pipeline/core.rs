@@ -182,15 +182,15 @@ impl<S: Default> Core<S> {
         }
         self.tracker.track_batch(&packets[..count], observer);
         observer.relieve(&mut self.tracker);
-        if self.needs_fragment_headers() {
+        if self.needs_fragment_memory() {
             self.relieve(observer);
         }
     }
 
-    /// Returns whether fragments are waiting for their datagram while the budget requests their memory.
+    /// Returns whether the budget requests memory of the pool of fragments.
     #[inline(always)]
-    fn needs_fragment_headers(&self) -> bool {
-        self.decoder.has_waiting_fragments() && self.tracker.budget().is_pressed(Account::Fragments)
+    fn needs_fragment_memory(&self) -> bool {
+        self.decoder.is_reassembling() && self.tracker.budget().is_pressed(Account::Fragments)
     }
 
     /// Evicts waiting fragments to release memory for other layers.
@@ -229,7 +229,7 @@ impl<S: Default> Core<S> {
             Extracted::SlowPath => self.slow_path(frame, &packet, observer),
             Extracted::None => {}
         }
-        if self.needs_fragment_headers() {
+        if self.needs_fragment_memory() {
             self.relieve(observer);
         }
     }

@@ -12,7 +12,6 @@ use super::session::{Cause, FlowContext, MessageMeta, Receiver, Session, Session
 use super::stats::{DriverConfig, DriverStats};
 use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
 use crate::reassembler::{Chunk, Gap};
-use crate::tracker::FlowId;
 
 /// Maximum number of handovers of a connection from one protocol to the next: CONNECT, an upgrade inside the CONNECT
 /// tunnel, and STARTTLS are three.
@@ -28,9 +27,9 @@ pub struct Driver<P: Protocols> {
     pub(super) allowance: Allowance,
     side_max: usize,
     is_naming_only: bool,
-    charged: Charged,
+    pub(super) charged: Charged,
     /// True if a session was charged for memory since the last call of `take_charged`.
-    is_charged: bool,
+    pub(super) is_charged: bool,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
@@ -291,155 +290,6 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Returns the flow with the session that was charged longest ago, while memory for sessions is short; otherwise
-    /// `None`. Pass its session to [`evict`](Self::evict), unless the flow has ended.
-    pub fn next_evicted(&mut self) -> Option<FlowId> {
-        if !self.allowance.is_pressed() {
-            return None;
-        }
-        let (node, id) = self.charged.oldest()?;
-        self.charged.remove(node);
-        self.allowance.give(Charged::ENTRY_LEN as u64);
-        Some(id)
-    }
-
-    /// Closes the session of the flow that [`next_evicted`](Self::next_evicted) returned, and reports a parser as
-    /// stopped ([`Fault::EVICTED`]). The protocol of a flow that was not recognized yet is identified by its port.
-    pub fn evict(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        session.node = Charged::NONE;
-        self.stats.evicted_count += 1;
-        self.drop_session(session, context, Fault::EVICTED, receiver);
-    }
-
-    /// Closes a session because memory is short. A parser is reported as stopped; a flow that was not recognized yet is
-    /// identified by its port.
-    fn drop_session(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        fault: Fault,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        match session.state() {
-            State::Parsing(parsing) => {
-                let offset = parsing.lanes.iter().map(|lane| lane.offset).max().unwrap_or_default();
-                self.stop(session, context, (Role::Client, offset, fault), receiver);
-            }
-            State::Stream(_) => {
-                self.close(session);
-                self.name_by_port(session, context, receiver);
-            }
-            State::Datagrams(probing) => {
-                let found = probing.decide::<P>(context.ports(session.client));
-                self.close(session);
-                self.name(session, found, receiver);
-            }
-            State::Resuming(_) | State::New | State::Off => self.close(session),
-        }
-    }
-
-    /// Returns whether a session was charged for memory since the last call of this function, so that memory may be
-    /// short now.
-    #[inline(always)]
-    pub(crate) const fn take_charged(&mut self) -> bool {
-        std::mem::replace(&mut self.is_charged, false)
-    }
-
-    /// Updates the list of charged sessions after a driver call in which a session was charged for memory.
-    #[inline(always)]
-    fn settle(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        if self.allowance.has_taken() {
-            self.relist(session, context, receiver);
-        }
-    }
-
-    #[inline(never)]
-    fn relist(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        self.is_charged = true;
-        match (session.node, context.id) {
-            (Charged::NONE, Some(id)) if session.held_bytes() > 0 => {
-                if self.allowance.take(Charged::ENTRY_LEN as u64).is_ok() {
-                    session.node = self.charged.insert(id);
-                } else {
-                    // A session that is not in the list would keep its memory until the flow ends, even while memory is
-                    // short.
-                    self.stats.refused_count += u64::from(session.parsing_mut().is_none());
-                    self.drop_session(session, context, Fault::NO_MEMORY, receiver);
-                }
-            }
-            (Charged::NONE, _) => {}
-            (node, _) => self.charged.touch(node),
-        }
-        self.allowance.clear_taken();
-    }
-
-    fn delist(&mut self, session: &mut Session<P>) {
-        if session.node != Charged::NONE {
-            self.charged.remove(session.node);
-            session.node = Charged::NONE;
-            self.allowance.give(Charged::ENTRY_LEN as u64);
-        }
-    }
-
-    /// Closes a session and releases its memory; further octets of the flow are ignored.
-    pub fn close(&mut self, session: &mut Session<P>) {
-        self.close_for(session, Cause::Closed);
-    }
-
-    pub(super) fn close_for(&mut self, session: &mut Session<P>, cause: Cause) {
-        self.release(session);
-        if !session.is_off() {
-            self.turn_off(session, cause);
-        }
-    }
-
-    /// Closes a session by a transition to the state `Off`, and removes it from the list of charged sessions. Returns
-    /// the previous state; the caller releases its memory.
-    pub(super) fn turn_off(&mut self, session: &mut Session<P>, cause: Cause) -> State<P> {
-        self.delist(session);
-        session.transition(State::Off, cause)
-    }
-
-    /// Releases the memory of a session that is about to leave its state.
-    pub(super) fn release(&mut self, session: &mut Session<P>) {
-        let held_bytes = session.held_bytes();
-        if held_bytes == 0 {
-            return;
-        }
-        // The bytes held include those of the entry in the list.
-        if session.node != Charged::NONE {
-            self.charged.remove(session.node);
-            session.node = Charged::NONE;
-        }
-        if let Some(parsing) = session.parsing_mut() {
-            self.stats.count_suppressed(parsing);
-        }
-        self.allowance.give(held_bytes);
-    }
-
-    /// Panics unless the list of charged sessions is consistent. Returns the number of charged sessions. For tests and
-    /// fuzzers; takes linear time.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn check_invariants(&self) -> usize {
-        self.charged.check_invariants()
-    }
-
     /// Starts the parser of an entry of the protocol table, or only identifies the flow if the entry has no parser. The
     /// caller must release the memory of the session's previous state.
     pub(super) fn start(
@@ -615,7 +465,7 @@ impl<P: Protocols> Driver<P> {
     }
 
     /// Drops a parser that stopped with a fault, closes its session, and reports the fault.
-    fn stop(
+    pub(super) fn stop(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,

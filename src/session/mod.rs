@@ -63,6 +63,7 @@ mod charged;
 pub(crate) mod credit;
 mod datagrams;
 mod driver;
+mod eviction;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;

@@ -69,7 +69,7 @@ pub trait Protocols: Parser + 'static {
 ///
 /// Each line of `parsers` is `Variant: ParserType = &PROTOCOL`, where the type is a [`Parser`](crate::session::Parser)
 /// with `Default`. `recognized` lists protocols without a parser; `recognized_in` appends a slice of such protocols,
-/// for example [`recognized::ALL`](crate::protocols::recognizers::ALL). Probes are called in this order.
+/// for example `protocols::recognizers::ALL`. Probes are called in this order.
 ///
 /// ```
 /// use flowgauge::session::{Fault, Input, Out, Parser, Progress, Protocol};

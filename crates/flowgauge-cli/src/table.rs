@@ -188,62 +188,30 @@ const HISTORY: usize = 13;
 const ENDED: usize = 14;
 
 /// Column layouts of the table, from the most columns to the fewest.
+#[rustfmt::skip]
 const LAYOUTS: [&[usize]; 6] = [
     &[
-        START,
-        DURATION,
-        PROTOCOL,
-        SOURCE,
-        DESTINATION,
-        PACKETS_OUT,
-        PACKETS_BACK,
-        OCTETS_OUT,
-        OCTETS_BACK,
-        STATE,
-        HISTORY,
-        ENDED,
+        START, DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK,
+        STATE, HISTORY, ENDED,
     ],
     &[
-        TIME,
-        DURATION,
-        PROTOCOL,
-        SOURCE,
-        DESTINATION,
-        PACKETS_OUT,
-        PACKETS_BACK,
-        OCTETS_OUT,
-        OCTETS_BACK,
-        STATE,
-        HISTORY,
-        ENDED,
+        TIME, DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK,
+        STATE, HISTORY, ENDED,
     ],
     &[
-        TIME,
-        DURATION,
-        PROTOCOL,
-        SOURCE,
-        DESTINATION,
-        PACKETS_OUT,
-        PACKETS_BACK,
-        OCTETS_OUT,
-        OCTETS_BACK,
-        STATE,
-        HISTORY,
+        TIME, DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK,
+        STATE, HISTORY,
     ],
     &[
-        TIME,
-        DURATION,
-        PROTOCOL,
-        SOURCE,
-        DESTINATION,
-        PACKETS_OUT,
-        PACKETS_BACK,
-        OCTETS_OUT,
-        OCTETS_BACK,
+        TIME, DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK,
         STATE,
     ],
-    &[DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK, STATE],
-    &[DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS, OCTETS, STATE],
+    &[
+        DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS_OUT, PACKETS_BACK, OCTETS_OUT, OCTETS_BACK, STATE,
+    ],
+    &[
+        DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS, OCTETS, STATE,
+    ],
 ];
 
 /// Column layout for lines too narrow for every layout of `LAYOUTS`: numbers first, then the addresses, on separate

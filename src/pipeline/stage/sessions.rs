@@ -17,7 +17,7 @@ use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 /// The stage of sinks that process messages of application protocols: the messages of the parsers `P` are delivered to
 /// [`Sink::message`], and [`FlowView::application`] names the protocol of a flow. Takes 96 bytes per flow.
 ///
-/// [`Standard`](crate::protocols::Standard) is the set of built-in parsers (feature `protocols`);
+/// `protocols::Standard` is the set of built-in parsers (feature `protocols`);
 /// [`protocols!`](crate::protocols!) defines a custom set.
 #[derive(Clone, Copy, Debug)]
 pub struct Sessions<P>(PhantomData<fn() -> P>);

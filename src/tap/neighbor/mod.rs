@@ -133,8 +133,8 @@ impl NeighborTable {
         if !is_host(address) {
             return Err(NeighborError::LocalAddress);
         }
-        if let Err(place) = self.local.binary_search(&address) {
-            self.local.insert(place, address);
+        if let Err(index) = self.local.binary_search(&address) {
+            self.local.insert(index, address);
         }
         self.neighbors.pop(&address);
         self.requests.pop(&address);
@@ -144,8 +144,8 @@ impl NeighborTable {
     /// Removes a local address; replies to requests that were sent from it are ignored. Returns whether it
     /// was a local address. Linear in the local addresses.
     pub fn remove_local(&mut self, address: IpAddr) -> bool {
-        let place = self.local.binary_search(&address);
-        place.map(|place| self.local.remove(place)).is_ok()
+        let index = self.local.binary_search(&address);
+        index.map(|index| self.local.remove(index)).is_ok()
     }
 
     /// Returns the local addresses, in ascending order.
