@@ -11,6 +11,7 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, SeqNum, TcpFlags, Timestamp, VlanIds,
 };
+use flowgauge::codec::{Prefix, Reader, Writer};
 use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode, Window};
@@ -261,6 +262,28 @@ fn tunnels_cost_no_allocation() {
     assert_eq!(pipeline.stats().outer_packet_count, 4 * rounds[0].len() as u64);
 }
 
+fn a_codec_with_a_buffer_costs_no_allocation() {
+    let mut buffer = [0; 64];
+    assert_no_allocation("a message in a buffer of the caller, and errors", || {
+        let mut writer = Writer::new(&mut buffer);
+        // The third message does not fit.
+        for number in 0..3 {
+            let written = writer.section(Prefix::Ipfix, |writer| {
+                writer.be(1_u64)?;
+                writer.padded(12, "eth0")?;
+                writer.prefixed(Prefix::U16, "text")
+            });
+            assert_eq!(written.is_ok(), number < 2);
+        }
+        let mut reader = Reader::new(writer.written());
+        let mut section = reader.section(Prefix::Ipfix).expect("a section");
+        assert_eq!(section.be::<u64>(), Ok(1));
+        assert_eq!(section.padded_str(12), Ok("eth0"));
+        assert_eq!(section.prefixed_str(Prefix::U16), Ok("text"));
+        assert!(section.be::<u16>().is_err());
+    });
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
@@ -277,6 +300,7 @@ fn known_flows_cost_no_allocation() {
     });
 
     translation_costs_no_allocation(&rounds, &unusual);
+    a_codec_with_a_buffer_costs_no_allocation();
 
     let packets: Vec<Vec<Packet<'_>>> = rounds
         .iter()

@@ -28,8 +28,6 @@ mod history;
 mod key;
 mod lifecycle;
 mod limits;
-#[cfg_attr(not(feature = "protocols"), allow(dead_code, reason = "parsers use all of it"))]
-mod reader;
 mod resources;
 mod seq;
 mod stop;
@@ -52,7 +50,6 @@ pub(crate) use key::address_bits;
 pub use key::{FlowKey, Ports, Side};
 pub use lifecycle::{ConnState, DirectionEvidence, EndReason, TcpState};
 pub use limits::Limits;
-pub(crate) use reader::Reader;
 pub use resources::Resources;
 pub use seq::SeqNum;
 pub use stop::StopHandle;

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use super::writer::Writer;
-use crate::base::{EtherType, Reader};
+use crate::base::EtherType;
+use crate::codec::Reader;
 
 /// Length of an ARP packet for Ethernet and IPv4, in octets; octets after it are padding.
 pub(crate) const PACKET_LEN: usize = 28;
@@ -52,19 +53,19 @@ impl ArpPacket {
     #[must_use]
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(data);
-        let is_ipv4_on_ethernet = reader.u16()? == HARDWARE_ETHERNET
-            && reader.u16()? == EtherType::IPV4.0
-            && reader.u8()? == HARDWARE_LEN
-            && reader.u8()? == PROTOCOL_LEN;
+        let is_ipv4_on_ethernet = reader.be::<u16>().ok()? == HARDWARE_ETHERNET
+            && reader.be::<u16>().ok()? == EtherType::IPV4.0
+            && reader.be::<u8>().ok()? == HARDWARE_LEN
+            && reader.be::<u8>().ok()? == PROTOCOL_LEN;
         if !is_ipv4_on_ethernet {
             return None;
         }
         Some(Self {
-            operation: reader.u16()?,
-            sender_hardware: reader.array()?,
-            sender_protocol: Ipv4Addr::from(reader.array::<4>()?),
-            target_hardware: reader.array()?,
-            target_protocol: Ipv4Addr::from(reader.array::<4>()?),
+            operation: reader.be::<u16>().ok()?,
+            sender_hardware: reader.array().ok()?,
+            sender_protocol: Ipv4Addr::from(reader.array::<4>().ok()?),
+            target_hardware: reader.array().ok()?,
+            target_protocol: Ipv4Addr::from(reader.array::<4>().ok()?),
         })
     }
 

@@ -1,7 +1,7 @@
 //! L2TP versions 2 (RFC 2661 section 3.1) and 3 (RFC 3931 section 4.1).
 
 use super::{be16, be32};
-use crate::base::Reader;
+use crate::codec::Reader;
 
 /// Possible lengths in octets of the cookie and sublayer of an L2TPv3 data message together. The session
 /// defines them; the header does not contain them.
@@ -66,10 +66,10 @@ pub(crate) fn in_udp(data: &[u8]) -> Option<L2tp> {
 /// Reads the fields of an L2TPv2 header in order, because most of them are optional.
 fn version_2(data: &[u8]) -> Option<L2tp> {
     let mut reader = Reader::new(data);
-    let flags = reader.u16()?;
+    let flags = reader.be::<u16>().ok()?;
     let has = |bit: u16| flags & bit != 0;
-    let message_len = if has(HAS_LEN) { Some(reader.u16()?.into()) } else { None };
-    let ids = reader.u32()?;
+    let message_len = if has(HAS_LEN) { Some(reader.be::<u16>().ok()?.into()) } else { None };
+    let ids = reader.be::<u32>().ok()?;
     // The payload may be truncated right behind the identifiers, so the remaining fields need not be present.
     let mut len = reader.offset() + if has(HAS_SEQUENCE) { SEQUENCE_LEN } else { 0 };
     if has(HAS_OFFSET) {

@@ -5,7 +5,7 @@
 //! position. It is not public API.
 //!
 //! Fields at fixed offsets are read in place, by a view of an array or by the functions below. Fields behind
-//! optional or variable ones are read in order by a [`Reader`](crate::base::Reader). All headers are written by a
+//! optional or variable ones are read in order by a [`Reader`](crate::codec::Reader). All headers are written by a
 //! [`Writer`](writer::Writer).
 
 pub(crate) mod arp;

@@ -5,7 +5,8 @@ use std::net::Ipv6Addr;
 use super::checksum::{fold, pseudo_header_sum, sum};
 use super::ipv6::{self, Ipv6, Ipv6Header};
 use super::writer::Writer;
-use crate::base::{IpProtocol, Reader};
+use crate::base::IpProtocol;
+use crate::codec::Reader;
 
 /// ICMPv6 type of a neighbor solicitation.
 pub(crate) const SOLICITATION: u8 = 135;
@@ -96,10 +97,10 @@ impl NeighborMessage {
         let [source, destination] = [header.source(), header.destination()].map(Ipv6Addr::from_bits);
         let message = packet.get(ipv6::HEADER_LEN..)?;
         let mut reader = Reader::new(message);
-        let (kind, code) = (reader.u8()?, reader.u8()?);
-        reader.skip(2)?;
-        let flags = reader.u32()?;
-        let target = Ipv6Addr::from(reader.array::<16>()?);
+        let (kind, code) = (reader.be::<u8>().ok()?, reader.be::<u8>().ok()?);
+        reader.skip(2).ok()?;
+        let flags = reader.be::<u32>().ok()?;
+        let target = Ipv6Addr::from(reader.array::<16>().ok()?);
         let is_sound = hop_limit == HOP_LIMIT
             && code == 0
             && !target.is_multicast()

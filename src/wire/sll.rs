@@ -1,6 +1,7 @@
 //! Linux cooked capture (`pcap-linktype(7)`, LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2).
 
-use crate::base::{EtherType, Reader};
+use crate::base::EtherType;
+use crate::codec::Reader;
 
 /// Fields of a Linux cooked capture header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +43,12 @@ const ADDRESS_FIELD_LEN: usize = 8;
 #[must_use]
 pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
-    let _packet_type = reader.u16()?;
-    let hardware_type = reader.u16()?;
-    let address_len = reader.u16()?;
+    let _packet_type = reader.be::<u16>().ok()?;
+    let hardware_type = reader.be::<u16>().ok()?;
+    let address_len = reader.be::<u16>().ok()?;
     let address_offset = reader.offset();
-    reader.skip(ADDRESS_FIELD_LEN)?;
-    let ether_type = EtherType(reader.u16()?);
+    reader.skip(ADDRESS_FIELD_LEN).ok()?;
+    let ether_type = EtherType(reader.be::<u16>().ok()?);
     let source_offset = (address_len == MAC_LEN).then_some(address_offset);
     Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
 }
@@ -56,14 +57,14 @@ pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
 #[must_use]
 pub(crate) fn v2(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
-    let ether_type = EtherType(reader.u16()?);
-    let _reserved = reader.u16()?;
-    let _interface_index = reader.u32()?;
-    let hardware_type = reader.u16()?;
-    let _packet_type = reader.u8()?;
-    let address_len = reader.u8()?;
+    let ether_type = EtherType(reader.be::<u16>().ok()?);
+    let _reserved = reader.be::<u16>().ok()?;
+    let _interface_index = reader.be::<u32>().ok()?;
+    let hardware_type = reader.be::<u16>().ok()?;
+    let _packet_type = reader.be::<u8>().ok()?;
+    let address_len = reader.be::<u8>().ok()?;
     let address_offset = reader.offset();
-    reader.skip(ADDRESS_FIELD_LEN)?;
+    reader.skip(ADDRESS_FIELD_LEN).ok()?;
     let source_offset = (u16::from(address_len) == MAC_LEN).then_some(address_offset);
     Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
 }

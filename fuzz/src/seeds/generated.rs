@@ -268,6 +268,7 @@ fn add_calls(seeds: &mut Seeds) {
         }
         seeds.add("dedup", dedup);
     }
+    add_reads(seeds);
     let mut random = Random(77);
     for link in 0..29 {
         seeds.add("extractor", [&[link, 0, 0, 0][..], &random.octets(100)].concat());
@@ -276,6 +277,33 @@ fn add_calls(seeds: &mut Seeds) {
         let mut seed = vec![200];
         seed.extend(&packet(choice, choice & 1, choice.rotate_left(3), choice & 7, choice % 48)[1..]);
         seeds.add("headers", seed);
+    }
+}
+
+/// Adds scripts of reads, with short lengths so that most reads succeed.
+fn add_reads(seeds: &mut Seeds) {
+    /// Number of kinds of reads, and of prefixes.
+    const KINDS: [usize; 2] = [11, 4];
+    /// Kinds with a length of one octet, and the first kind with a prefix.
+    const WITH_LEN: [usize; 3] = [4, 5, 6];
+    const WITH_PREFIX: [usize; 3] = [7, 8, 9];
+    let mut random = Random(78);
+    for _ in 0..40 {
+        // A choice among `count` is a number of 32 bits, of which it is the part.
+        let choice = |choice: usize, count: usize| (((choice as u64) << 32) / count as u64 + 1) as u32;
+        let mut script = Vec::new();
+        for _ in 0..20 {
+            let kind = random.below(KINDS[0]);
+            script.extend(choice(kind, KINDS[0]).to_le_bytes());
+            if WITH_LEN.contains(&kind) {
+                script.push(random.below(6) as u8);
+            } else if WITH_PREFIX.contains(&kind) {
+                script.extend(choice(random.below(KINDS[1]), KINDS[1]).to_le_bytes());
+            }
+        }
+        let octets =
+            random.octets(400).iter().map(|octet| if octet & 3 == 0 { *octet } else { octet & 7 }).collect();
+        seeds.add("codec", [vec![script.len() as u8], script, octets].concat());
     }
 }
 

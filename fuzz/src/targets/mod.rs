@@ -3,6 +3,7 @@
 //! Each body is a function of the octets of the input, and panics if an invariant is violated. The fuzz package defines
 //! a target for each body, and `tests/fuzz_regressions.rs` runs the same functions on all inputs that have ever failed.
 
+mod codec;
 mod compare;
 mod dedup;
 pub mod dialogue;
@@ -56,6 +57,7 @@ pub const ALL: &[Target] = &[
     ("tracker", tracker::run),
     ("extractor", extractor::run),
     ("headers", headers::run),
+    ("codec", codec::run),
     ("dedup", dedup::run),
     ("neighbor", neighbor::run),
     ("translate", translate::run),

@@ -5,7 +5,8 @@ use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
 use super::name::Name;
 use super::numbers::RecordType;
 use super::probe;
-use crate::base::{Reader, Timestamp};
+use crate::base::Timestamp;
+use crate::codec::Reader;
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Progress, Role};
 
 /// A message that the parsers of DNS, mDNS and LLMNR report.
@@ -183,7 +184,7 @@ fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
     }
     let (_, end) = Name::read(message.bytes, HEADER_LEN).ok()?;
     let mut reader = Reader::new(message.bytes.get(end..)?);
-    let (record_type, class) = (RecordType(reader.u16()?), reader.u16()?);
+    let (record_type, class) = (RecordType(reader.be::<u16>().ok()?), reader.be::<u16>().ok()?);
     let name = message.bytes.get(HEADER_LEN..end)?;
     let question = Some(hash_question(name, record_type, class));
     Some(Subject { question, is_transfer: record_type.is_transfer(), ..subject })

@@ -4,7 +4,7 @@ use super::data::RecordData;
 use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
 use super::name::Name;
 use super::numbers::{Class, RecordType};
-use crate::base::Reader;
+use crate::codec::Reader;
 
 /// Top bit of the class field in multicast DNS: QU in a question, cache-flush in a record.
 const MDNS_BIT: u16 = 0x8000;
@@ -119,18 +119,18 @@ impl<'m> Walk<'m> {
         let Some(section) = self.section() else { return Ok(None) };
         let (name, at) = Name::read(self.message, self.at)?;
         let mut reader = Reader::new(self.message.get(at..).unwrap_or_default());
-        let record_type = RecordType(reader.u16().ok_or(ParseError::Short)?);
-        let class = reader.u16().ok_or(ParseError::Short)?;
+        let record_type = RecordType(reader.be::<u16>().map_err(|_| ParseError::Short)?);
+        let class = reader.be::<u16>().map_err(|_| ParseError::Short)?;
         // The class field of OPT is a length.
         let has_bit = self.is_mdns && class & MDNS_BIT != 0 && record_type != RecordType::OPT;
         let class = Class(if has_bit { class & !MDNS_BIT } else { class });
         let item = if section == Section::Question {
             Item::Question(Question { name, record_type, class, unicast_response: has_bit })
         } else {
-            let ttl = reader.u32().ok_or(ParseError::Short)?;
-            let len = reader.u16().ok_or(ParseError::Short)?;
+            let ttl = reader.be::<u32>().map_err(|_| ParseError::Short)?;
+            let len = reader.be::<u16>().map_err(|_| ParseError::Short)?;
             let start = at + reader.offset();
-            reader.bytes(usize::from(len)).ok_or(ParseError::Short)?;
+            reader.bytes(usize::from(len)).map_err(|_| ParseError::Short)?;
             let data = RecordData::new(self.message, (start, at + reader.offset()), record_type);
             Item::Record(section, Record { name, record_type, class, is_cache_flush: has_bit, ttl, data })
         };

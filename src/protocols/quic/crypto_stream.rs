@@ -68,18 +68,20 @@ impl CryptoStream {
             return None;
         }
         let whole = self.bytes.get(self.taken - self.base..end.checked_sub(self.base)?)?;
-        let [_, len @ ..] = *whole.first_chunk::<MESSAGE_HEADER_LEN>()?;
-        let len = len.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
-        whole.get(..MESSAGE_HEADER_LEN + len)
+        // The type of the message, and its length in the other three octets.
+        let len = u32::from_be_bytes(*whole.first_chunk::<MESSAGE_HEADER_LEN>()?) & 0x00ff_ffff;
+        whole.get(..MESSAGE_HEADER_LEN + len as usize)
     }
 
     /// Consumes the next `len` octets of the stream after the message in them was processed.
     pub(super) fn take(&mut self, len: usize) {
         self.taken += len;
-        if self.taken >= self.base + self.bytes.len() {
-            (self.base, self.bytes, self.pieces) = (self.taken, Vec::new(), Vec::new());
-        } else if self.pieces.first().is_some_and(|piece| usize::from(piece.1) <= self.taken) {
+        if self.pieces.first().is_some_and(|piece| usize::from(piece.1) <= self.taken) {
             self.pieces.remove(0);
+            // The last piece ends where the buffer ends.
+            if self.pieces.is_empty() {
+                (self.base, self.bytes, self.pieces) = (self.taken, Vec::new(), Vec::new());
+            }
         }
     }
 

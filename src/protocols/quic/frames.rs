@@ -1,7 +1,7 @@
 //! Frames of QUIC Initial packets: RFC 9000 sections 12.4 and 19.
 
 use super::packet::varint;
-use crate::base::Reader;
+use crate::codec::Reader;
 
 /// A frame of an Initial packet that is examined; all other permitted frames are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl<'a> Frames<'a> {
     fn read(&mut self) -> Option<Frame<'a>> {
         let reader = &mut self.0;
         loop {
-            reader.skip(padding_len(reader.rest()))?;
+            reader.skip(padding_len(reader.rest())).ok()?;
             match varint(reader)? {
                 // PING
                 0x01 => {}
@@ -33,14 +33,14 @@ impl<'a> Frames<'a> {
                 0x06 => {
                     let offset = varint(reader)?;
                     let len = usize::try_from(varint(reader)?).ok()?;
-                    return Some(Frame::Crypto { offset, bytes: reader.bytes(len)? });
+                    return Some(Frame::Crypto { offset, bytes: reader.bytes(len).ok()? });
                 }
                 // The second type is for applications and not permitted here, but some implementations send it.
                 kind @ (0x1c | 0x1d) => {
                     let error_code = varint(reader)?;
                     let frame_type = if kind == 0x1c { varint(reader)? } else { 0 };
                     let len = usize::try_from(varint(reader)?).ok()?;
-                    return Some(Frame::Close { error_code, frame_type, reason: reader.bytes(len)? });
+                    return Some(Frame::Close { error_code, frame_type, reason: reader.bytes(len).ok()? });
                 }
                 _ => return None,
             }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::version::Version;
-use crate::base::Reader;
+use crate::codec::{Prefix, Reader};
 
 /// Maximum length in octets of a connection id in the QUIC versions that are parsed (RFC 9000 section 17.2).
 pub(super) const CONNECTION_ID_LEN_MAX: usize = 20;
@@ -45,10 +45,12 @@ impl serde::Serialize for ConnectionId<'_> {
 
 /// Consumes a variable-length integer of 1, 2, 4 or 8 octets, as indicated by its first two bits (RFC 9000 section 16).
 pub(super) fn varint(reader: &mut Reader<'_>) -> Option<u64> {
-    let first = reader.u8()?;
-    let more = (1_usize << (first >> 6)) - 1;
-    let rest = reader.bytes(more)?;
-    Some(rest.iter().fold(u64::from(first & 0x3f), |value, octet| value << 8 | u64::from(*octet)))
+    Some(match reader.rest().first()? >> 6 {
+        0 => reader.be::<u8>().ok()?.into(),
+        1 => u64::from(reader.be::<u16>().ok()?) & 0x3fff,
+        2 => u64::from(reader.be::<u32>().ok()?) & 0x3fff_ffff,
+        _ => reader.be::<u64>().ok()? & 0x3fff_ffff_ffff_ffff,
+    })
 }
 
 /// Returns whether `first` is the first octet of a packet with a long header.
@@ -68,12 +70,10 @@ pub(super) struct LongHeader<'a> {
 impl<'a> LongHeader<'a> {
     /// Parses a long header; `None` if the header is incomplete or not a long one.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let first = reader.u8().filter(|first| is_long(*first))?;
-        let version = Version(reader.u32()?);
-        let dcid_len = reader.u8()?.into();
-        let dcid = reader.bytes(dcid_len)?;
-        let scid_len = reader.u8()?.into();
-        let scid = reader.bytes(scid_len)?;
+        let first = reader.be::<u8>().ok().filter(|first| is_long(*first))?;
+        let version = Version(reader.be::<u32>().ok()?);
+        let dcid = reader.prefixed(Prefix::U8).ok()?;
+        let scid = reader.prefixed(Prefix::U8).ok()?;
         Some(Self { first, version, dcid, scid })
     }
 
@@ -143,11 +143,11 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Packet<'a>> {
     let mut token: &[u8] = &[];
     if kind == 0 {
         let token_len = usize::try_from(varint(&mut reader)?).ok()?;
-        token = reader.bytes(token_len)?;
+        token = reader.bytes(token_len).ok()?;
     }
     let len = usize::try_from(varint(&mut reader)?).ok()?;
     let number_at = reader.offset();
-    reader.skip(len)?;
+    reader.skip(len).ok()?;
     *rest = reader.rest();
     let body = match kind {
         0 => Body::Initial(Initial { token, bytes: all.get(..reader.offset())?, number_at }),

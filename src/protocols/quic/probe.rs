@@ -2,7 +2,7 @@
 
 use super::packet::{self, Body, CONNECTION_ID_LEN_MAX, FIRST_DATAGRAM_LEN_MIN, FIRST_ID_LEN_MIN, FIXED_BIT};
 use super::version::Version;
-use crate::base::Reader;
+use crate::codec::Reader;
 use crate::session::{DatagramOpening, Role, Verdict};
 
 /// UDP port of HTTP/3.
@@ -131,17 +131,17 @@ pub(super) fn google_version(bytes: &[u8]) -> Option<(Version, &[u8])> {
     const HAS_ID: u8 = 0x08;
     const SHORT_LENGTHS_MAX: u32 = u32::from_be_bytes(*b"Q046");
     let mut reader = Reader::new(bytes);
-    let first = reader.u8()?;
+    let first = reader.be::<u8>().ok()?;
     if packet::is_long(first) {
-        let version = Version(reader.u32()?);
-        let len = reader.u8()?;
+        let version = Version(reader.be::<u32>().ok()?);
+        let len = reader.be::<u8>().ok()?;
         let len = if version.0 <= SHORT_LENGTHS_MAX && len >> 4 != 0 { (len >> 4) + 3 } else { len };
         let is_fair =
             first & FIXED_BIT != 0 && version.is_google() && usize::from(len) <= CONNECTION_ID_LEN_MAX;
-        return is_fair.then_some((version, reader.bytes(len.into())?));
+        return is_fair.then_some((version, reader.bytes(len.into()).ok()?));
     }
-    let id = reader.bytes(8)?;
-    let version = Version(reader.u32()?);
+    let id = reader.bytes(8).ok()?;
+    let version = Version(reader.be::<u32>().ok()?);
     let has_both = first & (HAS_VERSION | HAS_ID) == HAS_VERSION | HAS_ID;
     (has_both && first & FIXED_BIT == 0 && version.is_google()).then_some((version, id))
 }

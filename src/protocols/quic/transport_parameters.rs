@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::packet::varint;
 use super::version::{Version, Versions};
-use crate::base::Reader;
+use crate::codec::Reader;
 use crate::session::Text;
 
 /// Id of the `max_idle_timeout` parameter in the IANA registry of QUIC Transport Parameters.
@@ -40,7 +40,7 @@ impl<'m> TransportParameters<'m> {
         std::iter::from_fn(move || {
             let id = varint(&mut reader)?;
             let len = usize::try_from(varint(&mut reader)?).ok()?;
-            Some((id, reader.bytes(len)?))
+            Some((id, reader.bytes(len).ok()?))
         })
     }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::der::{Values, tag};
 use super::lists::Hex;
 use super::name::{AltName, AltNames, DistinguishedName};
-use crate::base::Reader;
+use crate::codec::Reader;
 
 /// Maximum number of certificates of a chain that are examined.
 pub const CERTIFICATE_COUNT_MAX: usize = 32;
@@ -35,8 +35,8 @@ impl<'a> CertificateChain<'a> {
     pub fn iter(&self) -> impl Iterator<Item = Certificate<'a>> + Clone + use<'a> {
         let mut reader = Reader::new(self.list);
         let next = move || {
-            let [high, middle, low] = reader.array()?.map(usize::from);
-            reader.bytes(high << 16 | middle << 8 | low).map(Certificate::parse)
+            let [high, middle, low] = reader.array().ok()?.map(usize::from);
+            reader.bytes(high << 16 | middle << 8 | low).ok().map(Certificate::parse)
         };
         std::iter::from_fn(next).take(CERTIFICATE_COUNT_MAX)
     }

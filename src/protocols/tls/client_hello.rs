@@ -2,7 +2,7 @@
 
 use super::lists::{AlpnNames, Extensions, Hex, Numbers};
 use super::numbers::{CipherSuite, NamedGroup, SignatureScheme, Version, is_grease};
-use crate::base::Reader;
+use crate::codec::{Prefix, Reader};
 use crate::session::Text;
 
 /// Protocol that carries TLS handshake messages.
@@ -48,20 +48,16 @@ impl<'a> ClientHello<'a> {
     #[must_use]
     pub fn parse(body: &'a [u8], transport: Transport) -> Option<Self> {
         let mut reader = Reader::new(body);
-        let legacy_version = Version(reader.u16()?);
-        let random = Hex(reader.bytes(32)?);
-        let session_id_len = usize::from(reader.u8()?);
-        let session_id = Hex(reader.bytes(session_id_len)?);
+        let legacy_version = Version(reader.be::<u16>().ok()?);
+        let random = Hex(reader.bytes(32).ok()?);
+        let session_id = Hex(reader.prefixed(Prefix::U8).ok()?);
         let cookie = if transport == Transport::Datagram {
-            let len = usize::from(reader.u8()?);
-            Some(Hex(reader.bytes(len)?))
+            Some(Hex(reader.prefixed(Prefix::U8).ok()?))
         } else {
             None
         };
-        let cipher_suites_len = usize::from(reader.u16()?);
-        let cipher_suites = Numbers::new(reader.bytes(cipher_suites_len)?);
-        let compression_methods_len = usize::from(reader.u8()?);
-        let compression_methods = Hex(reader.bytes(compression_methods_len)?);
+        let cipher_suites = Numbers::new(reader.prefixed(Prefix::U16).ok()?);
+        let compression_methods = Hex(reader.prefixed(Prefix::U8).ok()?);
         let extensions = Extensions::read(&mut reader);
         Some(Self {
             transport,
@@ -87,11 +83,10 @@ impl<'a> ClientHello<'a> {
     #[must_use]
     pub fn server_name(&self) -> Option<Text<'a>> {
         let mut reader = Reader::new(self.extensions.find(0)?);
-        reader.u16()?;
+        reader.be::<u16>().ok()?;
         loop {
-            let kind = reader.u8()?;
-            let len = usize::from(reader.u16()?);
-            let name = reader.bytes(len)?;
+            let kind = reader.be::<u8>().ok()?;
+            let name = reader.prefixed(Prefix::U16).ok()?;
             if kind == 0 {
                 return Some(Text(name));
             }
@@ -134,9 +129,8 @@ impl<'a> ClientHello<'a> {
         let mut reader =
             Reader::new(self.extensions.find(51).and_then(|data| data.get(2..)).unwrap_or_default());
         std::iter::from_fn(move || {
-            let group = NamedGroup(reader.u16()?);
-            let len = usize::from(reader.u16()?);
-            reader.skip(len)?;
+            let group = NamedGroup(reader.be::<u16>().ok()?);
+            reader.prefixed(Prefix::U16).ok()?;
             Some(group)
         })
     }

@@ -5,7 +5,7 @@ use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
 use super::handshake::{CLIENT_HELLO, Handshake};
 use super::message::{Alert, Message};
 use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
-use crate::base::Reader;
+use crate::codec::Reader;
 use crate::session::credit::Credit;
 use crate::session::{Datagram, Fault, Out, Parser, Progress};
 
@@ -52,16 +52,17 @@ impl<'a> Record<'a> {
     /// invalid or truncated.
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let mut ahead = *reader;
-        let (kind, version, epoch) = (ahead.u8()?, ahead.u16()?, ahead.u16()?);
-        ahead.skip(6)?;
-        let len = usize::from(ahead.u16()?);
+        let (kind, version, epoch) =
+            (ahead.be::<u8>().ok()?, ahead.be::<u16>().ok()?, ahead.be::<u16>().ok()?);
+        ahead.skip(6).ok()?;
+        let len = usize::from(ahead.be::<u16>().ok()?);
         let is_record = matches!(kind, CHANGE_CIPHER_SPEC..=HEARTBEAT)
             && matches!(version, 0xfeff | 0xfefd | 0xfefc | 0x0100)
             && len <= RECORD_LEN_MAX;
         if !is_record {
             return None;
         }
-        let content = ahead.bytes(len)?;
+        let content = ahead.bytes(len).ok()?;
         *reader = ahead;
         Some(Self { kind, epoch, content })
     }

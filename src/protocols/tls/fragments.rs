@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::handshake::{HANDSHAKE_LEN_MAX, is_kind};
-use crate::base::Reader;
+use crate::codec::Reader;
 use crate::session::credit::Credit;
 
 /// Maximum number of incomplete DTLS handshake messages that are reassembled per direction at a time.
@@ -37,19 +37,19 @@ impl<'a> Fragment<'a> {
     /// Parses the next fragment of a handshake message; `None` if the fragment is invalid, or the message is longer
     /// than [`HANDSHAKE_LEN_MAX`].
     pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
-        let kind = reader.u8()?;
+        let kind = reader.be::<u8>().ok()?;
         let len = u24(reader)?;
-        let sequence = reader.u16()?;
+        let sequence = reader.be::<u16>().ok()?;
         let offset = u24(reader)?;
         let fragment_len = u24(reader)?;
-        let bytes = reader.bytes(fragment_len)?;
+        let bytes = reader.bytes(fragment_len).ok()?;
         let is_inside = len <= HANDSHAKE_LEN_MAX && offset.checked_add(fragment_len)? <= len;
         (is_kind(kind) && is_inside).then_some(Self { kind, len, sequence, offset, bytes })
     }
 }
 
 fn u24(reader: &mut Reader<'_>) -> Option<usize> {
-    let [high, middle, low] = reader.array()?.map(usize::from);
+    let [high, middle, low] = reader.array().ok()?.map(usize::from);
     Some(high << 16 | middle << 8 | low)
 }
 

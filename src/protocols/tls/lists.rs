@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use super::numbers::ExtensionType;
-use crate::base::Reader;
+use crate::codec::{Prefix, Reader};
 use crate::session::Text;
 
 /// Maximum number of items of a list that are serialized, because a number of two octets may have a name of forty.
@@ -73,10 +73,7 @@ impl<'a> AlpnNames<'a> {
     /// Iterates over the names in the order in which they were sent. Ends at an invalid length.
     pub fn iter(&self) -> impl Iterator<Item = Text<'a>> + Clone + use<'a> {
         let mut reader = Reader::new(self.bytes);
-        std::iter::from_fn(move || {
-            let len = usize::from(reader.u8()?);
-            reader.bytes(len).map(Text)
-        })
+        std::iter::from_fn(move || reader.prefixed(Prefix::U8).ok().map(Text))
     }
 
     /// Returns the first name of an application protocol in the list.
@@ -119,7 +116,7 @@ impl<'a> Extensions<'a> {
     /// Consumes the extensions at the end of a hello message: nothing, or a length of two octets and as many octets. An
     /// excessive length is limited to the available octets.
     pub(super) fn read(reader: &mut Reader<'a>) -> Self {
-        let Some(len) = reader.u16() else { return Self::default() };
+        let Ok(len) = reader.be::<u16>() else { return Self::default() };
         let len = usize::from(len).min(reader.remaining_len());
         Self { bytes: reader.bytes(len).unwrap_or_default() }
     }
@@ -128,9 +125,8 @@ impl<'a> Extensions<'a> {
     pub fn iter(&self) -> impl Iterator<Item = Extension<'a>> + Clone + use<'a> {
         let mut reader = Reader::new(self.bytes);
         std::iter::from_fn(move || {
-            let kind = ExtensionType(reader.u16()?);
-            let len = usize::from(reader.u16()?);
-            Some(Extension { kind, data: reader.bytes(len)? })
+            let kind = ExtensionType(reader.be::<u16>().ok()?);
+            Some(Extension { kind, data: reader.prefixed(Prefix::U16).ok()? })
         })
     }
 
@@ -151,7 +147,11 @@ impl<'a> Extensions<'a> {
     pub(super) fn numbers<T: From<u16>>(&self, kind: u16, has_short_len: bool) -> Numbers<'a, T> {
         let Some(data) = self.find(kind) else { return Numbers::default() };
         let mut reader = Reader::new(data);
-        let len = if has_short_len { reader.u8().map(usize::from) } else { reader.u16().map(usize::from) };
+        let len = if has_short_len {
+            reader.be::<u8>().map(usize::from)
+        } else {
+            reader.be::<u16>().map(usize::from)
+        };
         let len = len.unwrap_or_default().min(reader.remaining_len());
         Numbers::new(reader.bytes(len).unwrap_or_default())
     }

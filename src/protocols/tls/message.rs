@@ -5,7 +5,7 @@ use super::client_hello::ClientHello;
 use super::lists::Hex;
 use super::numbers::{AlertDescription, AlertLevel, CipherSuite, NamedGroup, Version};
 use super::server_hello::ServerHello;
-use crate::base::Reader;
+use crate::codec::{Prefix, Reader};
 
 /// A message of TLS or DTLS, excluding those that are encrypted.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,21 +59,22 @@ impl<'a> Ssl2ClientHello<'a> {
     pub(super) fn parse(record: &'a [u8]) -> Option<Self> {
         let len = Self::record_len(record)?;
         let mut reader = Reader::new(record.get(3..len)?);
-        let version = Version(reader.u16()?);
+        let version = Version(reader.be::<u16>().ok()?);
         let [cipher_specs_len, session_id_len, challenge_len] =
-            [reader.u16()?, reader.u16()?, reader.u16()?].map(usize::from);
-        let cipher_specs = Hex(reader.bytes(cipher_specs_len)?);
-        let session_id = Hex(reader.bytes(session_id_len)?);
-        Some(Self { version, cipher_specs, session_id, challenge: Hex(reader.bytes(challenge_len)?) })
+            [reader.be::<u16>().ok()?, reader.be::<u16>().ok()?, reader.be::<u16>().ok()?].map(usize::from);
+        let cipher_specs = Hex(reader.bytes(cipher_specs_len).ok()?);
+        let session_id = Hex(reader.bytes(session_id_len).ok()?);
+        Some(Self { version, cipher_specs, session_id, challenge: Hex(reader.bytes(challenge_len).ok()?) })
     }
 
     /// Returns the length of an SSL 2.0 record including its header, from its first octets; `None` if they are not
     /// those of a ClientHello, or fewer than [`HEAD_LEN`](Self::HEAD_LEN).
     pub(super) fn record_len(head: &[u8]) -> Option<usize> {
         let mut reader = Reader::new(head);
-        let len = reader.u16()?;
-        let (kind, version) = (reader.u8()?, reader.u16()?);
-        let [cipher_specs_len, session_id_len, challenge_len] = [reader.u16()?, reader.u16()?, reader.u16()?];
+        let len = reader.be::<u16>().ok()?;
+        let (kind, version) = (reader.be::<u8>().ok()?, reader.be::<u16>().ok()?);
+        let [cipher_specs_len, session_id_len, challenge_len] =
+            [reader.be::<u16>().ok()?, reader.be::<u16>().ok()?, reader.be::<u16>().ok()?];
         let is_hello = len & 0x8000 != 0
             && kind == 1
             && matches!(version, 0x0002 | 0x0300..=0x0303)
@@ -101,9 +102,8 @@ pub struct HelloVerifyRequest<'a> {
 impl<'a> HelloVerifyRequest<'a> {
     pub(super) fn parse(body: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(body);
-        let version = Version(reader.u16()?);
-        let len = usize::from(reader.u8()?);
-        Some(Self { version, cookie: Hex(reader.bytes(len)?) })
+        let version = Version(reader.be::<u16>().ok()?);
+        Some(Self { version, cookie: Hex(reader.prefixed(Prefix::U8).ok()?) })
     }
 }
 
@@ -147,7 +147,7 @@ pub struct NewSessionTicket {
 impl NewSessionTicket {
     pub(super) fn parse(body: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(body);
-        Some(Self { lifetime_s: reader.u32()?, ticket_len: reader.u16()? })
+        Some(Self { lifetime_s: reader.be::<u32>().ok()?, ticket_len: reader.be::<u16>().ok()? })
     }
 }
 

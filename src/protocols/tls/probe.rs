@@ -9,7 +9,7 @@ use super::message::{Alert, Ssl2ClientHello};
 use super::stream::{
     ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RECORD_HEADER_LEN, record_header,
 };
-use crate::base::Reader;
+use crate::codec::Reader;
 use crate::session::{DatagramOpening, Role, Search, StreamOpening, Verdict};
 
 /// Minimum length in octets of a record that contains a hello with all mandatory fields.

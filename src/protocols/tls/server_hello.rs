@@ -2,7 +2,7 @@
 
 use super::lists::{Extensions, Hex};
 use super::numbers::{CipherSuite, NamedGroup, Version};
-use crate::base::Reader;
+use crate::codec::{Prefix, Reader};
 use crate::session::Text;
 
 /// Random value that marks a ServerHello as a HelloRetryRequest (RFC 8446 section 4.1.3).
@@ -39,18 +39,14 @@ impl<'a> ServerHello<'a> {
     #[must_use]
     pub fn parse(body: &'a [u8], client_session_id: Option<&[u8]>) -> Option<Self> {
         let mut reader = Reader::new(body);
-        let legacy_version = Version(reader.u16()?);
-        let random = Hex(reader.bytes(32)?);
+        let legacy_version = Version(reader.be::<u16>().ok()?);
+        let random = Hex(reader.bytes(32).ok()?);
         // The first drafts of TLS 1.3 had neither session nor compression here, and used their own version.
         let is_early_draft = legacy_version.0 >> 8 == 0x7f;
-        let session_id = if is_early_draft {
-            Hex::default()
-        } else {
-            let len = usize::from(reader.u8()?);
-            Hex(reader.bytes(len)?)
-        };
-        let cipher_suite = CipherSuite(reader.u16()?);
-        let compression_method = if is_early_draft { 0 } else { reader.u8()? };
+        let session_id =
+            if is_early_draft { Hex::default() } else { Hex(reader.prefixed(Prefix::U8).ok()?) };
+        let cipher_suite = CipherSuite(reader.be::<u16>().ok()?);
+        let compression_method = if is_early_draft { 0 } else { reader.be::<u8>().ok()? };
         let extensions = Extensions::read(&mut reader);
         let mut hello = Self {
             legacy_version,
