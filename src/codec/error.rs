@@ -47,7 +47,7 @@ impl Error for ReadError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriteError {
-    /// Number of octets that the writer had written before, in octets.
+    /// Number of octets that the writer had written before.
     pub offset: usize,
     /// Number of octets that the value occupies.
     pub required: usize,

@@ -202,8 +202,8 @@ impl<B: Buffer> Writer<B> {
         Ok(Reserved { at, number: PhantomData })
     }
 
-    /// Writes a reserved number in network order. Has no effect if the number was removed with the section that it
-    /// belongs to.
+    /// Writes a reserved number in network order. A number that was removed with its section must not be filled in: the
+    /// call has no effect, or overwrites what was written in its place.
     #[inline]
     pub fn fill<N: Number>(&mut self, reserved: Reserved<N>, number: N) {
         let end = reserved.at + N::LEN;
