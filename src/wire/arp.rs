@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::writer::Writer;
+use super::encode;
 use crate::base::EtherType;
 use crate::codec::Reader;
 
@@ -18,18 +18,6 @@ pub(crate) const REPLY: u16 = 2;
 const HARDWARE_ETHERNET: u16 = 1;
 const HARDWARE_LEN: u8 = 6;
 const PROTOCOL_LEN: u8 = 4;
-
-mod field {
-    pub(super) const HARDWARE: usize = 0;
-    pub(super) const PROTOCOL: usize = 2;
-    /// Offset of two octets: the length of a hardware address, then the length of a protocol address.
-    pub(super) const LENS: usize = 4;
-    pub(super) const OPERATION: usize = 6;
-    pub(super) const SENDER_HARDWARE: usize = 8;
-    pub(super) const SENDER_PROTOCOL: usize = 14;
-    pub(super) const TARGET_HARDWARE: usize = 18;
-    pub(super) const TARGET_PROTOCOL: usize = 24;
-}
 
 /// ARP packet for Ethernet and IPv4, with the fields in the order of RFC 826.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +60,17 @@ impl ArpPacket {
     /// Returns the ARP packet as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; PACKET_LEN] {
-        let mut octets = [0; PACKET_LEN];
-        Writer::new(&mut octets)
-            .u16(field::HARDWARE, HARDWARE_ETHERNET)
-            .u16(field::PROTOCOL, EtherType::IPV4.0)
-            .octets(field::LENS, [HARDWARE_LEN, PROTOCOL_LEN])
-            .u16(field::OPERATION, self.operation)
-            .octets(field::SENDER_HARDWARE, self.sender_hardware)
-            .octets(field::SENDER_PROTOCOL, self.sender_protocol.octets())
-            .octets(field::TARGET_HARDWARE, self.target_hardware)
-            .octets(field::TARGET_PROTOCOL, self.target_protocol.octets());
-        octets
+        encode(|writer| {
+            writer.be(HARDWARE_ETHERNET)?;
+            writer.be(EtherType::IPV4.0)?;
+            writer.be(HARDWARE_LEN)?;
+            writer.be(PROTOCOL_LEN)?;
+            writer.be(self.operation)?;
+            writer.array(self.sender_hardware)?;
+            writer.array(self.sender_protocol.octets())?;
+            writer.array(self.target_hardware)?;
+            writer.array(self.target_protocol.octets())
+        })
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::writer::Writer;
-use super::{array, be16};
+use super::{array, be16, encode};
 use crate::base::{EtherType, VlanIds};
 
 /// Length of a hardware address in octets.
@@ -170,7 +169,10 @@ pub(crate) fn write_addresses(
     destination: [u8; ADDRESS_LEN],
     source: [u8; ADDRESS_LEN],
 ) {
-    Writer::new(header).octets(field::DESTINATION, destination).octets(field::SOURCE, source);
+    *header = encode(|writer| {
+        writer.array(destination)?;
+        writer.array(source)
+    });
 }
 
 /// Ethernet header with up to two VLAN tags that is encoded once and written before many packets. The EtherType
@@ -191,23 +193,25 @@ impl TaggedHeader {
     /// one identifier yields a customer tag; two yield a service tag with a customer tag inside. Priority and
     /// drop eligibility are zero.
     pub(crate) fn new(destination: [u8; ADDRESS_LEN], source: [u8; ADDRESS_LEN], vlan_ids: VlanIds) -> Self {
-        const INNER: usize = field::ETHER_TYPE + VLAN_TAG_LEN;
-        let mut octets = [0; Self::LEN_MAX];
-        let header =
-            Writer::new(&mut octets).octets(field::DESTINATION, destination).octets(field::SOURCE, source);
+        // Each tag follows the EtherType that announces it.
+        let tag = |announced_as: EtherType, id: u16| u32::from(announced_as.0) << 16 | u32::from(id);
         let mut ids = vlan_ids.iter();
-        let vlan_tag_count = match (ids.next(), ids.next()) {
-            (None, _) => 0,
-            (Some(id), None) => {
-                put_tag(header, field::ETHER_TYPE, EtherType::VLAN, id);
-                1
-            }
+        let (vlan_tag_count, tags) = match (ids.next(), ids.next()) {
+            (None, _) => (0, [0, 0]),
+            (Some(id), None) => (1, [tag(EtherType::VLAN, id), 0]),
             (Some(outer), Some(inner)) => {
-                let header = put_tag(header, field::ETHER_TYPE, EtherType::SERVICE_VLAN, outer);
-                put_tag(header, INNER, EtherType::VLAN, inner);
-                2
+                (2, [tag(EtherType::SERVICE_VLAN, outer), tag(EtherType::VLAN, inner)])
             }
         };
+        let octets = encode(|writer| {
+            writer.array(destination)?;
+            writer.array(source)?;
+            for tag in tags {
+                writer.be(tag)?;
+            }
+            // `write` replaces the EtherType at the end of the header.
+            writer.be(0_u16)
+        });
         Self { octets, vlan_tag_count }
     }
 
@@ -248,12 +252,6 @@ impl TaggedHeader {
         *target.last_chunk_mut::<2>()? = ether_type.0.to_be_bytes();
         Some(())
     }
-}
-
-/// Writes an EtherType and the VLAN tag that it announces at offset `at`.
-fn put_tag(header: Writer<'_>, at: usize, announced_as: EtherType, id: u16) -> Writer<'_> {
-    const CONTROL: usize = 2 + tag_field::CONTROL;
-    header.u16(at, announced_as.0).u16(at + CONTROL, id)
 }
 
 #[cfg(test)]

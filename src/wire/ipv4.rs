@@ -1,8 +1,7 @@
 //! IPv4 (RFC 791 section 3.1).
 
 use super::checksum::{fold, sum};
-use super::writer::Writer;
-use super::{array, be16, be32, be64};
+use super::{array, be16, be32, be64, encode};
 use crate::base::IpProtocol;
 
 /// Length of an IPv4 header without options, in octets.
@@ -221,7 +220,8 @@ pub(crate) fn source_route_end(mut options: &[u8]) -> Option<u32> {
     }
 }
 
-/// Fields of an IPv4 header without options, for writing. Identification and checksum are written as zero.
+/// Fields of an IPv4 header without options, for writing. Traffic class, identification, hop limit and checksum are
+/// written as zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ipv4Header {
     pub(crate) total_len: u16,
@@ -235,23 +235,29 @@ impl Ipv4Header {
     /// Returns the IPv4 header as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN_MIN] {
-        let mut octets = [0; HEADER_LEN_MIN];
-        let flags = if self.has_more_fragments { MORE_FRAGMENTS } else { 0 };
-        Writer::new(&mut octets)
-            .u8(field::VERSION_AND_LEN, VERSION_AND_PLAIN_LEN)
-            .u16(field::TOTAL_LEN, self.total_len)
-            .u16(field::FRAGMENT, flags)
-            .u8(field::PROTOCOL, self.protocol.0)
-            .octets(field::SOURCE, self.source.octets())
-            .octets(field::DESTINATION, self.destination.octets());
-        octets
+        let (traffic_class, hop_limit) = (0_u8, 0_u8);
+        let (identification, checksum) = (0_u16, 0_u16);
+        let fragment = if self.has_more_fragments { MORE_FRAGMENTS } else { 0 };
+        encode(|writer| {
+            writer.be(VERSION_AND_PLAIN_LEN)?;
+            writer.be(traffic_class)?;
+            writer.be(self.total_len)?;
+            writer.be(identification)?;
+            writer.be(fragment)?;
+            writer.be(hop_limit)?;
+            writer.be(self.protocol.0)?;
+            writer.be(checksum)?;
+            writer.array(self.source.octets())?;
+            writer.array(self.destination.octets())
+        })
     }
 }
 
 /// Writes traffic class and hop limit into the IPv4 header at the start of `data`, if the header is complete.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN_MIN>() {
-        Writer::new(header).u8(field::TRAFFIC_CLASS, traffic_class).u8(field::HOP_LIMIT, hop_limit);
+        header[field::TRAFFIC_CLASS] = traffic_class;
+        header[field::HOP_LIMIT] = hop_limit;
     }
 }
 
@@ -315,7 +321,7 @@ mod tests {
         // The example of a header in RFC 1071 terms: the sum with the field is all ones.
         let mut octets = [0x46, 0, 0, 24, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 1, 1, 1, 0];
         let sum = !fold(sum(&octets));
-        Writer::new(&mut octets).u16(field::CHECKSUM, sum);
+        octets[field::CHECKSUM..field::SOURCE].copy_from_slice(&sum.to_be_bytes());
         assert!(has_right_checksum(&octets) && !has_right_checksum(&octets[..23]));
         octets[21] ^= 4;
         assert!(!has_right_checksum(&octets));

@@ -1,7 +1,6 @@
 //! IPv6 (RFC 8200 section 3).
 
-use super::writer::Writer;
-use super::{array, be16, be64};
+use super::{array, be16, be64, encode};
 use crate::base::IpProtocol;
 
 /// Length of the IPv6 header without extension headers, in octets.
@@ -138,15 +137,15 @@ impl Ipv6Header {
     /// Returns the IPv6 header as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN] {
-        let mut octets = [0; HEADER_LEN];
-        Writer::new(&mut octets)
-            .u8(field::VERSION_AND_CLASS, VERSION << 4)
-            .u16(field::PAYLOAD_LEN, self.payload_len)
-            .u8(field::NEXT_HEADER, self.next_header.0)
-            .u8(field::HOP_LIMIT, self.hop_limit)
-            .octets(field::SOURCE, self.source.octets())
-            .octets(field::DESTINATION, self.destination.octets());
-        octets
+        let version_class_and_label = u32::from(VERSION) << 28;
+        encode(|writer| {
+            writer.be(version_class_and_label)?;
+            writer.be(self.payload_len)?;
+            writer.be(self.next_header.0)?;
+            writer.be(self.hop_limit)?;
+            writer.array(self.source.octets())?;
+            writer.array(self.destination.octets())
+        })
     }
 }
 
@@ -154,10 +153,9 @@ impl Ipv6Header {
 /// Sets the flow label to zero.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN>() {
-        Writer::new(header)
-            .u8(field::VERSION_AND_CLASS, VERSION << 4 | traffic_class >> 4)
-            .u8(field::CLASS_AND_LABEL, traffic_class << 4)
-            .u8(field::HOP_LIMIT, hop_limit);
+        header[field::VERSION_AND_CLASS] = VERSION << 4 | traffic_class >> 4;
+        header[field::CLASS_AND_LABEL] = traffic_class << 4;
+        header[field::HOP_LIMIT] = hop_limit;
     }
 }
 

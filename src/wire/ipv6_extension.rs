@@ -1,13 +1,13 @@
 //! IPv6 extension headers (RFC 8200 section 4), and the authentication header (RFC 4302 section 2).
 
-use super::be32;
-use super::writer::Writer;
+use super::{be32, encode};
 use crate::base::IpProtocol;
 
 /// Length of an IPv6 fragment header in octets.
 pub(crate) const FRAGMENT_LEN: usize = 8;
 
-const MORE_FRAGMENTS: u8 = 1;
+/// More-fragments flag in the 16-bit field of fragment offset and flags.
+const MORE_FRAGMENTS: u16 = 1;
 const HOME_ADDRESS: u8 = 201;
 const JUMBO_PAYLOAD: u8 = 0xc2;
 const PAD_1: u8 = 0;
@@ -19,7 +19,6 @@ mod field {
     pub(super) const ROUTING_TYPE: usize = 2;
     pub(super) const SEGMENTS_LEFT: usize = 3;
     pub(super) const ROUTING_ADDRESSES: usize = 8;
-    pub(super) const FRAGMENT_FLAGS: usize = 3;
 }
 
 /// IPv6 extension header of which all octets were captured.
@@ -100,9 +99,13 @@ fn option(mut options: &[u8], wanted: u8, wanted_len: u8) -> Option<&[u8]> {
 /// zero.
 #[must_use]
 pub(crate) fn first_fragment(next_header: IpProtocol) -> [u8; FRAGMENT_LEN] {
-    let mut octets = [0; FRAGMENT_LEN];
-    Writer::new(&mut octets).u8(field::NEXT_HEADER, next_header.0).u8(field::FRAGMENT_FLAGS, MORE_FRAGMENTS);
-    octets
+    let (reserved, identification) = (0_u8, 0_u32);
+    encode(|writer| {
+        writer.be(next_header.0)?;
+        writer.be(reserved)?;
+        writer.be(MORE_FRAGMENTS)?;
+        writer.be(identification)
+    })
 }
 
 #[cfg(test)]

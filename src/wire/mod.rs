@@ -5,8 +5,8 @@
 //! position. It is not public API.
 //!
 //! Fields at fixed offsets are read in place, by a view of an array or by the functions below. Fields behind
-//! optional or variable ones are read in order by a [`Reader`](crate::codec::Reader). All headers are written by a
-//! [`Writer`](writer::Writer).
+//! optional or variable ones are read in order by a [`Reader`](crate::codec::Reader). All headers are written in order
+//! by a [`Writer`]; a field of a header that is already in a buffer is changed in place.
 
 pub(crate) mod arp;
 pub(crate) mod checksum;
@@ -47,7 +47,8 @@ pub(crate) mod token_ring;
 pub(crate) mod udp;
 pub(crate) mod vn_tag;
 pub(crate) mod vxlan;
-mod writer;
+
+use crate::codec::{Fixed, WriteError, Writer};
 
 /// Returns the `N` octets of `data` at offset `at`, if they lie within the slice.
 #[inline(always)]
@@ -83,4 +84,46 @@ fn le16(data: &[u8], at: usize) -> Option<u16> {
 #[inline]
 fn le32(data: &[u8], at: usize) -> Option<u32> {
     array(data, at).map(|octets| u32::from_le_bytes(*octets))
+}
+
+/// Returns the octets of a header or packet that `write` writes from the first to the last. No allocation.
+#[inline(always)]
+fn encode<const N: usize>(write: impl FnOnce(&mut Writer<Fixed<'_>>) -> Result<(), WriteError>) -> [u8; N] {
+    let mut octets = [0; N];
+    let mut writer = Writer::new(&mut octets);
+    let result = write(&mut writer);
+    debug_assert!(result.is_ok() && writer.len() == N, "{} of {N} octets written: {result:?}", writer.len());
+    octets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_encoded_in_order() {
+        let octets = encode(|writer| {
+            writer.be(1_u8)?;
+            writer.be(0x0203_u16)?;
+            writer.array([4, 5, 6])
+        });
+        assert_eq!(octets, [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "2 of 3 octets written")]
+    fn a_field_that_is_missing_is_detected() {
+        let _: [u8; 3] = encode(|writer| writer.be(0x0102_u16));
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "2 of 3 octets written")]
+    fn a_field_beyond_the_end_is_detected() {
+        let _: [u8; 3] = encode(|writer| {
+            writer.be(0x0102_u16)?;
+            writer.be(0x0304_u16)
+        });
+    }
 }

@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use super::checksum::{fold, pseudo_header_sum, sum};
+use super::encode;
 use super::ipv6::{self, Ipv6, Ipv6Header};
-use super::writer::Writer;
 use crate::base::IpProtocol;
 use crate::codec::Reader;
 
@@ -20,24 +20,20 @@ pub(crate) const PACKET_LEN: usize = ipv6::HEADER_LEN + MESSAGE_LEN_MIN + OPTION
 
 const MESSAGE_LEN_MIN: usize = 24;
 const OPTION_LEN: usize = 8;
+/// Length field of an option with a link-layer address, which counts units of eight octets.
+const OPTION_UNITS: u8 = (OPTION_LEN / 8) as u8;
 const OPTION_SOURCE: u8 = 1;
 const OPTION_TARGET: u8 = 2;
 const HOP_LIMIT: u8 = 255;
+const CODE: u8 = 0;
 
 const IS_ROUTER: u32 = 1 << 31;
 const IS_SOLICITED: u32 = 1 << 30;
 const IS_OVERRIDE: u32 = 1 << 29;
 
-/// Field offsets in a neighbor message, from the end of the IPv6 header. There is no offset for the code,
-/// because the code is zero.
 mod field {
+    /// Offset of the kind in a neighbor message, from the end of the IPv6 header.
     pub(super) const KIND: usize = 0;
-    pub(super) const CHECKSUM: usize = 2;
-    pub(super) const FLAGS: usize = 4;
-    pub(super) const TARGET: usize = 8;
-    pub(super) const OPTION_KIND: usize = 24;
-    pub(super) const OPTION_LEN: usize = 25;
-    pub(super) const OPTION_ADDRESS: usize = 26;
 }
 
 /// Kind of a neighbor message: a solicitation, or an advertisement with its flags.
@@ -102,7 +98,7 @@ impl NeighborMessage {
         let flags = reader.be::<u32>().ok()?;
         let target = Ipv6Addr::from(reader.array::<16>().ok()?);
         let is_sound = hop_limit == HOP_LIMIT
-            && code == 0
+            && code == CODE
             && !target.is_multicast()
             && !source.is_multicast()
             && checksum(source, destination, message) == 0;
@@ -145,17 +141,18 @@ impl NeighborMessage {
                 (ADVERTISEMENT, flags)
             }
         };
-        let mut message = [0; MESSAGE_LEN];
-        Writer::new(&mut message)
-            .u8(field::KIND, kind)
-            .octets(field::FLAGS, flags.to_be_bytes())
-            .octets(field::TARGET, self.target.octets())
-            .u8(field::OPTION_KIND, self.kind.option())
-            .u8(field::OPTION_LEN, (OPTION_LEN / 8) as u8)
-            .octets(field::OPTION_ADDRESS, link_layer);
-        let sum = checksum(self.source, self.destination, &message);
-        Writer::new(&mut message).u16(field::CHECKSUM, sum);
-
+        let message: [u8; MESSAGE_LEN] = encode(|writer| {
+            writer.be(kind)?;
+            writer.be(CODE)?;
+            let checksum_field = writer.reserve()?;
+            writer.be(flags)?;
+            writer.array(self.target.octets())?;
+            writer.be(self.kind.option())?;
+            writer.be(OPTION_UNITS)?;
+            writer.array(link_layer)?;
+            writer.fill(checksum_field, checksum(self.source, self.destination, writer.written()));
+            Ok(())
+        });
         let header = Ipv6Header {
             payload_len: MESSAGE_LEN as u16,
             next_header: IpProtocol::ICMPV6,
@@ -163,9 +160,10 @@ impl NeighborMessage {
             source: self.source,
             destination: self.destination,
         };
-        let mut octets = [0; PACKET_LEN];
-        Writer::new(&mut octets).octets(0, header.to_octets()).octets(ipv6::HEADER_LEN, message);
-        octets
+        encode(|writer| {
+            writer.array(header.to_octets())?;
+            writer.array(message)
+        })
     }
 }
 
