@@ -4,10 +4,16 @@
 //! of integers, texts and octets of a game protocol; each decode reads every field.
 
 use std::hint::black_box;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::codec::collector::{Collector, CollectorConfig};
+use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::codec::{Number, Prefix, ReadError, Reader, WriteError, Writer};
+use flowgauge::{FlowKey, FlowRecord, TcpFlags, Timestamp};
 
 /// Number of values that an iteration writes or reads.
 const COUNT: usize = 64;
@@ -229,6 +235,8 @@ fn messages(criterion: &mut Criterion) {
     for (name, len) in [("1_kib", 1024_usize), ("10_kib", 10_240)] {
         let payload = vec![0x5a; len];
         let mut out = vec![0; len + 4];
+        Writer::new(&mut out).prefixed(Prefix::U32, &payload).expect("a buffer for the payload");
+        assert_eq!(Reader::new(&out).prefixed(Prefix::U32), Ok(&payload[..]));
         group.throughput(Throughput::Bytes(len as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -237,7 +245,6 @@ fn messages(criterion: &mut Criterion) {
                 black_box(Reader::new(black_box(&out)).prefixed(Prefix::U32).expect("the payload").len());
             });
         });
-        assert_eq!(Reader::new(&out).prefixed(Prefix::U32), Ok(&payload[..]));
     }
     group.finish();
 }
@@ -286,5 +293,103 @@ fn throughput(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, values, messages, throughput);
+/// Number of flow records in the benches of IPFIX.
+const RECORD_COUNT: u16 = 1000;
+
+/// Returns records of TCP flows between IPv4 addresses with all fields that a tracker knows.
+fn flow_records() -> Vec<FlowRecord> {
+    let record = |index: u16| {
+        let client = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + u32::from(index)), 1024 + index));
+        let (key, initiator) = FlowKey::tcp(client, SocketAddr::from(([192, 0, 2, 1], 443)));
+        let start = Timestamp::from_parts(1_700_000_000, u64::from(index) * 1_000_003);
+        let mut record = FlowRecord::new(key, initiator, start);
+        record.end = start.saturating_add(Duration::from_micros(12_345));
+        for (side, packet_count) in [(&mut record.forward, 10), (&mut record.reverse, 14)] {
+            side.counters.packet_count = packet_count;
+            side.counters.octet_count = packet_count * 700;
+            side.counters.ip_octet_count = packet_count * 686;
+            side.tcp_flags = TcpFlags(0x1b);
+            side.hop_limits = Some((57, 64));
+            side.dscp = Some(0);
+            side.mac = Some([2, 0, 0, 0, 0, 1]);
+        }
+        record
+    };
+    (0..RECORD_COUNT).map(record).collect()
+}
+
+/// Transport that discards the messages.
+struct Discard(u64);
+
+impl Transport for Discard {
+    fn is_datagram(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.0 += black_box(message).len() as u64;
+        Ok(())
+    }
+}
+
+/// Transport that keeps the messages.
+struct Messages<'m>(&'m mut Vec<Vec<u8>>);
+
+impl Transport for Messages<'_> {
+    fn is_datagram(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.0.push(message.to_vec());
+        Ok(())
+    }
+}
+
+/// Export and collection of flow records with IPFIX: biflows with all elements of the IANA registry.
+fn ipfix(criterion: &mut Criterion) {
+    let records = flow_records();
+    let mut messages = Vec::new();
+    let mut exporter =
+        Exporter::new(ExporterConfig::default(), Messages(&mut messages)).expect("a configuration");
+    for record in &records {
+        exporter.export(record, record.end).expect("a transport without errors");
+    }
+    exporter.flush().expect("a transport without errors");
+    let address = SocketAddr::from(([192, 0, 2, 2], 4739));
+    let mut collector = Collector::new(CollectorConfig::default()).expect("a configuration");
+    let mut collected = Vec::new();
+    for message in &messages {
+        collector.message(address, message, |record| collected.push(record.clone()));
+    }
+    assert_eq!(collected.len(), records.len());
+    for (record, collected) in records.iter().zip(&collected) {
+        assert_eq!((record.key, record.initiator), (collected.key, collected.initiator));
+        assert_eq!((record.start, record.end), (collected.start, collected.end));
+        assert_eq!((&record.forward, &record.reverse), (&collected.forward, &collected.reverse));
+    }
+
+    let mut group = criterion.benchmark_group("codec/ipfix");
+    group.throughput(Throughput::Elements(RECORD_COUNT.into()));
+    group.bench_function("encode", |bencher| {
+        let mut exporter = Exporter::new(ExporterConfig::default(), Discard(0)).expect("a configuration");
+        bencher.iter(|| {
+            for record in &records {
+                exporter.export(black_box(record), record.end).expect("a transport without errors");
+            }
+        });
+    });
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| {
+            for message in &messages {
+                collector.message(address, black_box(message), |record| {
+                    black_box(record);
+                });
+            }
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, values, messages, throughput, ipfix);
 criterion_main!(benches);

@@ -16,9 +16,9 @@ use rust_tokens::{Token, tokens};
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
 const LAYERS: [(&str, &[&str]); 15] = [
     ("base", &[]),
-    ("codec", &[]),
-    ("wire", &["base", "codec"]),
     ("record", &["base"]),
+    ("codec", &["base", "record"]),
+    ("wire", &["base", "codec"]),
     ("source", &["base"]),
     ("decode", &["base", "wire", "record"]),
     ("tap", &["base", "wire", "decode"]),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use flowgauge::export::{Format, write_fields, write_fields_header, write_header, write_record};
-use flowgauge::record::{FieldSide, OuterFlow, SortKey, Value};
+use flowgauge::record::{FieldSide, InformationElement, OuterFlow, SortKey, Value};
 use flowgauge::{
     FieldSet, FileSource, FlowKey, FlowRecord, IpProtocol, Pipeline, Records, RunOptions, Side, Timestamp,
 };
@@ -154,13 +154,23 @@ fn sides_correspond_and_names_are_distinct() {
         let is_exception = exceptions.contains(&(forward.name, reverse.name));
         assert!(is_exception || reverse.name == format!("reverse_{}", forward.name), "{}", reverse.name);
         assert_eq!((forward.field_type, forward.unit), (reverse.field_type, reverse.unit));
-        if let (false, Some((0, element))) = (is_exception, forward.ipfix) {
-            assert_eq!(reverse.ipfix, Some((29305, element)), "RFC 5103 section 6.1");
+        if let (false, Some(InformationElement::Iana(element))) = (is_exception, forward.ipfix) {
+            assert_eq!(reverse.ipfix, Some(InformationElement::Reverse(element)), "RFC 5103 section 6.1");
         }
     }
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), FlowRecord::SCHEMA.len());
+    let elements: std::collections::HashSet<_> =
+        FlowRecord::SCHEMA.iter().filter_map(|field| field.ipfix).collect();
+    let derived = FlowRecord::SCHEMA.iter().filter(|field| field.ipfix.is_none()).map(|field| field.name);
+    let derived: Vec<_> = derived.collect();
+    assert_eq!(derived, ["duration_ns", "outer_community_id", "reverse_outer_community_id"]);
+    assert_eq!(
+        elements.len() + derived.len(),
+        FlowRecord::SCHEMA.len(),
+        "each field has an element of its own"
+    );
     let keys: Vec<_> = FlowRecord::SCHEMA.iter().filter_map(|field| field.sort).collect();
     assert!(SortKey::ALL.iter().all(|key| keys.contains(key)) && keys.len() == SortKey::ALL.len());
 }
@@ -216,7 +226,9 @@ fn the_field_documentation_is_up_to_date() {
          This page lists the fields of `FlowRecord::SCHEMA`, in the order in which `flowgauge flows --format ndjson` and `csv`\n\
          write them. A value that does not apply or is not known is `null` in ndjson and empty in csv. Forward fields describe\n\
          the packets of the initiator, reverse fields those of the responder (RFC 5103). IPFIX elements of the enterprise 29305\n\
-         are reverse elements. For an address, the table has the element for IPv4.\n\n\
+         are reverse elements. Elements with *N* are defined by this project, under the enterprise number that the user sets\n\
+         (`--enterprise-number`). For an address, the table has the element for IPv4, for times the one in nanoseconds, and for\n\
+         VLAN ids the one for the outer id; an inner id is 245.\n\n\
          This page is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it from `src/record/schema.rs`.\n\n\
          | field | type | unit | direction | meaning | IPFIX | Zeek | EVE | sort key |\n\
          |---|---|---|---|---|---|---|---|---|\n",
@@ -228,9 +240,10 @@ fn the_field_documentation_is_up_to_date() {
             FieldSide::Reverse => "reverse",
         };
         let ipfix = match field.ipfix {
-            None => String::new(),
-            Some((0, element)) => element.to_string(),
-            Some((enterprise, element)) => format!("{enterprise}/{element}"),
+            Some(InformationElement::Iana(element)) => element.to_string(),
+            Some(InformationElement::Reverse(element)) => format!("29305/{element}"),
+            Some(InformationElement::Own(element)) => format!("*N*/{element}"),
+            _ => String::new(),
         };
         let code = |name: Option<&str>| name.map(|name| format!("`{name}`")).unwrap_or_default();
         let sort = code(field.sort.map(SortKey::name));

@@ -78,7 +78,6 @@ impl HeaderKind {
     ];
 
     /// Returns the kind of header whose [`name`](Self::name) is `name`.
-    #[cfg(feature = "serde")]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -156,6 +155,20 @@ impl EncapsulationHeader {
         if self.kind.has_id() { Some(self.raw_id) } else { None }
     }
 
+    /// Parses a header from the text that its [`Display`](fmt::Display) implementation writes.
+    fn parse(text: &str) -> Option<Self> {
+        let (kind, detail) = text.split_once(' ').map_or((text, None), |(kind, detail)| (kind, Some(detail)));
+        let kind = HeaderKind::from_name(kind)?;
+        match detail {
+            None => Some(Self::new(kind, 0)),
+            Some(detail) if kind == HeaderKind::Ip => {
+                let (source, destination) = detail.split_once('>')?;
+                Some(Self::ip(source.parse().ok()?, destination.parse().ok()?))
+            }
+            Some(id) => Some(Self::new(kind, id.parse().ok()?)),
+        }
+    }
+
     /// Creates the encapsulation header of an IP tunnel with its two addresses.
     #[must_use]
     pub const fn ip(source: IpAddr, destination: IpAddr) -> Self {
@@ -230,6 +243,16 @@ impl Encapsulation {
         Self((!headers.is_empty()).then(|| headers.into()))
     }
 
+    /// Parses an encapsulation from the text that its [`Display`](fmt::Display) implementation writes; `None` if the
+    /// text has another form.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::NONE);
+        }
+        let headers: Option<Vec<_>> = text.split(" / ").map(EncapsulationHeader::parse).collect();
+        headers.map(|headers| Self::new(&headers))
+    }
+
     /// Returns the encapsulation headers, outermost first.
     #[must_use]
     pub fn headers(&self) -> &[EncapsulationHeader] {
@@ -298,6 +321,8 @@ mod tests {
             EncapsulationHeader::new(HeaderKind::Vxlan, 42),
             EncapsulationHeader::new(HeaderKind::Ethernet, 0),
         ]);
+        assert_eq!(Encapsulation::parse(&encapsulation.to_string()), Some(encapsulation.clone()));
+        assert_eq!(Encapsulation::parse("VLAN x"), None);
         assert_eq!(encapsulation.to_string(), "VLAN 7 / IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
         assert_eq!(Encapsulation::new(&[]), Encapsulation::NONE);
         assert_eq!(Encapsulation::NONE.to_string(), "");

@@ -12,7 +12,6 @@ macro_rules! named {
             }
 
             /// Returns the value with this name in text formats.
-            #[cfg(feature = "serde")]
             pub(crate) fn from_name(name: &str) -> Option<Self> {
                 match name {
                     $( $text => Some(Self::$variant), )*
@@ -61,6 +60,20 @@ pub enum EndReason {
     ForcedEnd = 4,
     /// The flow was evicted to release memory or a table entry.
     LackOfResources = 5,
+}
+
+impl EndReason {
+    /// Returns the reason with a number of flowEndReason.
+    pub(crate) const fn from_number(number: u64) -> Option<Self> {
+        match number {
+            1 => Some(Self::IdleTimeout),
+            2 => Some(Self::ActiveTimeout),
+            3 => Some(Self::EndOfFlow),
+            4 => Some(Self::ForcedEnd),
+            5 => Some(Self::LackOfResources),
+            _ => None,
+        }
+    }
 }
 
 named!(EndReason {

@@ -34,7 +34,9 @@
 //! ```
 
 mod buffer;
+pub mod collector;
 mod error;
+pub mod ipfix;
 mod number;
 mod prefix;
 mod reader;

@@ -70,7 +70,8 @@ impl<'de> Visitor<'de> for Object {
         if FlowRecord::SCHEMA.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {
             draft.record.known = FieldSet::ALL;
         }
-        draft.finish().map_err(A::Error::missing_field)
+        draft.finish().map_err(A::Error::missing_field)?;
+        Ok(draft.record)
     }
 }
 

@@ -10,30 +10,31 @@ use crate::base::{
 
 /// Function that sets one field of an incomplete record, by the type of the field; returns `None` for a value
 /// that the field cannot have.
-pub(super) enum Setter {
+pub(crate) enum Setter {
     /// The field is derived from other fields, so it is not set.
     Derived,
     Unsigned(fn(&mut Draft, u64) -> Option<()>),
     Address(fn(&mut Draft, IpAddr) -> Option<()>),
     Mac(fn(&mut Draft, [u8; 6]) -> Option<()>),
     Text(fn(&mut Draft, &str) -> Option<()>),
+    #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "IPFIX has an element for each VLAN id"))]
     VlanIds(fn(&mut Draft, VlanIds) -> Option<()>),
     Encapsulation(fn(&mut Draft, Encapsulation) -> Option<()>),
 }
 
 /// Incomplete flow record, to which fields are added in any order.
-pub(super) struct Draft {
-    pub(super) record: FlowRecord,
-    pub(super) protocol: IpProtocol,
-    pub(super) source: (Option<IpAddr>, Option<u16>),
-    pub(super) destination: (Option<IpAddr>, Option<u16>),
-    pub(super) scope: u32,
-    pub(super) open_duration_ns: Option<u64>,
-    pub(super) application: (Option<ApplicationName>, Option<Evidence>),
+pub(crate) struct Draft {
+    pub(crate) record: FlowRecord,
+    pub(crate) protocol: IpProtocol,
+    pub(crate) source: (Option<IpAddr>, Option<u16>),
+    pub(crate) destination: (Option<IpAddr>, Option<u16>),
+    pub(crate) scope: u32,
+    pub(crate) open_duration_ns: Option<u64>,
+    pub(crate) application: (Option<ApplicationName>, Option<Evidence>),
 }
 
 impl Draft {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut record = FlowRecord::new(FlowKey::VACANT, Side::A, Timestamp::ZERO);
         record.known = FieldSet::EMPTY;
         Self {
@@ -47,13 +48,14 @@ impl Draft {
         }
     }
 
-    pub(super) fn encapsulation(&mut self) -> &mut EncapsulationRecord {
+    pub(crate) fn encapsulation(&mut self) -> &mut EncapsulationRecord {
         self.record.encapsulation.get_or_insert_default()
     }
 
-    /// Returns the complete flow record or, as the error, the name of a required field that is missing.
-    pub(super) fn finish(self) -> Result<FlowRecord, &'static str> {
-        let Self { mut record, protocol, source, destination, scope, open_duration_ns, application } = self;
+    /// Completes the flow record, and returns it or, as the error, the name of a required field that is missing.
+    pub(crate) fn finish(&mut self) -> Result<&FlowRecord, &'static str> {
+        let Self { record, protocol, source, destination, scope, open_duration_ns, application } = self;
+        let protocol = *protocol;
         let source = (source.0.ok_or("source_address")?, source.1);
         let destination = (destination.0.ok_or("destination_address")?, destination.1);
         let (key, initiator) = match (protocol, record.icmp) {
@@ -75,12 +77,12 @@ impl Draft {
             }
             _ => FlowKey::pair(protocol, source.0, destination.0),
         };
-        (record.key, record.initiator) = (key.with_scope(scope), initiator);
+        (record.key, record.initiator) = (key.with_scope(*scope), initiator);
         record.open_end = match open_duration_ns {
-            Some(len) => Timestamp::from_nanos(record.start.as_nanos().saturating_add(len)),
+            Some(len) => Timestamp::from_nanos(record.start.as_nanos().saturating_add(*len)),
             None => record.end,
         };
-        if let (Some(name), evidence) = application {
+        if let (Some(name), evidence) = *application {
             record.application = Some(Application { name, evidence: evidence.unwrap_or(Evidence::Content) });
         }
         Ok(record)

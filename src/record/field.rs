@@ -138,6 +138,19 @@ impl SortKey {
     }
 }
 
+/// IPFIX information element (RFC 7012).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InformationElement {
+    /// An element of the IANA registry, by its identifier.
+    Iana(u16),
+    /// The reverse of an element of the IANA registry, by the identifier of that element. Its enterprise number is
+    /// 29305 (RFC 5103 section 6.1).
+    Reverse(u16),
+    /// An element that this crate defines, by its identifier. The exporter sets the enterprise number.
+    Own(u16),
+}
+
 /// A field of [`FlowRecord`], as defined by the schema.
 ///
 /// [`FlowRecord::SCHEMA`] lists all fields.
@@ -147,6 +160,8 @@ pub struct Field {
     /// Name of the field in ndjson, csv and queries. The names of the responder's fields start with
     /// `reverse_`, except for its address, port and MAC address.
     pub name: &'static str,
+    /// Index of the field in [`FlowRecord::SCHEMA`].
+    pub index: usize,
     /// Description of the field in one sentence.
     pub description: &'static str,
     /// Type of the field's values.
@@ -155,10 +170,9 @@ pub struct Field {
     pub unit: Unit,
     /// Direction of the flow that the field describes.
     pub side: FieldSide,
-    /// Enterprise number and identifier of the IPFIX information element for the field; for an address, the
-    /// element for IPv4 addresses. The enterprise number is 0 for an IANA element, and 29305 for the reverse
-    /// of an IANA element (RFC 5103).
-    pub ipfix: Option<(u32, u16)>,
+    /// IPFIX information element for the field; for an address, the element for IPv4 addresses; for VLAN ids, the
+    /// element for the outermost one. `None` for a field that is derived from other fields.
+    pub ipfix: Option<InformationElement>,
     /// Name of the column of Zeek's `conn.log` that corresponds to the field.
     pub zeek: Option<&'static str>,
     /// Key in Suricata's EVE event `flow` that corresponds to the field, with dots between nested keys.
@@ -260,6 +274,14 @@ impl fmt::Display for Mac {
 /// [`FlowRecord::visit`] calls one method for each field; `None` represents a value that does not apply or is
 /// not known.
 pub trait Visitor {
+    /// Returns whether the visitor receives the value of a field. The values of other fields are not computed, and
+    /// no method is called for them. All fields by default.
+    #[inline]
+    fn wants(&self, field: &'static Field) -> bool {
+        let _ = field;
+        true
+    }
+
     /// Receives the value of a field with an unsigned integer.
     fn unsigned(&mut self, field: &'static Field, value: Option<u64>);
     /// Receives the value of a field with an IPv4 or IPv6 address.

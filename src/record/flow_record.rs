@@ -231,6 +231,12 @@ impl FieldSet {
         Self(self.0 | 1 << (index & 63))
     }
 
+    /// Returns the set of the fields that are in this set or in another one.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Returns whether the set contains a field. The index is that of the field in [`FlowRecord::SCHEMA`].
     #[must_use]
     #[inline]

@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use flowgauge::base::IpProtocol;
-//! use flowgauge::record::FlowRecord;
+//! use flowgauge::record::{FlowRecord, InformationElement};
 //! use flowgauge::{FileSource, records};
 //!
 //! let is_tcp = |record: &FlowRecord| record.protocol() == IpProtocol::TCP;
@@ -18,14 +18,13 @@
 //! assert_eq!(download.destination_port(), Some(80));
 //! assert_eq!(download.forward.counters.packet_count, 277);
 //! assert_eq!(download.reverse.counters.packet_count, 284);
-//! assert!(FlowRecord::SCHEMA.iter().any(|field| field.name == "protocol" && field.ipfix == Some((0, 4))));
+//! assert!(FlowRecord::SCHEMA.iter().any(|field| field.name == "protocol" && field.ipfix == Some(InformationElement::Iana(4))));
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 
 mod community_id;
 #[cfg(feature = "serde")]
 mod deserialize;
-#[cfg(feature = "serde")]
 mod draft;
 mod encapsulation;
 mod field;
@@ -35,6 +34,8 @@ mod schema;
 mod serialize;
 
 pub use community_id::{CommunityId, community_id};
+pub(crate) use draft::{Draft, Setter};
 pub use encapsulation::{EncapsulationRecord, OuterFlow};
-pub use field::{Field, FieldSide, FieldType, SortKey, Unit, Value, Visitor};
+pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
+pub(crate) use schema::SETTERS;

@@ -1,0 +1,360 @@
+//! Decoding of information elements to fields of a record.
+
+use std::net::IpAddr;
+
+use super::field::{Specifier, unsigned};
+use super::times::{DataContext, Moment, RelativeTimes, TimeUnit, set_time};
+use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
+use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, VARIABLE_LEN, iana, own_name};
+use crate::record::{Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord};
+
+/// Elements that this crate defines, with the enterprise number that the exporter of a domain uses, as learned from its
+/// type records (RFC 5610).
+#[derive(Debug, Default)]
+pub(super) struct OwnElements {
+    elements: Vec<OwnElement>,
+    /// Number of changes; templates that were compiled before the last one are compiled again.
+    revision: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct OwnElement {
+    enterprise_number: u32,
+    id: u16,
+    /// Index of the field in the schema.
+    field: usize,
+}
+
+impl OwnElements {
+    /// Maximum number of changes in a domain. Each change costs another compilation of each template.
+    const REVISION_MAX: u32 = 1024;
+
+    pub(super) const fn revision(&self) -> u32 {
+        self.revision
+    }
+
+    /// Records the name of an element, if it is the name of a field.
+    pub(super) fn define(&mut self, enterprise_number: u32, id: u16, name: &str) {
+        let mut fields = FlowRecord::SCHEMA.iter();
+        let found = fields.find(|field| {
+            matches!(field.ipfix, Some(InformationElement::Own(_))) && own_name(field).eq(name.chars())
+        });
+        let Some(field) = found.map(|field| field.index) else { return };
+        let element = OwnElement { enterprise_number, id, field };
+        if self.elements.contains(&element) || self.revision >= Self::REVISION_MAX {
+            return;
+        }
+        self.elements.retain(|known| known.field != field);
+        self.elements.push(element);
+        self.revision += 1;
+    }
+
+    fn field(&self, specifier: Specifier) -> Option<usize> {
+        let element = self.elements.iter().find(|element| {
+            (element.enterprise_number, element.id) == (specifier.enterprise_number, specifier.id)
+        });
+        element.map(|element| element.field)
+    }
+}
+
+/// Direction that an element describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Reverse,
+}
+
+impl Direction {
+    const fn side(self, draft: &mut Draft) -> &mut SideRecord {
+        match self {
+            Self::Forward => &mut draft.record.forward,
+            Self::Reverse => &mut draft.record.reverse,
+        }
+    }
+
+    /// Returns the name of a field for the direction.
+    fn name<'n>(self, forward: &'n str, reverse: &'n str) -> &'n str {
+        match self {
+            Self::Forward => forward,
+            Self::Reverse => reverse,
+        }
+    }
+}
+
+type Set<T> = fn(&mut Draft, T) -> Option<()>;
+
+/// Effect of an information element on a record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// The element is not known, or another one of the template has the same meaning.
+    Skip,
+    /// Sets the field with an index in the schema.
+    Unsigned(usize, Set<u64>),
+    Ipv4(usize, Set<IpAddr>),
+    Ipv6(usize, Set<IpAddr>),
+    Mac(usize, Set<[u8; 6]>),
+    Text(usize, fn(&mut Draft, &str) -> Option<()>),
+    Encapsulation(usize, Set<Encapsulation>),
+    ApplicationName,
+    EndReason,
+    /// Sets the outer VLAN id.
+    VlanId(Direction),
+    /// Sets the inner VLAN id.
+    CustomerVlanId(Direction),
+    /// Sets the DSCP from the octet that contains it.
+    TrafficClass(Direction),
+    /// Sets the minimum and the maximum TTL.
+    Ttl(Direction),
+    IcmpTypeCode,
+    Time(Moment, TimeUnit),
+    /// Time at which the exporter was started, in milliseconds since 1970.
+    InitTime,
+    /// Duration of the flow, in the given number of nanoseconds.
+    Duration(u64),
+}
+
+impl Action {
+    /// Returns the action for an element; [`Action::Skip`] for an unknown element, and for a length that its type cannot
+    /// have.
+    pub(super) fn new(specifier: Specifier, own_elements: &OwnElements) -> Self {
+        let Specifier { enterprise_number, id, len } = specifier;
+        let action = match enterprise_number {
+            0 => Self::special(id, Direction::Forward)
+                .or_else(|| Self::of_element(InformationElement::Iana(id), id)),
+            REVERSE_ENTERPRISE_NUMBER => Self::special(id, Direction::Reverse)
+                .or_else(|| Self::of_element(InformationElement::Reverse(id), id)),
+            _ => own_elements.field(specifier).and_then(|field| Self::of_field(field, false)),
+        };
+        action.filter(|action| action.permits_len(len)).unwrap_or(Self::Skip)
+    }
+
+    /// Returns the action for an element of the schema.
+    fn of_element(element: InformationElement, id: u16) -> Option<Self> {
+        let (element, is_ipv6) = match (element, id) {
+            (InformationElement::Iana(_), iana::SOURCE_IPV6_ADDRESS) => (InformationElement::Iana(8), true),
+            (InformationElement::Iana(_), iana::DESTINATION_IPV6_ADDRESS) => {
+                (InformationElement::Iana(12), true)
+            }
+            _ => (element, false),
+        };
+        let field = FlowRecord::SCHEMA.iter().find(|field| field.ipfix == Some(element))?;
+        Self::of_field(field.index, is_ipv6)
+    }
+
+    fn of_field(index: usize, is_ipv6: bool) -> Option<Self> {
+        Some(match SETTERS.get(index)? {
+            Setter::Unsigned(set) => Self::Unsigned(index, *set),
+            Setter::Address(set) if is_ipv6 => Self::Ipv6(index, *set),
+            Setter::Address(set) => Self::Ipv4(index, *set),
+            Setter::Mac(set) => Self::Mac(index, *set),
+            Setter::Text(set) => Self::Text(index, *set),
+            Setter::Encapsulation(set) => Self::Encapsulation(index, *set),
+            Setter::VlanIds(_) | Setter::Derived => return None,
+        })
+    }
+
+    /// Returns the action for an element whose encoding differs from its field, or that is not in the schema.
+    fn special(id: u16, direction: Direction) -> Option<Self> {
+        use Moment::{End, Start};
+        let field = |name: &str| Self::of_field(field_index(name), false);
+        if let Some(action) = match id {
+            5 => Some(Self::TrafficClass(direction)),
+            58 | 243 => Some(Self::VlanId(direction)),
+            iana::DOT1Q_CUSTOMER_VLAN_ID => Some(Self::CustomerVlanId(direction)),
+            192 => Some(Self::Ttl(direction)),
+            // Totals since the flow began; redundant if the template also has the counts of the record.
+            85 => field(direction.name("ip_octet_count", "reverse_ip_octet_count")),
+            86 => field(direction.name("packet_count", "reverse_packet_count")),
+            _ => None,
+        } {
+            return Some(action);
+        }
+        if direction == Direction::Reverse {
+            return None;
+        }
+        match id {
+            21 => Some(Self::Time(End, TimeUnit::Uptime)),
+            22 => Some(Self::Time(Start, TimeUnit::Uptime)),
+            32 | 139 => Some(Self::IcmpTypeCode),
+            iana::APPLICATION_NAME => Some(Self::ApplicationName),
+            iana::FLOW_END_REASON => Some(Self::EndReason),
+            150 => Some(Self::Time(Start, TimeUnit::Seconds)),
+            151 => Some(Self::Time(End, TimeUnit::Seconds)),
+            iana::FLOW_START_MILLISECONDS => Some(Self::Time(Start, TimeUnit::Milliseconds)),
+            iana::FLOW_END_MILLISECONDS => Some(Self::Time(End, TimeUnit::Milliseconds)),
+            154 | iana::FLOW_START_NANOSECONDS => Some(Self::Time(Start, TimeUnit::Ntp)),
+            155 | iana::FLOW_END_NANOSECONDS => Some(Self::Time(End, TimeUnit::Ntp)),
+            158 => Some(Self::Time(Start, TimeUnit::MicrosecondsBeforeExport)),
+            159 => Some(Self::Time(End, TimeUnit::MicrosecondsBeforeExport)),
+            iana::SYSTEM_INIT_TIME_MILLISECONDS => Some(Self::InitTime),
+            161 => Some(Self::Duration(1_000_000)),
+            162 => Some(Self::Duration(1_000)),
+            178 => field("icmp_type"),
+            179 => field("icmp_code"),
+            // The octets of initiator and responder are those of the transport payload.
+            231 => field("payload_octet_count"),
+            232 => field("reverse_payload_octet_count"),
+            298 => field("packet_count"),
+            299 => field("reverse_packet_count"),
+            _ => None,
+        }
+    }
+
+    const fn permits_len(self, len: u16) -> bool {
+        match self {
+            Self::Skip | Self::Text(..) | Self::Encapsulation(..) | Self::ApplicationName => true,
+            Self::Ipv4(..) => len == 4,
+            Self::Ipv6(..) => len == 16,
+            Self::Mac(..) => len == 6,
+            Self::Time(_, TimeUnit::Ntp) => len == 8,
+            Self::IcmpTypeCode => len == 2,
+            _ => len != VARIABLE_LEN && matches!(len, 1..=8),
+        }
+    }
+
+    /// Replaces the actions for elements by which a template repeats what other elements of it contain more precisely.
+    pub(super) fn remove_redundant(actions: &mut [Self], specifiers: &[Specifier]) {
+        let has = |enterprise_number, id| {
+            specifiers
+                .iter()
+                .any(|specifier| (specifier.enterprise_number, specifier.id) == (enterprise_number, id))
+        };
+        for (action, specifier) in actions.iter_mut().zip(specifiers) {
+            let enterprise_number = specifier.enterprise_number;
+            let is_redundant = match specifier.id {
+                _ if !matches!(enterprise_number, 0 | REVERSE_ENTERPRISE_NUMBER) => false,
+                5 => has(enterprise_number, 195),
+                58 => has(enterprise_number, 243),
+                85 => has(enterprise_number, 1),
+                86 => has(enterprise_number, 2),
+                192 => has(enterprise_number, 52) || has(enterprise_number, 53),
+                21 => [151, 153, 155, 157].into_iter().any(|id| has(0, id)),
+                22 => [150, 152, 154, 156].into_iter().any(|id| has(0, id)),
+                150 => [152, 154, 156].into_iter().any(|id| has(0, id)),
+                151 => [153, 155, 157].into_iter().any(|id| has(0, id)),
+                152 => [154, 156].into_iter().any(|id| has(0, id)),
+                153 => [155, 157].into_iter().any(|id| has(0, id)),
+                298 => has(0, 2),
+                299 => has(REVERSE_ENTERPRISE_NUMBER, 2),
+                _ => false,
+            };
+            if is_redundant {
+                *action = Self::Skip;
+            }
+        }
+    }
+
+    /// Returns the fields that the action sets.
+    pub(super) fn fields(self) -> FieldSet {
+        let of = |names: &[&str]| field_set(names);
+        match self {
+            Self::Skip | Self::InitTime | Self::Duration(_) => FieldSet::EMPTY,
+            Self::Unsigned(index, _)
+            | Self::Ipv4(index, _)
+            | Self::Ipv6(index, _)
+            | Self::Mac(index, _)
+            | Self::Text(index, _)
+            | Self::Encapsulation(index, _) => FieldSet::EMPTY.with(index),
+            Self::ApplicationName => of(&["application"]),
+            Self::EndReason => of(&["flow_end_reason"]),
+            Self::VlanId(direction) | Self::CustomerVlanId(direction) => {
+                of(&[direction.name("vlan_ids", "reverse_vlan_ids")])
+            }
+            Self::TrafficClass(direction) => of(&[direction.name("dscp", "reverse_dscp")]),
+            Self::Ttl(Direction::Forward) => of(&["ttl_min", "ttl_max"]),
+            Self::Ttl(Direction::Reverse) => of(&["reverse_ttl_min", "reverse_ttl_max"]),
+            Self::IcmpTypeCode => of(&["icmp_type", "icmp_code"]),
+            Self::Time(Moment::Start, _) => of(&["start_ns"]),
+            Self::Time(Moment::End, _) => of(&["end_ns"]),
+        }
+    }
+
+    /// Returns whether the action needs other fields of the record.
+    pub(super) const fn is_relative(self) -> bool {
+        matches!(self, Self::Duration(_) | Self::InitTime | Self::Time(_, TimeUnit::Uptime))
+    }
+
+    /// Applies the action to a record; returns `None` for a value that its field cannot have.
+    #[inline(always)]
+    pub(super) fn apply(
+        self,
+        octets: &[u8],
+        draft: &mut Draft,
+        times: &mut RelativeTimes,
+        context: &DataContext,
+    ) -> Option<()> {
+        match self {
+            Self::Skip => {}
+            Self::Unsigned(_, set) => set(draft, unsigned(octets)?)?,
+            Self::Ipv4(_, set) => set(draft, IpAddr::from(<[u8; 4]>::try_from(octets).ok()?))?,
+            Self::Ipv6(_, set) => set(draft, IpAddr::from(<[u8; 16]>::try_from(octets).ok()?))?,
+            Self::Mac(_, set) => set(draft, octets.try_into().ok()?)?,
+            Self::Time(moment, unit) => set_time(moment, unit, unsigned(octets)?, draft, times, context),
+            _ => self.apply_rare(octets, draft, times)?,
+        }
+        Some(())
+    }
+
+    fn apply_rare(self, octets: &[u8], draft: &mut Draft, times: &mut RelativeTimes) -> Option<()> {
+        let record = &mut draft.record;
+        match self {
+            Self::Text(_, set) => match text(octets)? {
+                "" => {}
+                text => set(draft, text)?,
+            },
+            Self::Encapsulation(_, set) => set(draft, Encapsulation::parse(text(octets)?)?)?,
+            Self::ApplicationName => draft.application.0 = application_name(text(octets)?)?,
+            Self::EndReason => record.flow_end_reason = EndReason::from_number(unsigned(octets)?)?,
+            Self::VlanId(direction) => {
+                let outer = VlanIds::NONE.push(unsigned(octets)? as u16);
+                let ids = &mut direction.side(draft).vlan_ids;
+                *ids = ids.iter().fold(outer, VlanIds::push);
+            }
+            Self::CustomerVlanId(direction) => {
+                let ids = &mut direction.side(draft).vlan_ids;
+                *ids = ids.push(unsigned(octets)? as u16);
+            }
+            Self::TrafficClass(direction) => {
+                direction.side(draft).dscp = Some(u8::try_from(unsigned(octets)?).ok()? >> 2);
+            }
+            Self::Ttl(direction) => {
+                let ttl = unsigned(octets)?.try_into().ok()?;
+                direction.side(draft).hop_limits = Some((ttl, ttl));
+            }
+            Self::IcmpTypeCode => record.icmp = Some(<[u8; 2]>::try_from(octets).ok()?.into()),
+            Self::InitTime => times.init_time_ms = unsigned(octets),
+            Self::Duration(unit_ns) => times.duration_ns = Some(unsigned(octets)?.saturating_mul(unit_ns)),
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// Returns the text in a field, without the NULs that may fill it.
+fn text(octets: &[u8]) -> Option<&str> {
+    std::str::from_utf8(octets).ok().map(|text| text.trim_end_matches('\0'))
+}
+
+/// Returns the name of an application in lower case; `Some(None)` if the exporter did not identify it.
+fn application_name(name: &str) -> Option<Option<ApplicationName>> {
+    if name.is_empty() {
+        return Some(None);
+    }
+    let mut lower = [0; ApplicationName::LEN_MAX];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name.as_bytes());
+    lower.make_ascii_lowercase();
+    ApplicationName::new(std::str::from_utf8(lower).ok()?).map(Some)
+}
+
+/// Returns the index in the schema of a field that exists.
+pub(super) fn field_index(name: &str) -> usize {
+    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
+    debug_assert!(index.is_some(), "{name} is a field");
+    index.unwrap_or_default()
+}
+
+/// Returns the set of fields that exist.
+pub(super) fn field_set(names: &[&str]) -> FieldSet {
+    names.iter().fold(FieldSet::EMPTY, |set, name| set.with(field_index(name)))
+}

@@ -1,0 +1,76 @@
+//! The observation domains of all exporters.
+
+use std::net::SocketAddr;
+
+use lru::LruCache;
+
+use super::domain::Domain;
+use super::{CollectorConfig, CollectorStats};
+use crate::base::ConfigError;
+
+/// Identity of an observation domain: each transport session of an exporter has its own templates and sequence numbers
+/// (RFC 7011 section 3.4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct DomainKey {
+    pub(super) exporter: SocketAddr,
+    pub(super) version: u16,
+    pub(super) id: u32,
+}
+
+/// Observation domains in the order of their last use.
+#[derive(Debug)]
+pub(super) struct Domains {
+    /// Domains that have sent a record. They are evicted after the others, so that messages with invented source
+    /// addresses do not evict the templates of real exporters.
+    proven: LruCache<DomainKey, Domain>,
+    unproven: LruCache<DomainKey, Domain>,
+    template_bytes: usize,
+    config: CollectorConfig,
+}
+
+impl Domains {
+    pub(super) fn new(config: CollectorConfig) -> Result<Self, ConfigError> {
+        if config.domain_count_max == 0 {
+            let range = (1, u32::MAX.into());
+            return Err(ConfigError::out_of_range("codec", "domain_count_max", range));
+        }
+        Ok(Self { proven: LruCache::unbounded(), unproven: LruCache::unbounded(), template_bytes: 0, config })
+    }
+
+    /// Removes a domain for the time of a message; a new one if it does not exist.
+    pub(super) fn take(&mut self, key: DomainKey) -> Domain {
+        let domain = self.proven.pop(&key).or_else(|| self.unproven.pop(&key)).unwrap_or_default();
+        self.template_bytes -= domain.template_bytes();
+        domain
+    }
+
+    /// Adds a domain as the most recently used one, and evicts others if there are too many.
+    pub(super) fn put(&mut self, key: DomainKey, mut domain: Domain, stats: &mut CollectorStats) {
+        let count_max = self.config.domain_count_max as usize;
+        if domain.template_bytes() > self.config.template_bytes_max {
+            stats.refused_template_count += domain.clear_templates();
+        }
+        self.template_bytes += domain.template_bytes();
+        while self.proven.len() + self.unproven.len() >= count_max
+            || self.template_bytes > self.config.template_bytes_max
+        {
+            let Some((_, evicted)) = self.unproven.pop_lru().or_else(|| self.proven.pop_lru()) else { break };
+            self.template_bytes -= evicted.template_bytes();
+            stats.evicted_domain_count += 1;
+        }
+        let domains = if domain.has_records { &mut self.proven } else { &mut self.unproven };
+        domains.put(key, domain);
+    }
+
+    /// Removes all domains of an exporter.
+    pub(super) fn remove(&mut self, exporter: SocketAddr) {
+        for domains in [&mut self.proven, &mut self.unproven] {
+            let keys: Vec<_> =
+                domains.iter().map(|(key, _)| *key).filter(|key| key.exporter == exporter).collect();
+            for key in keys {
+                let removed = domains.pop(&key);
+                self.template_bytes -= removed.map_or(0, |domain| domain.template_bytes());
+            }
+        }
+    }
+}

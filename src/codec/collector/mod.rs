@@ -1,0 +1,246 @@
+//! Collection of flow records from IPFIX (RFC 7011), NetFlow version 9 (RFC 3954) and NetFlow version 5.
+//!
+//! A [`Collector`] decodes the messages of exporters, and emits a [`FlowRecord`] for each data record. [`FlowRecord::known`]
+//! marks the fields that the exporter sent. Reverse elements (RFC 5103) describe the responder's direction; elements that
+//! this crate defines are recognized by their type records (RFC 5610); unknown elements are skipped. A
+//! [`UniflowJoiner`] joins the two uniflows of a flow to a biflow.
+//!
+//! A program that receives messages passes each datagram, or each message of a stream
+//! ([`MessageReader`](super::ipfix::MessageReader)), to the collector:
+//!
+//! ```
+//! use flowgauge::codec::collector::{Collector, CollectorConfig};
+//! use flowgauge::codec::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport};
+//! use flowgauge::{FileSource, records};
+//!
+//! let mut file = Vec::new();
+//! let mut exporter = Exporter::new(ExporterConfig::default(), StreamTransport::new(&mut file))?;
+//! for record in records(FileSource::open("examples/data/web.pcap")?) {
+//!     let record = record?;
+//!     exporter.export(&record, record.end)?;
+//! }
+//! exporter.flush()?;
+//!
+//! let mut collector = Collector::new(CollectorConfig::default())?;
+//! let mut messages = MessageReader::new(&file[..]);
+//! let (mut flow_count, mut packet_count) = (0, 0);
+//! while let Some(message) = messages.next()? {
+//!     collector.message("192.0.2.1:4739".parse()?, message, |record| {
+//!         flow_count += 1;
+//!         packet_count += record.packet_count();
+//!     });
+//! }
+//! assert_eq!((flow_count, packet_count), (27, 262));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every input is accepted: messages that cannot be decoded are counted in [`CollectorStats`]. Memory is bounded by
+//! [`CollectorConfig`].
+
+mod action;
+mod domain;
+mod domains;
+mod field;
+mod netflow5;
+mod sequence;
+mod template;
+mod times;
+mod uniflow;
+
+use std::net::SocketAddr;
+
+use crate::base::{ConfigError, Timestamp};
+use crate::codec::Reader;
+use crate::codec::ipfix::{HEADER_LEN, VERSION};
+use crate::record::FlowRecord;
+use domain::{Domain, Sets};
+use domains::{DomainKey, Domains};
+use times::BootTime;
+
+pub use uniflow::UniflowJoiner;
+
+/// Version number of a NetFlow message of version 9 (RFC 3954 section 5.1).
+const NETFLOW9_VERSION: u16 = 9;
+
+/// Configuration of a [`Collector`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectorConfig {
+    /// Maximum number of observation domains, from 1. When it is reached, a new domain evicts the least recently used
+    /// one that has not sent a record, otherwise the least recently used one. Default 4096.
+    pub domain_count_max: u32,
+    /// Maximum memory of the templates of all domains, in bytes. When it is reached, domains are evicted in the same
+    /// order; a template that is too large alone is refused. Default 16 MiB.
+    pub template_bytes_max: usize,
+}
+
+impl Default for CollectorConfig {
+    fn default() -> Self {
+        Self { domain_count_max: 4096, template_bytes_max: 16 << 20 }
+    }
+}
+
+/// Counters of a [`Collector`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectorStats {
+    /// Messages that were received.
+    pub message_count: u64,
+    /// Octets of these messages.
+    pub octet_count: u64,
+    /// Flow records that were emitted.
+    pub record_count: u64,
+    /// Templates that were received, with repetitions.
+    pub template_count: u64,
+    /// Data records of options templates.
+    pub options_record_count: u64,
+    /// Data records that describe no flow between two addresses.
+    pub unkeyed_record_count: u64,
+    /// Values that a field cannot have. The fields are absent in their records.
+    pub invalid_value_count: u64,
+    /// Sets whose template is not known: it was lost, evicted, or refused.
+    pub unknown_template_set_count: u64,
+    /// Messages of an unknown version, or whose lengths contradict each other. Records before the contradiction were
+    /// emitted.
+    pub malformed_message_count: u64,
+    /// Templates that were refused: malformed, or too large.
+    pub refused_template_count: u64,
+    /// Domains that were evicted with their templates.
+    pub evicted_domain_count: u64,
+    /// Data records (for NetFlow version 9, messages) that were lost according to the sequence numbers.
+    pub lost_count: u64,
+    /// Messages that arrived after a later one. Their records were counted as lost when the later one arrived.
+    pub reordered_message_count: u64,
+    /// Restarts of exporters according to the sequence numbers.
+    pub restart_count: u64,
+}
+
+/// Collector of flow records.
+///
+/// Linear in the length of each message. Allocates for templates only.
+#[derive(Debug)]
+pub struct Collector {
+    domains: Domains,
+    stats: CollectorStats,
+}
+
+impl Collector {
+    /// Creates a collector without templates.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if [`CollectorConfig::domain_count_max`] is zero.
+    pub fn new(config: CollectorConfig) -> Result<Self, ConfigError> {
+        Ok(Self { domains: Domains::new(config)?, stats: CollectorStats::default() })
+    }
+
+    /// Returns the counters of the collector.
+    #[must_use]
+    pub const fn stats(&self) -> CollectorStats {
+        self.stats
+    }
+
+    /// Decodes a message from an exporter: a UDP datagram of any supported version, or an IPFIX message of a stream or a
+    /// file. Emits its flow records in order.
+    ///
+    /// The address identifies the exporter and its transport session: templates of one address do not apply to
+    /// messages from another one.
+    pub fn message(&mut self, exporter: SocketAddr, message: &[u8], mut emit: impl FnMut(&FlowRecord)) {
+        self.stats.message_count += 1;
+        self.stats.octet_count += message.len() as u64;
+        let is_well_formed = self.decode(exporter, message, &mut emit).is_some();
+        self.stats.malformed_message_count += u64::from(!is_well_formed);
+    }
+
+    /// Removes the templates of an exporter whose connection was closed. Linear in the number of domains.
+    pub fn disconnect(&mut self, exporter: SocketAddr) {
+        self.domains.remove(exporter);
+    }
+
+    /// Decodes a message; returns `None` if it is malformed.
+    fn decode(
+        &mut self,
+        exporter: SocketAddr,
+        message: &[u8],
+        emit: &mut impl FnMut(&FlowRecord),
+    ) -> Option<()> {
+        let mut reader = Reader::new(message);
+        let version = reader.be::<u16>().ok()?;
+        match version {
+            VERSION => self.ipfix(exporter, message, reader, emit),
+            NETFLOW9_VERSION => self.netflow9(exporter, reader, emit),
+            netflow5::VERSION => {
+                let message = netflow5::Message::parse(reader)?;
+                let key = DomainKey { exporter, version, id: message.engine.into() };
+                self.with_domain(key, |domain, stats| {
+                    domain.sequence.check(message.sequence_number, message.record_count, stats);
+                    message.records(stats, emit)
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn ipfix(
+        &mut self,
+        exporter: SocketAddr,
+        message: &[u8],
+        mut reader: Reader<'_>,
+        emit: &mut impl FnMut(&FlowRecord),
+    ) -> Option<()> {
+        let len = usize::from(reader.be::<u16>().ok()?);
+        let export_seconds = reader.be::<u32>().ok()?;
+        let sequence_number = reader.be::<u32>().ok()?;
+        let id = reader.be::<u32>().ok()?;
+        // A message that is longer than its header states has octets that belong to nothing; a shorter one is decoded up
+        // to its end.
+        let is_complete = len == message.len() && len >= HEADER_LEN;
+        let key = DomainKey { exporter, version: VERSION, id };
+        let export_time = Timestamp::from_parts(export_seconds.into(), 0);
+        let outcome = self.with_domain(key, |domain, stats| {
+            let mut sets = Sets { domain, stats, export_time, boot_time: None, is_ipfix: true };
+            let body = reader.bytes(len.checked_sub(HEADER_LEN)?.min(reader.remaining_len())).ok()?;
+            let counted = sets.decode(Reader::new(body), emit);
+            sets.domain.sequence.check_or_resume(sequence_number, counted.record_count, sets.stats);
+            counted.is_well_formed.then_some(())
+        });
+        outcome.filter(|()| is_complete)
+    }
+
+    fn netflow9(
+        &mut self,
+        exporter: SocketAddr,
+        mut reader: Reader<'_>,
+        emit: &mut impl FnMut(&FlowRecord),
+    ) -> Option<()> {
+        let _record_count = reader.be::<u16>().ok()?;
+        let uptime_ms = reader.be::<u32>().ok()?;
+        let export_seconds = reader.be::<u32>().ok()?;
+        let sequence_number = reader.be::<u32>().ok()?;
+        let id = reader.be::<u32>().ok()?;
+        let export_time = Timestamp::from_parts(export_seconds.into(), 0);
+        let key = DomainKey { exporter, version: NETFLOW9_VERSION, id };
+        self.with_domain(key, |domain, stats| {
+            let boot_time = Some(BootTime::new(export_time, uptime_ms));
+            let mut sets = Sets { domain, stats, export_time, boot_time, is_ipfix: false };
+            let counted = sets.decode(reader, emit);
+            // The sequence number counts messages (RFC 3954 section 5.1).
+            sets.domain.sequence.check(sequence_number, 1, sets.stats);
+            counted.is_well_formed.then_some(())
+        })
+    }
+
+    /// Runs `decode` with the state of an observation domain.
+    fn with_domain<R>(
+        &mut self,
+        key: DomainKey,
+        decode: impl FnOnce(&mut Domain, &mut CollectorStats) -> R,
+    ) -> R {
+        let mut domain = self.domains.take(key);
+        let record_count = self.stats.record_count;
+        let result = decode(&mut domain, &mut self.stats);
+        domain.has_records |= self.stats.record_count > record_count;
+        self.domains.put(key, domain, &mut self.stats);
+        result
+    }
+}

@@ -1,0 +1,214 @@
+//! Templates, and the decoding of their data records.
+
+use super::CollectorStats;
+use super::action::{Action, OwnElements, field_index, field_set};
+use super::field::{Specifier, field, len_min, unsigned};
+use super::times::{DataContext, RelativeTimes};
+use crate::base::IpProtocol;
+use crate::codec::ipfix::{ENTERPRISE_BIT, iana};
+use crate::codec::{ReadError, Reader};
+use crate::record::{Draft, FieldSet, FlowRecord};
+
+/// The kind of data that a template describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Data,
+    Options,
+}
+
+/// A template, as received, and the steps that decode its records.
+#[derive(Debug)]
+pub(super) struct Template {
+    specifiers: Box<[Specifier]>,
+    kind: Kind,
+    steps: Option<Steps>,
+    /// Revision of the own elements for which the steps were compiled.
+    revision: u32,
+}
+
+impl Template {
+    /// Parses the field specifiers of a template.
+    pub(super) fn parse(reader: &mut Reader<'_>, field_count: u16, is_ipfix: bool) -> Option<Self> {
+        // Each specifier has at least four octets, so that the count cannot cause an allocation beyond the message.
+        if reader.remaining_len() / 4 < field_count.into() {
+            return None;
+        }
+        let mut specifiers = Vec::with_capacity(field_count.into());
+        for _ in 0..field_count {
+            let id = reader.be::<u16>().ok()?;
+            let len = reader.be::<u16>().ok()?;
+            let is_enterprise = is_ipfix && id & ENTERPRISE_BIT != 0;
+            let enterprise_number = if is_enterprise { reader.be::<u32>().ok()? } else { 0 };
+            let id = if is_enterprise { id & !ENTERPRISE_BIT } else { id };
+            specifiers.push(Specifier { enterprise_number, id, len });
+        }
+        Some(Self { specifiers: specifiers.into(), kind: Kind::Data, steps: None, revision: 0 })
+    }
+
+    /// Returns the template as one of options records.
+    pub(super) fn into_options(self) -> Self {
+        Self { kind: Kind::Options, ..self }
+    }
+
+    /// Returns the template as one of options records of NetFlow version 9. Its scope fields are not information
+    /// elements.
+    pub(super) fn into_netflow9_options(mut self, scope_field_count: usize) -> Self {
+        for scope in self.specifiers.iter_mut().take(scope_field_count) {
+            scope.id = 0;
+        }
+        self.into_options()
+    }
+
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Returns whether each record has at least one octet, so that a set contains a bounded number of records.
+    pub(super) fn is_valid(&self) -> bool {
+        self.len_min() > 0
+    }
+
+    /// Returns whether the template was received before.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.specifiers == other.specifiers
+    }
+
+    /// Returns the memory of the template in bytes, including the steps that are compiled later.
+    pub(super) const fn bytes(&self) -> usize {
+        size_of::<Self>() + self.specifiers.len() * (size_of::<Specifier>() + size_of::<Step>())
+    }
+
+    /// Returns the minimum length of a record in octets.
+    pub(super) fn len_min(&self) -> usize {
+        self.specifiers.iter().map(|specifier| len_min(specifier.len)).sum()
+    }
+
+    /// Returns the steps that decode a data record.
+    pub(super) fn steps(&mut self, own_elements: &OwnElements) -> &Steps {
+        if self.revision != own_elements.revision() {
+            self.steps = None;
+            self.revision = own_elements.revision();
+        }
+        self.steps.get_or_insert_with(|| Steps::compile(&self.specifiers, own_elements))
+    }
+
+    /// Decodes an options record.
+    pub(super) fn decode_options<'a>(&self, reader: &mut Reader<'a>) -> Result<OptionsValues<'a>, ReadError> {
+        let (mut enterprise_number, mut id, mut name) = (None, None, None);
+        let mut init_time_ms = None;
+        for specifier in &self.specifiers {
+            let octets = field(reader, specifier.len)?;
+            if specifier.enterprise_number != 0 {
+                continue;
+            }
+            match specifier.id {
+                iana::PRIVATE_ENTERPRISE_NUMBER => enterprise_number = unsigned(octets),
+                iana::INFORMATION_ELEMENT_ID => id = unsigned(octets),
+                iana::INFORMATION_ELEMENT_NAME => name = std::str::from_utf8(octets).ok(),
+                iana::SYSTEM_INIT_TIME_MILLISECONDS => init_time_ms = unsigned(octets),
+                _ => {}
+            }
+        }
+        let own_element = enterprise_number.zip(id).zip(name).and_then(|((enterprise_number, id), name)| {
+            let id = u16::try_from(id).ok()? & !ENTERPRISE_BIT;
+            Some((u32::try_from(enterprise_number).ok()?, id, name))
+        });
+        Ok(OptionsValues { own_element, init_time_ms })
+    }
+}
+
+/// Values of an options record that a collector uses.
+pub(super) struct OptionsValues<'a> {
+    /// Enterprise number, identifier and name of an element that a type record describes.
+    pub(super) own_element: Option<(u32, u16, &'a str)>,
+    pub(super) init_time_ms: Option<u64>,
+}
+
+/// Decoding of one field.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    action: Action,
+    len: u16,
+}
+
+/// The steps that decode the data records of a template.
+#[derive(Debug)]
+pub(super) struct Steps {
+    steps: Box<[Step]>,
+    len_min: usize,
+    /// Fields that the records contain, or that follow from those.
+    known: FieldSet,
+    /// Whether a time refers to another field of the record.
+    has_relative_times: bool,
+    /// Whether ICMP type and code are in the destination port.
+    has_icmp_in_port: bool,
+}
+
+impl Steps {
+    fn compile(specifiers: &[Specifier], own_elements: &OwnElements) -> Self {
+        let mut actions: Vec<_> =
+            specifiers.iter().map(|specifier| Action::new(*specifier, own_elements)).collect();
+        Action::remove_redundant(&mut actions, specifiers);
+        let mut known = actions.iter().fold(FieldSet::EMPTY, |set, action| set.union(action.fields()));
+        let has = |known: FieldSet, name| known.contains(field_index(name));
+        if has(known, "start_ns") && actions.iter().any(|action| matches!(action, Action::Duration(_))) {
+            known = known.union(field_set(&["end_ns"]));
+        }
+        if has(known, "start_ns") && has(known, "end_ns") {
+            known = known.union(field_set(&["duration_ns"]));
+        }
+        if has(known, "protocol") {
+            known = known.union(field_set(&["community_id"]));
+        }
+        let has_icmp_in_port = has(known, "destination_port") && !has(known, "icmp_type");
+        if has_icmp_in_port {
+            known = known.union(field_set(&["icmp_type", "icmp_code"]));
+        }
+        let has_relative_times = actions.iter().any(|action| action.is_relative());
+        let steps = actions.into_iter().zip(specifiers);
+        let steps: Box<[_]> = steps.map(|(action, specifier)| Step { action, len: specifier.len }).collect();
+        let len_min = specifiers.iter().map(|specifier| len_min(specifier.len)).sum();
+        Self { steps, len_min, known, has_relative_times, has_icmp_in_port }
+    }
+
+    /// Returns the minimum length of a record in octets.
+    pub(super) const fn len_min(&self) -> usize {
+        self.len_min
+    }
+
+    /// Decodes a data record to `draft`; `None` for a record without addresses.
+    #[inline]
+    pub(super) fn decode<'d>(
+        &self,
+        reader: &mut Reader<'_>,
+        draft: &'d mut Draft,
+        context: &DataContext,
+        stats: &mut CollectorStats,
+    ) -> Result<Option<&'d FlowRecord>, ReadError> {
+        *draft = Draft::new();
+        let mut times = RelativeTimes::default();
+        for step in &self.steps {
+            let octets = field(reader, step.len)?;
+            if step.action.apply(octets, draft, &mut times, context).is_none() {
+                stats.invalid_value_count += 1;
+            }
+        }
+        if self.has_relative_times {
+            times.resolve(draft, context);
+        }
+        finish_icmp(draft, self.has_icmp_in_port);
+        draft.record.known = self.known;
+        Ok(draft.finish().ok())
+    }
+}
+
+/// Sets type and code of an ICMP record, and removes them from others: a template has the same elements for all
+/// protocols.
+#[inline]
+pub(super) fn finish_icmp(draft: &mut Draft, is_in_port: bool) {
+    if !matches!(draft.protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) {
+        draft.record.icmp = None;
+    } else if is_in_port {
+        draft.record.icmp = draft.destination.1.map(|port| port.to_be_bytes().into());
+    }
+}

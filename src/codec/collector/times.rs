@@ -1,0 +1,141 @@
+//! Times of records, absolute or relative to the message, the record or the exporter.
+
+use crate::base::{NANOS_PER_SECOND, Timestamp};
+use crate::codec::ipfix::NTP_TO_UNIX_SECONDS;
+use crate::record::Draft;
+
+/// Unit of a time, and the point to which it refers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TimeUnit {
+    /// Seconds since 1970.
+    Seconds,
+    /// Milliseconds since 1970.
+    Milliseconds,
+    /// The NTP timestamp format (RFC 7011 sections 6.1.9 and 6.1.10).
+    Ntp,
+    /// Microseconds before the message was exported.
+    MicrosecondsBeforeExport,
+    /// Milliseconds since the exporter was started.
+    Uptime,
+}
+
+/// The first or the last packet of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Start,
+    End,
+}
+
+/// Times of a message to which the times in its records refer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DataContext {
+    pub(super) export_time: Timestamp,
+    pub(super) boot_time: Option<BootTime>,
+    pub(super) init_time_ms: Option<u64>,
+}
+
+/// Time at which an exporter was started, to which times in milliseconds of its uptime refer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BootTime {
+    /// Time of the message.
+    export_ns: u64,
+    /// Uptime at that time; wraps after 49 days.
+    uptime_ms: u32,
+}
+
+impl BootTime {
+    pub(super) const fn new(export_time: Timestamp, uptime_ms: u32) -> Self {
+        Self { export_ns: export_time.as_nanos(), uptime_ms }
+    }
+
+    /// Returns the time at which the uptime had a value, which may be shortly after the message.
+    pub(super) const fn time(self, uptime_ms: u32) -> Timestamp {
+        const NANOS_PER_MILLISECOND: u64 = NANOS_PER_SECOND / 1000;
+        let age_ms = self.uptime_ms.wrapping_sub(uptime_ms).cast_signed();
+        let age_ns = age_ms.unsigned_abs() as u64 * NANOS_PER_MILLISECOND;
+        Timestamp::from_nanos(if age_ms < 0 {
+            self.export_ns.saturating_add(age_ns)
+        } else {
+            self.export_ns.saturating_sub(age_ns)
+        })
+    }
+}
+
+/// Times of a record that refer to other fields.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RelativeTimes {
+    pub(super) start_uptime_ms: Option<u32>,
+    pub(super) end_uptime_ms: Option<u32>,
+    pub(super) init_time_ms: Option<u64>,
+    pub(super) duration_ns: Option<u64>,
+}
+
+impl RelativeTimes {
+    /// Sets the times of a record that refer to other fields.
+    pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext) {
+        let init_time_ms = self.init_time_ms.or(context.init_time_ms);
+        let time = |uptime_ms: u32| match (context.boot_time, init_time_ms) {
+            (Some(boot_time), _) => Some(boot_time.time(uptime_ms)),
+            (None, Some(init_time_ms)) => {
+                let time_ms = init_time_ms.saturating_add(uptime_ms.into());
+                Some(Timestamp::from_nanos(time_ms.saturating_mul(1_000_000)))
+            }
+            (None, None) => None,
+        };
+        if let Some(start) = self.start_uptime_ms.and_then(time) {
+            draft.record.start = start;
+        }
+        if let Some(end) = self.end_uptime_ms.and_then(time) {
+            draft.record.end = end;
+        }
+        if let Some(duration_ns) = self.duration_ns {
+            let end = draft.record.start.as_nanos().saturating_add(duration_ns);
+            // An end that the exporter sent is more precise.
+            draft.record.end = draft.record.end.max(Timestamp::from_nanos(end));
+        }
+    }
+}
+
+/// Sets a time of a record, or keeps it until the exporter's start is known.
+#[inline]
+pub(super) fn set_time(
+    moment: Moment,
+    unit: TimeUnit,
+    value: u64,
+    draft: &mut Draft,
+    times: &mut RelativeTimes,
+    context: &DataContext,
+) {
+    let time = match unit {
+        TimeUnit::Seconds => Timestamp::from_parts(value, 0),
+        TimeUnit::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
+        TimeUnit::Ntp => ntp_time(value),
+        TimeUnit::MicrosecondsBeforeExport => {
+            let age_ns = value.saturating_mul(1000);
+            Timestamp::from_nanos(context.export_time.as_nanos().saturating_sub(age_ns))
+        }
+        TimeUnit::Uptime => {
+            let uptime_ms = Some(value as u32);
+            match moment {
+                Moment::Start => times.start_uptime_ms = uptime_ms,
+                Moment::End => times.end_uptime_ms = uptime_ms,
+            }
+            return;
+        }
+    };
+    match moment {
+        Moment::Start => draft.record.start = time,
+        Moment::End => draft.record.end = time,
+    }
+}
+
+/// Decodes a time in the NTP timestamp format. Seconds before 1970 are those of the era that begins in 2036.
+#[inline]
+fn ntp_time(value: u64) -> Timestamp {
+    let (seconds, fraction) = (value >> 32, value & 0xffff_ffff);
+    let seconds = match seconds.checked_sub(NTP_TO_UNIX_SECONDS) {
+        Some(seconds) => seconds,
+        None => seconds + (1 << 32) - NTP_TO_UNIX_SECONDS,
+    };
+    Timestamp::from_parts(seconds, (fraction * NANOS_PER_SECOND) >> 32)
+}

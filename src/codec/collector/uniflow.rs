@@ -1,0 +1,135 @@
+//! Joining of uniflows to biflows.
+
+use std::time::Duration;
+
+use lru::LruCache;
+
+use crate::base::{ConfigError, FlowKey, Side, Timestamp};
+use crate::record::{FieldSet, FieldSide, FlowRecord};
+
+/// Interval by which the two uniflows of a flow may lie apart: each ends with its own last packet.
+const GAP_MAX: Duration = Duration::from_secs(10);
+
+/// Number of uniflows of the same Flow Key and source that wait. When there are more, the oldest is emitted alone.
+const SAME_SOURCE_COUNT_MAX: usize = 32;
+
+/// Joins the two uniflows of a flow to one biflow (RFC 5103 section 3).
+///
+/// A uniflow waits for the one of the other direction, which has the same Flow Key and overlaps in time. The initiator is
+/// the source of the uniflow that begins first; if both begin at the same time, of the one that arrived first. Constant
+/// time per record, on average. Keeps at most the given number of uniflows; when there are more, the one that has waited
+/// longest is emitted alone.
+#[derive(Debug)]
+pub struct UniflowJoiner {
+    /// Uniflows in the order of arrival, by Flow Key and source.
+    waiting: LruCache<(FlowKey, Side), Vec<Waiting>>,
+    record_count: usize,
+    record_count_max: usize,
+    timeout: Duration,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    record: FlowRecord,
+    arrival: Timestamp,
+}
+
+impl UniflowJoiner {
+    /// Creates a joiner that keeps at most `record_count_max` uniflows, each for `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if `record_count_max` is zero.
+    pub fn new(record_count_max: usize, timeout: Duration) -> Result<Self, ConfigError> {
+        if record_count_max == 0 {
+            return Err(ConfigError::out_of_range("codec", "record_count_max", (1, u64::MAX)));
+        }
+        Ok(Self { waiting: LruCache::unbounded(), record_count: 0, record_count_max, timeout })
+    }
+
+    /// Adds a record that arrived at the time `now`. Emits the biflow that it completes, the uniflows whose time has
+    /// passed, and the record itself if it is a biflow already.
+    pub fn push(&mut self, record: &FlowRecord, now: Timestamp, mut emit: impl FnMut(&FlowRecord)) {
+        self.expire(now, &mut emit);
+        if !record.reverse.counters.is_empty() || record.key.is_one_way_icmp() {
+            return emit(record);
+        }
+        if let Some(other) = self.take_other_direction(record) {
+            return emit(&join(other, record));
+        }
+        if self.record_count >= self.record_count_max {
+            self.evict(&mut emit);
+        }
+        let same_source = self.waiting.get_or_insert_mut((record.key, record.initiator), Vec::new);
+        if same_source.len() >= SAME_SOURCE_COUNT_MAX {
+            emit(&same_source.remove(0).record);
+            self.record_count -= 1;
+        }
+        same_source.push(Waiting { record: record.clone(), arrival: now });
+        self.record_count += 1;
+    }
+
+    /// Emits all uniflows that wait.
+    pub fn finish(&mut self, mut emit: impl FnMut(&FlowRecord)) {
+        while self.record_count > 0 {
+            self.evict(&mut emit);
+        }
+    }
+
+    fn take_other_direction(&mut self, record: &FlowRecord) -> Option<FlowRecord> {
+        let key = (record.key, record.initiator.other());
+        let waiting = self.waiting.peek_mut(&key)?;
+        let is_same_flow = |other: &FlowRecord| {
+            other.start <= record.end.saturating_add(GAP_MAX)
+                && record.start <= other.end.saturating_add(GAP_MAX)
+        };
+        let index = waiting.iter().position(|waiting| is_same_flow(&waiting.record))?;
+        let other = waiting.remove(index).record;
+        self.record_count -= 1;
+        if waiting.is_empty() {
+            self.waiting.pop(&key);
+        }
+        Some(other)
+    }
+
+    fn expire(&mut self, now: Timestamp, emit: &mut impl FnMut(&FlowRecord)) {
+        while let Some((_, waiting)) = self.waiting.peek_lru() {
+            let is_expired = |waiting: &Waiting| now.saturating_since(waiting.arrival) > self.timeout;
+            if !waiting.first().is_none_or(is_expired) {
+                return;
+            }
+            self.evict(emit);
+        }
+    }
+
+    /// Emits the uniflows of the key and source that have waited longest.
+    fn evict(&mut self, emit: &mut impl FnMut(&FlowRecord)) {
+        let Some((_, waiting)) = self.waiting.pop_lru() else { return };
+        self.record_count -= waiting.len();
+        waiting.iter().for_each(|waiting| emit(&waiting.record));
+    }
+}
+
+/// Joins two uniflows of opposite directions; `first` arrived first.
+fn join(first: FlowRecord, second: &FlowRecord) -> FlowRecord {
+    let (forward, reverse) =
+        if second.start < first.start { (second.clone(), first) } else { (first, second.clone()) };
+    let mut reverse_side = reverse.forward;
+    reverse_side.mac = reverse_side.mac.or(forward.reverse.mac);
+    FlowRecord {
+        end: forward.end.max(reverse.end),
+        open_end: forward.open_end.max(reverse.open_end),
+        known: forward.known.union(turned(reverse.known)),
+        reverse: reverse_side,
+        ..forward
+    }
+}
+
+/// Returns the fields of a set with forward and reverse fields exchanged, and without the shared ones.
+fn turned(known: FieldSet) -> FieldSet {
+    let of = |side| FlowRecord::SCHEMA.iter().filter(move |field| field.side == side);
+    of(FieldSide::Forward).zip(of(FieldSide::Reverse)).fold(FieldSet::EMPTY, |set, (forward, reverse)| {
+        let set = if known.contains(forward.index) { set.with(reverse.index) } else { set };
+        if known.contains(reverse.index) { set.with(forward.index) } else { set }
+    })
+}

@@ -1,0 +1,246 @@
+//! Layouts of data records, and the visitor that writes a record.
+
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+
+use super::element::{Element, TimePrecision};
+use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, iana};
+use crate::base::{Encapsulation, EndReason, NANOS_PER_SECOND, VlanIds};
+use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
+use crate::record::{Field, FieldSet, FieldSide, FieldType, FlowRecord, InformationElement, Unit, Visitor};
+
+/// The part of the schema that an exporter sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Selection {
+    /// Enterprise number of the elements that this crate defines; without it, they are not sent.
+    pub(super) enterprise_number: Option<u32>,
+    pub(super) precision: TimePrecision,
+    pub(super) is_uniflow: bool,
+}
+
+impl Selection {
+    #[inline(always)]
+    fn contains(self, field: &Field) -> bool {
+        match field.ipfix {
+            None | Some(InformationElement::Reverse(_)) if self.is_uniflow => false,
+            None => false,
+            // The MAC address of the responder is the destination of the other direction.
+            Some(InformationElement::Iana(_)) => true,
+            Some(InformationElement::Reverse(_)) => true,
+            Some(InformationElement::Own(_)) => {
+                self.enterprise_number.is_some() && !(self.is_uniflow && field.side == FieldSide::Reverse)
+            }
+        }
+    }
+}
+
+/// The fields of a data record. Records with equal layouts have the same template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Layout {
+    fields: FieldSet,
+    is_ipv6: bool,
+    /// Directions whose packets have a second VLAN id: forward, reverse.
+    has_customer_vlan_id: [bool; 2],
+}
+
+impl Layout {
+    const EMPTY: Self = Self { fields: FieldSet::EMPTY, is_ipv6: false, has_customer_vlan_id: [false; 2] };
+
+    fn elements(self, selection: Selection) -> impl Iterator<Item = Element> {
+        let enterprise_number = selection.enterprise_number.unwrap_or_default();
+        let fields = FlowRecord::SCHEMA.iter().filter(move |field| self.fields.contains(field.index));
+        let elements = fields.flat_map(move |field| {
+            let element = Element::of_field(field, enterprise_number, self.is_ipv6, selection.precision);
+            let is_reverse = field.side == FieldSide::Reverse;
+            let has_customer =
+                field.field_type == FieldType::VlanIds && self.has_customer_vlan_id[usize::from(is_reverse)];
+            let customer = has_customer.then(|| Element::customer_vlan_id(is_reverse));
+            element.into_iter().chain(customer)
+        });
+        elements.chain(selection.is_uniflow.then_some(Element::iana(iana::FLOW_DIRECTION, 1)))
+    }
+
+    /// Writes a set with the template of the layout (RFC 7011 section 3.4.1).
+    pub(super) fn write_template<B: Buffer>(
+        self,
+        writer: &mut Writer<B>,
+        template_id: u16,
+        selection: Selection,
+    ) -> Result<(), WriteError> {
+        let start = writer.len();
+        writer.be(TEMPLATE_SET_ID)?;
+        let set_len = writer.reserve::<u16>()?;
+        writer.be(template_id)?;
+        let field_count = writer.reserve::<u16>()?;
+        let mut count = 0;
+        for element in self.elements(selection) {
+            element.write(writer)?;
+            count += 1;
+        }
+        writer.fill(field_count, count);
+        let len = writer.len() - start;
+        debug_assert!(len > SET_HEADER_LEN);
+        writer.fill(set_len, u16::try_from(len).unwrap_or(u16::MAX));
+        Ok(())
+    }
+}
+
+/// Direction of a uniflow, as in flowDirection (IPFIX 61).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum FlowDirection {
+    Ingress = 0,
+    Egress = 1,
+}
+
+/// Writes a data record to `buffer`. Returns its layout and its length in octets; an error if it does not fit the
+/// buffer. Linear in the number of fields; allocates nothing.
+#[inline]
+pub(super) fn write_record(
+    buffer: &mut [u8],
+    record: &FlowRecord,
+    selection: Selection,
+    direction: FlowDirection,
+) -> Result<(Layout, usize), WriteError> {
+    let layout = Layout { is_ipv6: record.key.is_ipv6(), ..Layout::EMPTY };
+    let mut fields = Fields { writer: Writer::new(buffer), layout, selection, outcome: Ok(()) };
+    record.visit(&mut fields);
+    fields.outcome?;
+    if selection.is_uniflow {
+        fields.writer.be(direction as u8)?;
+    }
+    Ok((fields.layout, fields.writer.len()))
+}
+
+/// Visitor that writes the fields that a record has, and records the layout.
+struct Fields<'b> {
+    writer: Writer<Fixed<'b>>,
+    layout: Layout,
+    selection: Selection,
+    outcome: Result<(), WriteError>,
+}
+
+impl<'b> Fields<'b> {
+    #[inline(always)]
+    fn field<T>(
+        &mut self,
+        field: &Field,
+        value: Option<T>,
+        write: impl FnOnce(&mut Writer<Fixed<'b>>, T) -> Result<(), WriteError>,
+    ) {
+        let Some(value) = value else { return };
+        self.layout.fields = self.layout.fields.with(field.index);
+        if let Err(error) = write(&mut self.writer, value) {
+            self.outcome = Err(error);
+        }
+    }
+}
+
+impl Visitor for Fields<'_> {
+    #[inline(always)]
+    fn wants(&self, field: &'static Field) -> bool {
+        self.selection.contains(field)
+    }
+
+    #[inline(always)]
+    fn unsigned(&mut self, field: &'static Field, value: Option<u64>) {
+        let precision = self.selection.precision;
+        self.field(field, value, |writer, value| match (field.field_type, field.unit, field.ipfix) {
+            (_, Unit::Nanoseconds, Some(InformationElement::Iana(_))) => {
+                writer.be(encode_time(value, precision))
+            }
+            // The getters of the schema return values of the width of their field.
+            (FieldType::Unsigned(8), ..) => writer.be(value as u8),
+            (FieldType::Unsigned(16), ..) => writer.be(value as u16),
+            (FieldType::Unsigned(32), ..) => writer.be(value as u32),
+            _ => writer.be(value),
+        });
+    }
+
+    #[inline(always)]
+    fn address(&mut self, field: &'static Field, value: Option<IpAddr>) {
+        self.field(field, value, |writer, address| match address {
+            IpAddr::V4(v4) => writer.array(v4.octets()),
+            IpAddr::V6(v6) => writer.array(v6.octets()),
+        });
+    }
+
+    #[inline(always)]
+    fn mac(&mut self, field: &'static Field, value: Option<[u8; 6]>) {
+        self.field(field, value, Writer::array);
+    }
+
+    #[inline(always)]
+    fn name(&mut self, field: &'static Field, value: Option<&'static str>) {
+        self.field(field, value, |writer, name| match field.ipfix {
+            Some(InformationElement::Iana(iana::FLOW_END_REASON)) => {
+                writer.be(EndReason::from_name(name).map_or(0, |reason| reason as u8))
+            }
+            _ => writer.prefixed(Prefix::Ipfix, name),
+        });
+    }
+
+    #[inline(always)]
+    fn text(&mut self, field: &'static Field, value: Option<impl fmt::Display>) {
+        // applicationName is in all templates, so that an unidentified application needs no template of its own.
+        let is_always_sent = matches!(field.ipfix, Some(InformationElement::Iana(iana::APPLICATION_NAME)));
+        if value.is_none() && is_always_sent {
+            return self.field(field, Some(""), |writer, text| writer.prefixed(Prefix::Ipfix, text));
+        }
+        // The texts of the schema are shorter than 255 octets, so that the short form of the prefix is sufficient.
+        self.field(field, value, |writer, value| display(writer, Prefix::U8, value));
+    }
+
+    fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>) {
+        let mut ids = value.into_iter().flat_map(VlanIds::iter);
+        let (outer, inner) = (ids.next().unwrap_or_default(), ids.next());
+        self.field(field, value, |writer, _| {
+            writer.be(outer)?;
+            inner.map_or(Ok(()), |inner| writer.be(inner))
+        });
+        let is_reverse = field.side == FieldSide::Reverse;
+        self.layout.has_customer_vlan_id[usize::from(is_reverse)] = inner.is_some();
+    }
+
+    fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
+        self.field(field, value, |writer, value| display(writer, Prefix::Ipfix, value));
+    }
+}
+
+/// Writes a value as text after its length.
+#[inline]
+fn display(
+    writer: &mut Writer<Fixed<'_>>,
+    prefix: Prefix,
+    value: impl fmt::Display,
+) -> Result<(), WriteError> {
+    struct Text<'w, 'b>(&'w mut Writer<Fixed<'b>>, Result<(), WriteError>);
+    impl fmt::Write for Text<'_, '_> {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.1 = self.0.bytes(text);
+            self.1.map_err(|_| fmt::Error)
+        }
+    }
+    writer.section(prefix, |writer| {
+        let mut text = Text(writer, Ok(()));
+        let _ = write!(text, "{value}");
+        text.1
+    })
+}
+
+/// Encodes a time in nanoseconds since 1970 as dateTimeNanoseconds, the NTP timestamp format (RFC 7011 section 6.1.10),
+/// or as dateTimeMilliseconds (section 6.1.8). The NTP format cannot express times after 2106-02-07; they become that
+/// time.
+#[inline]
+fn encode_time(nanos: u64, precision: TimePrecision) -> u64 {
+    match precision {
+        TimePrecision::Milliseconds => nanos / 1_000_000,
+        TimePrecision::Nanoseconds => {
+            let nanos = nanos.min(u64::from(u32::MAX) * NANOS_PER_SECOND);
+            let seconds = nanos / NANOS_PER_SECOND + NTP_TO_UNIX_SECONDS;
+            // Rounded up, so that the decoded number of nanoseconds, which is rounded down, is the same.
+            let fraction = ((nanos % NANOS_PER_SECOND) << 32).div_ceil(NANOS_PER_SECOND);
+            seconds << 32 | fraction
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Lost templates, restarted exporters, floods, and messages with contradictory lengths.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use flowgauge::codec::collector::{Collector, CollectorConfig, UniflowJoiner};
+use flowgauge::{FlowKey, FlowRecord, Timestamp};
+use proptest::prelude::*;
+
+use super::{collect, export, exporter_address, records, root, with_own_elements};
+
+fn messages() -> Vec<Vec<u8>> {
+    let records = records(&root().join("examples/data/web.pcap"));
+    let records: Vec<_> = (0..10).flat_map(|_| records.clone()).collect();
+    let mut config = with_own_elements();
+    config.template_refresh_message_count = 4;
+    export(&records, config).0
+}
+
+fn message(sequence_number: u32, domain: u32, sets: &[u8]) -> Vec<u8> {
+    let mut message = vec![0, 10];
+    message.extend((16 + sets.len() as u16).to_be_bytes());
+    message.extend(1_700_000_000_u32.to_be_bytes());
+    message.extend(sequence_number.to_be_bytes());
+    message.extend(domain.to_be_bytes());
+    message.extend(sets);
+    message
+}
+
+fn set(id: u16, body: &[u16]) -> Vec<u8> {
+    let mut set = Vec::new();
+    set.extend(id.to_be_bytes());
+    set.extend((4 + 2 * body.len() as u16).to_be_bytes());
+    set.extend(body.iter().flat_map(|word| word.to_be_bytes()));
+    set
+}
+
+/// A template with the addresses and the number of packets.
+fn template(id: u16) -> Vec<u8> {
+    set(2, &[id, 3, 8, 4, 12, 4, 2, 4])
+}
+
+/// A data record of [`template`] between documentation addresses.
+fn data(id: u16, packet_count: u16) -> Vec<u8> {
+    set(id, &[0xc000, 0x0201, 0xc000, 0x0202, 0, packet_count])
+}
+
+#[test]
+fn a_lost_message_is_counted_and_later_records_are_complete() {
+    let messages = messages();
+    let (all, _) = collect(messages.iter().map(Vec::as_slice));
+    // Templates that are lost are sent again within a few messages.
+    for lost in 1..messages.len() - 10 {
+        let kept = messages.iter().enumerate().filter(|(index, _)| *index != lost);
+        let (collected, stats) = collect(kept.map(|(_, message)| message.as_slice()));
+        assert!(stats.lost_count > 0 || stats.unknown_template_set_count > 0, "{lost}");
+        assert_eq!(stats.malformed_message_count, 0);
+        assert_eq!(collected.last(), all.last());
+        assert!(collected.iter().all(|record| all.contains(record)));
+    }
+}
+
+#[test]
+fn a_missing_template_is_counted_until_it_arrives() {
+    let messages = [
+        message(0, 1, &data(256, 1)),
+        message(1, 1, &[template(256), data(256, 2)].concat()),
+        message(2, 1, &data(256, 3)),
+    ];
+    let (collected, stats) = collect(messages.iter().map(Vec::as_slice));
+    assert_eq!(stats.unknown_template_set_count, 1);
+    assert_eq!(collected.iter().map(FlowRecord::packet_count).collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(stats.lost_count + stats.restart_count, 0);
+}
+
+#[test]
+fn a_restarted_exporter_continues_with_new_templates() {
+    let other = set(2, &[256, 3, 2, 4, 8, 4, 12, 4]);
+    let reversed = set(256, &[0, 9, 0xc000, 0x0201, 0xc000, 0x0202]);
+    let messages = [
+        message(500_000, 1, &[template(256), data(256, 1)].concat()),
+        message(0, 1, &[other, reversed].concat()),
+    ];
+    let (collected, stats) = collect(messages.iter().map(Vec::as_slice));
+    assert_eq!(stats.restart_count, 1);
+    assert_eq!(collected.iter().map(FlowRecord::packet_count).collect::<Vec<_>>(), [1, 9]);
+    assert_eq!(collected[0].key, collected[1].key);
+}
+
+#[test]
+fn withdrawn_templates_are_not_used() {
+    for withdrawal in [set(2, &[256, 0]), set(2, &[2, 0])] {
+        let messages = [
+            message(0, 1, &[template(256), data(256, 1)].concat()),
+            message(1, 1, &[withdrawal, data(256, 2)].concat()),
+        ];
+        let (collected, stats) = collect(messages.iter().map(Vec::as_slice));
+        assert_eq!((collected.len(), stats.unknown_template_set_count), (1, 1));
+    }
+}
+
+#[test]
+fn domains_and_exporters_have_separate_templates() {
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    let mut record_count = 0;
+    let mut send = |collector: &mut Collector, port: u16, message: &[u8]| {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        collector.message(address, message, |_| record_count += 1);
+    };
+    send(&mut collector, 1, &message(0, 1, &template(256)));
+    send(&mut collector, 1, &message(0, 1, &data(256, 1)));
+    send(&mut collector, 1, &message(0, 2, &data(256, 1)));
+    send(&mut collector, 2, &message(0, 1, &data(256, 1)));
+    assert_eq!(collector.stats().unknown_template_set_count, 2);
+    // The templates of a connection end with it.
+    collector.disconnect(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    send(&mut collector, 1, &message(1, 1, &data(256, 1)));
+    assert_eq!(collector.stats().unknown_template_set_count, 3);
+    assert_eq!(record_count, 1);
+}
+
+#[test]
+fn a_flood_of_exporters_and_templates_does_not_displace_an_exporter() {
+    let mut config = CollectorConfig::default();
+    (config.domain_count_max, config.template_bytes_max) = (100, 1 << 20);
+    let mut collector = Collector::new(config).unwrap();
+    let mut record_count = 0;
+    collector.message(exporter_address(), &message(0, 1, &[template(256), data(256, 1)].concat()), |_| {
+        record_count += 1
+    });
+    for index in 0..10_000_u32 {
+        let address = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + index), 4739));
+        let templates: Vec<u8> = (256..300).flat_map(template).collect();
+        collector.message(address, &message(0, index, &templates), |_| record_count += 1);
+    }
+    // Templates of one domain that are too large alone.
+    let template: Vec<u16> = [300_u16, 8000].into_iter().chain((0..8000).flat_map(|_| [999, 1])).collect();
+    for id in 0..100_u16 {
+        let mut template = template.clone();
+        template[0] += id;
+        collector.message(exporter_address(), &message(1, 7, &set(2, &template)), |_| record_count += 1);
+    }
+    let stats = collector.stats();
+    assert!(stats.evicted_domain_count > 9000 && stats.refused_template_count > 0, "{stats:?}");
+    collector.message(exporter_address(), &message(1, 1, &data(256, 2)), |_| record_count += 1);
+    assert_eq!(record_count, 2);
+}
+
+#[test]
+fn lengths_that_contradict_each_other_are_counted() {
+    let good = message(0, 1, &[template(256), data(256, 1)].concat());
+    let too_long = |at: usize, value: u16| {
+        let mut message = good.clone();
+        message[at..at + 2].copy_from_slice(&value.to_be_bytes());
+        message
+    };
+    let cases = [
+        good[..10].to_vec(),
+        vec![0, 10],
+        Vec::new(),
+        vec![0, 11, 0, 16],
+        too_long(2, 15),
+        too_long(2, 2000),
+        // The length of the set of templates, and the number of its fields.
+        too_long(18, 3),
+        too_long(18, 2000),
+        too_long(22, 2000),
+        [good.clone(), vec![1]].concat(),
+    ];
+    for (index, case) in cases.iter().enumerate() {
+        let (collected, stats) = collect([case.as_slice(), good.as_slice()]);
+        assert_eq!(stats.malformed_message_count, 1, "{index}");
+        assert_eq!(collected.last().map(FlowRecord::packet_count), Some(1), "{index}");
+    }
+    // A record of variable length that exceeds its set.
+    let variable = set(2, &[256, 3, 8, 4, 12, 4, 96, 65_535]);
+    let lying = set(256, &[0xc000, 0x0201, 0xc000, 0x0202, 0xff10, 0x0041]);
+    let (collected, stats) = collect([message(0, 1, &[variable, lying].concat()).as_slice()]);
+    assert_eq!((collected.len(), stats.malformed_message_count), (0, 1));
+    // A template whose records have no octets would describe an unlimited number of them.
+    let empty = set(2, &[256, 1, 8, 0]);
+    let (_, stats) = collect([message(0, 1, &[empty, set(256, &[0])].concat()).as_slice()]);
+    assert_eq!((stats.refused_template_count, stats.unknown_template_set_count), (1, 1));
+}
+
+#[test]
+fn unknown_elements_are_skipped_and_invalid_values_are_absent() {
+    let template = set(2, &[256, 6, 8, 4, 0x8000 | 7, 65_535, 0, 9999, 12, 4, 900, 2, 136, 1, 2, 3]);
+    let mut record = vec![192, 0, 2, 1, 3, 1, 2, 3, 192, 0, 2, 2, 9, 9, 77, 1, 0, 0];
+    let mut data = [1, 0].to_vec();
+    data.extend((4 + record.len() as u16).to_be_bytes());
+    data.append(&mut record);
+    let (collected, stats) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
+    assert_eq!(stats.invalid_value_count, 1, "77 is no flowEndReason");
+    // Three octets are a reduced-size encoding.
+    assert_eq!(collected[0].packet_count(), 65_536);
+    assert_eq!(collected[0].destination_address(), Ipv4Addr::new(192, 0, 2, 2));
+}
+
+#[test]
+fn records_without_addresses_are_counted() {
+    let template = set(2, &[256, 2, 2, 4, 1, 4]);
+    let (collected, stats) =
+        collect([message(0, 1, &[template, set(256, &[0, 1, 0, 60])].concat()).as_slice()]);
+    assert_eq!((collected.len(), stats.unkeyed_record_count), (0, 1));
+}
+
+#[test]
+fn waiting_uniflows_are_bounded() {
+    let mut joiner = UniflowJoiner::new(100, Duration::from_secs(10)).unwrap();
+    let mut emitted_count = 0;
+    for index in 0..10_000_u32 {
+        // Half of the uniflows have the same Flow Key.
+        let port = if index % 2 == 0 { 1 } else { index as u16 };
+        let (key, side) = FlowKey::tcp(([192, 0, 2, 1], port).into(), ([192, 0, 2, 2], 80).into());
+        let record = FlowRecord::new(key, side, Timestamp::from_parts(1_700_000_000, 0));
+        joiner.push(&record, Timestamp::from_parts(1_700_000_000, 0), |_| emitted_count += 1);
+        assert!(index + 1 - emitted_count <= 100);
+    }
+    // Those that remain wait for at most ten seconds.
+    let (key, side) = FlowKey::tcp(([192, 0, 2, 9], 1).into(), ([192, 0, 2, 2], 80).into());
+    let last = FlowRecord::new(key, side, Timestamp::from_parts(1_700_000_011, 0));
+    joiner.push(&last, last.end, |_| emitted_count += 1);
+    assert_eq!(emitted_count, 10_000);
+    joiner.finish(|_| emitted_count += 1);
+    assert_eq!(emitted_count, 10_001);
+    assert!(UniflowJoiner::new(0, Duration::ZERO).is_err());
+}
+
+proptest! {
+    /// Changed messages are decoded without a panic, and a valid message is decoded completely afterwards.
+    #[test]
+    fn changed_messages_do_no_harm(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..20),
+        len in any::<prop::sample::Index>(),
+    ) {
+        let mut message = message(0, 1, &[template(256), data(256, 1), template(257), data(257, 3)].concat());
+        for (index, octet) in changes {
+            let index = index.index(message.len());
+            message[index] = octet;
+        }
+        message.truncate(len.index(message.len() + 1));
+        let valid = self::message(0, 1, &[template(256), data(256, 1)].concat());
+        let (collected, stats) = collect([message.as_slice(), valid.as_slice()]);
+        prop_assert!(collected.len() <= 3 + message.len() / 8);
+        prop_assert_eq!(collected.len() as u64, stats.record_count);
+        prop_assert_eq!(collected.last().map(FlowRecord::packet_count), Some(1));
+    }
+}
