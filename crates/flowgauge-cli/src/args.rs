@@ -16,7 +16,9 @@ use flowgauge::{
     Limits, Pipeline, Records, Resources, SortKey, Stage, TrackerConfig,
 };
 
+use crate::collect::CollectArgs;
 use crate::console::Failure;
+use crate::ipfix::ExportArgs;
 use crate::sessions::SessionsArgs;
 use crate::streams::StreamsArgs;
 
@@ -43,6 +45,7 @@ pub(crate) enum Command {
     Slice(SliceArgs),
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
+    Collect(CollectArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -59,6 +62,7 @@ pub(crate) enum Command {
   flowgauge flows day1.pcap day2.pcap.gz
   flowgauge flows capture.pcap --top 10 --sort packets
   flowgauge flows capture.pcap --filter 'tcp dst port 80 or 443 and not net 10.0.0.0/8'
+  flowgauge flows capture.pcap --format ipfix --to udp://192.0.2.1:4739
   flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
   ssh host tcpdump -U -w - | flowgauge flows -
 
@@ -172,6 +176,9 @@ pub(crate) struct FlowsArgs {
     /// the first or last fragment.
     #[arg(long, value_name = "POLICY", default_value = "discard")]
     pub(crate) fragment_policy: OverlapPolicy,
+
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,
@@ -339,6 +346,8 @@ pub(crate) enum Format {
     Ndjson,
     /// A header line and one line per flow, with the fields of ndjson
     Csv,
+    /// IPFIX messages (RFC 7011), to a collector or a file; see --to
+    Ipfix,
 }
 
 /// Octets of two packets that must be equal for a duplicate.
@@ -444,7 +453,7 @@ impl Fields {
     }
 }
 
-fn parse_fields(text: &str) -> Result<Fields, String> {
+pub(crate) fn parse_fields(text: &str) -> Result<Fields, String> {
     let mut indices = Vec::new();
     for name in text.split(',').map(str::trim) {
         let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
@@ -462,7 +471,7 @@ fn parse_fields(text: &str) -> Result<Fields, String> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
-fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
+pub(crate) fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse()
         .map_err(|_| "must be a whole number greater than zero, and not too large for this option".to_owned())
 }
@@ -494,7 +503,7 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
     if count.get() <= 256 { Ok(count) } else { Err("must be at most 256".to_owned()) }
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|error| format!("must be a time with a unit, such as 500us, 30s or 5m: {error}"))
 }

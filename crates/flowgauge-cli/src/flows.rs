@@ -2,7 +2,7 @@
 
 mod sinks;
 
-use std::io::{self, BufWriter, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::time::Instant;
 
 use flowgauge::decode::fragment::PoolConfig;
@@ -19,8 +19,9 @@ use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::order::{Order, Sorted};
+use crate::rows::Rows;
 use crate::summary;
-use sinks::{RowSink, Rows, SortedSink};
+use sinks::{RowSink, SortedSink};
 
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
@@ -30,6 +31,10 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     if args.shards.get() > 1 && args.tunnels == Tunnels::Both {
         // Linked flows may belong to different shards.
         return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
+    }
+    args.export.check(args.format)?;
+    if args.format == Format::Ipfix && args.fields.is_some() {
+        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
     }
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
@@ -105,9 +110,9 @@ impl Run<'_> {
         // A progress bar would interfere with rows that are written to the same terminal.
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
-        let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        let fields = self.args.fields.as_ref().map(|fields| fields.0.clone());
-        let rows = Rows::new(Writer::new(self.args.format, fields, Box::new(out)), input.is_stream());
+        let args = self.args;
+        let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, &args.files)?;
+        let rows = Rows::new(writer, input.is_stream());
         let (stats, rows) = match (sorted, self.args.shards.get()) {
             (None, 1) => {
                 let mut pipeline = builder.build(RowSink::<G>::new(rows, self.filter))?;

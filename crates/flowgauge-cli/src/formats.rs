@@ -1,11 +1,14 @@
-//! Output formats of flow records for programs: ndjson and csv. The table has its own file.
+//! Output formats of flow records for programs: ndjson, csv and IPFIX. The table has its own file, and so has IPFIX.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 
 use flowgauge::export;
 use flowgauge::record::FlowRecord;
 
-use crate::args::Format;
+use crate::args::{Fields, Format};
+use crate::console::Failure;
+use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::table::Table;
 
 /// Destination of output lines.
@@ -17,6 +20,7 @@ pub(crate) enum Writer {
     /// A text format. The first line is written together with the header, so that a run that fails to start writes
     /// nothing.
     Text(Text),
+    Ipfix(Box<IpfixWriter>),
 }
 
 /// A text format for flow records, the fields that it writes, and the current line.
@@ -54,24 +58,33 @@ impl Text {
 }
 
 impl Writer {
-    /// Creates a writer of flow records in a format, with the given fields or the default ones. Formats with a header
-    /// write it with the first record, or on flush.
-    pub(crate) fn new(format: Format, fields: Option<Vec<usize>>, out: Out) -> Self {
-        let text = |format, fields, out| Self::Text(Text::new(format, fields, out));
-        match format {
+    /// Creates a writer of flow records in a format to standard output or, for IPFIX, to the destination of `export`.
+    /// Formats with a header write it with the first record, or on flush. `inputs` are files that the output must not
+    /// replace.
+    pub(crate) fn open(
+        format: Format,
+        fields: Option<&Fields>,
+        export: &ExportArgs,
+        inputs: &[PathBuf],
+    ) -> Result<Self, Failure> {
+        let out = || -> Out { Box::new(BufWriter::with_capacity(1 << 16, io::stdout())) };
+        let fields = fields.map(|fields| fields.0.clone());
+        Ok(match format {
             Format::Table => Self::Table(Box::new(match fields {
-                Some(fields) => Table::with_fields(out, &fields),
-                None => Table::new(out),
+                Some(fields) => Table::with_fields(out(), &fields),
+                None => Table::new(out()),
             })),
-            Format::Ndjson => text(export::Format::Ndjson, fields, out),
-            Format::Csv => text(export::Format::Csv, fields, out),
-        }
+            Format::Ndjson => Self::Text(Text::new(export::Format::Ndjson, fields, out())),
+            Format::Csv => Self::Text(Text::new(export::Format::Csv, fields, out())),
+            Format::Ipfix => Self::Ipfix(Box::new(IpfixWriter::open(export, inputs)?)),
+        })
     }
 
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         match self {
             Self::Table(table) => table.write(record),
             Self::Text(text) => text.write(record),
+            Self::Ipfix(ipfix) => ipfix.write(record),
         }
     }
 
@@ -83,6 +96,23 @@ impl Writer {
                 text.write_line()?;
                 text.out.flush()
             }
+            Self::Ipfix(ipfix) => ipfix.flush(),
+        }
+    }
+
+    /// Flushes buffered output, and completes it.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        if let Self::Ipfix(ipfix) = self {
+            return ipfix.finish();
+        }
+        self.flush().map_err(Failure::from)
+    }
+
+    /// Returns the failure for an error of a write.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        match self {
+            Self::Ipfix(ipfix) => ipfix.failure(error),
+            Self::Table(_) | Self::Text(_) => Failure::writing("standard output", error),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod args;
 mod choice;
+mod collect;
 mod console;
 mod escape;
 mod flows;
@@ -9,9 +10,11 @@ mod formats;
 mod human;
 mod input;
 mod interrupt;
+mod ipfix;
 mod manual;
 mod order;
 mod output;
+mod rows;
 mod sessions;
 mod slice;
 mod streams;
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Slice(args) => slice::run(&args, &mut console),
         Command::Streams(args) => streams::run(&args, &mut console),
         Command::Sessions(args) => sessions::run(&args, &mut console),
+        Command::Collect(args) => collect::run(&args, &mut console),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

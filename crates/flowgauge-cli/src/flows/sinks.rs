@@ -1,67 +1,13 @@
 //! Sinks for flow records: rows as flows end, or the first rows of an order.
 
-use std::io;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-use flowgauge::{EndReason, Filter, Flow, FlowRecord, Interest, Sink, Stage};
+use flowgauge::{EndReason, Filter, Flow, Interest, Sink, Stage};
 
 use crate::choice::matches;
-use crate::formats::Writer;
 use crate::order::Sorted;
-
-/// Writes flow records as rows, until a write fails.
-pub(super) struct Rows {
-    writer: Writer,
-    /// True if frames arrive in real time, so that rows must not wait in a buffer.
-    is_stream: bool,
-    record_count: u64,
-    flushed_count: u64,
-    outcome: io::Result<()>,
-}
-
-impl Rows {
-    pub(super) const fn new(writer: Writer, is_stream: bool) -> Self {
-        Self { writer, is_stream, record_count: 0, flushed_count: 0, outcome: Ok(()) }
-    }
-
-    /// Writes the row of a flow record; does nothing after a failed write.
-    #[inline]
-    pub(super) fn write(&mut self, record: &FlowRecord) {
-        if self.outcome.is_ok() {
-            self.record_count += 1;
-            self.outcome = self.writer.write(record);
-        }
-    }
-
-    /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed
-    /// write.
-    pub(super) fn flush_stream(&mut self) -> ControlFlow<()> {
-        if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
-            self.flushed_count = self.record_count;
-            self.outcome = self.writer.flush();
-        }
-        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    }
-
-    /// Writes a row for each record of an iterator.
-    pub(super) fn with_all(mut self, records: impl Iterator<Item = FlowRecord>) -> Self {
-        for record in records {
-            self.write(&record);
-            if self.outcome.is_err() {
-                break;
-            }
-        }
-        self
-    }
-
-    /// Flushes all output. Returns the number of rows written.
-    pub(super) fn finish(mut self) -> io::Result<u64> {
-        self.outcome?;
-        self.writer.flush()?;
-        Ok(self.record_count)
-    }
-}
+use crate::rows::Rows;
 
 /// Sink that writes a row for each flow record. The stage `G` determines whether the record contains the application
 /// protocol.

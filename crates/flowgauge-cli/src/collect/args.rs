@@ -1,0 +1,68 @@
+//! Command-line arguments of `flowgauge collect`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::listener::Endpoint;
+use crate::args::{Fields, Format, parse_duration, parse_fields};
+use crate::ipfix::ExportArgs;
+
+/// Print or export flow records that other programs and devices export with IPFIX or NetFlow.
+///
+/// Receives IPFIX, NetFlow version 9 and NetFlow version 5 over UDP, and IPFIX over TCP, until Ctrl-C. Also reads files
+/// of IPFIX messages, and captures that contain the messages. Fields that an exporter does not send are absent.
+#[derive(Debug, Args)]
+#[command(after_help = "`flowgauge collect --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
+  flowgauge collect --listen udp://0.0.0.0:2055 --listen udp://0.0.0.0:4739
+  flowgauge collect --listen tcp://127.0.0.1:4739 --format ndjson > flows.ndjson
+  flowgauge collect flows.ipfix --format csv
+  flowgauge collect capture.pcap --port 9996
+  flowgauge collect --listen udp://127.0.0.1:2055 --join 30s --format ipfix --to tcp://192.0.2.1:4739
+
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, or the output could not be written.
+  2  The command line is invalid.")]
+pub(crate) struct CollectArgs {
+    /// Files of IPFIX messages (RFC 5655), or captures; `-` is standard input
+    #[arg(value_name = "FILE", required_unless_present = "listen")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Receive messages at an address, such as udp://127.0.0.1:4739 or tcp://[::]:4739; may be repeated
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "files")]
+    pub(crate) listen: Vec<Endpoint>,
+
+    /// UDP port of the messages in captures; may be repeated [default: 2055, 4739, 9995, 9996]
+    #[arg(long, value_name = "N", requires = "files")]
+    pub(crate) port: Vec<u16>,
+
+    /// Duration of the reception, such as 10s or 1h; without it, until Ctrl-C or SIGTERM
+    #[arg(long, value_name = "TIME", requires = "listen", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// Join the two uniflows of a flow to one record
+    ///
+    /// A uniflow waits for TIME for the one of the other direction. At most 65536 uniflows wait.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) join: Option<Duration>,
+
+    /// Output format
+    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+
+    /// Write only these fields of each flow, separated by commas, in this order
+    ///
+    /// The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
+    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    pub(crate) fields: Option<Fields>,
+
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
+
+    /// Suppress the summary; problems are still reported
+    #[arg(long, short = 'q')]
+    pub(crate) quiet: bool,
+}

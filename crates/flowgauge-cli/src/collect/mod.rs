@@ -1,0 +1,196 @@
+//! `flowgauge collect`: receives flow records of other exporters.
+
+mod args;
+mod capture;
+mod listener;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats, UniflowJoiner};
+use flowgauge::codec::ipfix::MessageReader;
+use flowgauge::{FlowRecord, Timestamp};
+
+use crate::args::Format;
+use crate::console::{Console, Failure, write_line};
+use crate::formats::Writer;
+use crate::human::{duration, plural};
+use crate::input::is_stdin;
+use crate::interrupt;
+use crate::ipfix::now;
+use crate::rows::Rows;
+
+pub(crate) use args::CollectArgs;
+use listener::Event;
+
+/// Number of uniflows that wait for the other direction.
+const JOIN_COUNT_MAX: usize = 65_536;
+
+/// Time for which records wait in a buffer if no message arrives.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Runs the command `flowgauge collect`.
+pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failure> {
+    args.export.check(args.format)?;
+    if args.format == Format::Ipfix && args.fields.is_some() {
+        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
+    }
+    let started_at = Instant::now();
+    let stop = interrupt::stop();
+    let events = match args.listen.as_slice() {
+        [] => None,
+        endpoints => Some(listener::listen(endpoints, &stop).map_err(Failure::Other)?),
+    };
+    let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, &args.files)?;
+    let joiner = args.join.map(|timeout| UniflowJoiner::new(JOIN_COUNT_MAX, timeout)).transpose()?;
+    let mut collection = Collection {
+        collector: Collector::new(CollectorConfig::default())?,
+        output: Output { rows: Rows::new(writer, events.is_some()), joiner },
+    };
+    match events {
+        None => {
+            for path in &args.files {
+                if let Err(error) = collection.read(path, args) {
+                    console.problem(format!("{}: {error}", path.display()));
+                }
+            }
+        }
+        Some(events) => {
+            let end = args.duration.map(|duration| started_at + duration);
+            loop {
+                match events.recv_timeout(FLUSH_INTERVAL) {
+                    Ok(Event::Message(exporter, message)) => collection.message(exporter, &message, now()),
+                    Ok(Event::Closed(exporter)) => collection.collector.disconnect(exporter),
+                    Ok(Event::Problem(problem)) => console.problem(problem),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if collection.output.rows.flush_stream().is_break() {
+                            stop.stop();
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if end.is_some_and(|end| Instant::now() >= end) {
+                    stop.stop();
+                }
+            }
+        }
+    }
+    let (stats, record_count) = collection.finish()?;
+    if !args.quiet {
+        lines(&stats, record_count, started_at.elapsed()).iter().for_each(|line| write_line(line));
+    }
+    Ok(())
+}
+
+/// A collector and the output of its records.
+struct Collection {
+    collector: Collector,
+    output: Output,
+}
+
+/// Output of records, which may be joined before.
+struct Output {
+    rows: Rows,
+    joiner: Option<UniflowJoiner>,
+}
+
+impl Output {
+    fn record(&mut self, record: &FlowRecord, now: Timestamp) {
+        let Self { rows, joiner } = self;
+        match joiner {
+            Some(joiner) => joiner.push(record, now, |record| rows.write(record)),
+            None => rows.write(record),
+        }
+    }
+}
+
+impl Collection {
+    /// Decodes a message that arrived at the time `now`.
+    fn message(&mut self, exporter: SocketAddr, message: &[u8], now: Timestamp) {
+        let Self { collector, output } = self;
+        collector.message(exporter, message, |record| output.record(record, now));
+    }
+
+    /// Reads a file of IPFIX messages, or a capture of messages.
+    fn read(&mut self, path: &Path, args: &CollectArgs) -> io::Result<()> {
+        /// Version of IPFIX, with which a file of messages begins. No format of captures begins with these octets.
+        const MAGIC: [u8; 2] = [0, 10];
+        let mut input: Box<dyn Read + Send> =
+            if is_stdin(path) { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+        let mut start = [0; MAGIC.len()];
+        input.read_exact(&mut start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => io::Error::other("the file is empty"),
+            _ => error,
+        })?;
+        let input = io::Cursor::new(start).chain(input);
+        if start != MAGIC {
+            return capture::read(input, &args.port, |exporter, message, time| {
+                self.message(exporter, message, time);
+            });
+        }
+        // The messages of each file have their own templates.
+        let exporter = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        let mut messages = MessageReader::new(io::BufReader::with_capacity(1 << 16, input));
+        let mut outcome = Ok(());
+        while !interrupt::stop().is_stopped() {
+            match messages.next() {
+                Ok(Some(message)) => self.message(exporter, message, Timestamp::ZERO),
+                Ok(None) => break,
+                Err(error) => {
+                    outcome = Err(error);
+                    break;
+                }
+            }
+        }
+        self.collector.disconnect(exporter);
+        outcome
+    }
+
+    /// Completes the output. Returns the counters and the number of records written.
+    fn finish(self) -> Result<(CollectorStats, u64), Failure> {
+        let Output { mut rows, joiner } = self.output;
+        if let Some(mut joiner) = joiner {
+            joiner.finish(|record| rows.write(record));
+        }
+        Ok((self.collector.stats(), rows.finish()?))
+    }
+}
+
+/// Returns the lines of the summary.
+fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<String> {
+    let received = plural(stats.record_count, "record");
+    let written = if record_count == stats.record_count {
+        String::new()
+    } else {
+        format!(", {} written", plural(record_count, "record"))
+    };
+    let mut lines = vec![format!(
+        "{} ({} octets) in {}: {received}{written}",
+        plural(stats.message_count, "message"),
+        stats.octet_count,
+        duration(elapsed)
+    )];
+    let mut note = |count: u64, one: &str, what: &str| {
+        if count > 0 {
+            lines.push(format!("{} {what}", plural(count, one)));
+        }
+    };
+    note(stats.malformed_message_count, "message", "malformed or of an unknown version");
+    note(stats.unknown_template_set_count, "data set", "skipped because the template is not known");
+    note(stats.refused_template_count, "template", "refused (malformed or too large)");
+    note(stats.unkeyed_record_count, "record", "without addresses skipped");
+    note(stats.invalid_value_count, "value", "invalid, and absent in its record");
+    note(
+        stats.lost_count,
+        "record",
+        "lost according to the sequence numbers (messages for NetFlow version 9)",
+    );
+    note(stats.reordered_message_count, "message", "received after a later one");
+    note(stats.restart_count, "exporter", "restarted according to the sequence numbers");
+    note(stats.evicted_domain_count, "observation domain", "evicted with its templates (too many exporters)");
+    lines
+}
