@@ -5,14 +5,14 @@
 
 use std::hint::black_box;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::codec::collector::{Collector, CollectorConfig};
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
-use flowgauge::codec::{Number, Prefix, ReadError, Reader, WriteError, Writer};
+use flowgauge::codec::{FixedRecord, Number, Prefix, ReadError, Reader, WriteError, Writer};
 use flowgauge::{FlowKey, FlowRecord, TcpFlags, Timestamp};
 
 /// Number of values that an iteration writes or reads.
@@ -391,5 +391,75 @@ fn ipfix(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, values, messages, throughput, ipfix);
+/// Returns a number that depends on every field of a record.
+fn every_field(record: FixedRecord<'_>) -> u64 {
+    let address = |address: IpAddr| match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits() as u64 ^ (v6.to_bits() >> 64) as u64,
+    };
+    let (source, destination) = record.addresses();
+    let (source_port, destination_port) = record.ports().unwrap_or_default();
+    let (kind, code) = record.icmp().unwrap_or_default();
+    let outcome = u64::from(record.conn_state() as u8) ^ u64::from(record.flow_end_reason() as u8);
+    [
+        address(source),
+        address(destination),
+        u64::from(record.protocol().0) ^ u64::from(source_port) ^ u64::from(destination_port),
+        u64::from(kind) ^ u64::from(code) ^ outcome ^ u64::from(record.is_saturated()),
+        record.start().as_nanos() ^ record.duration().as_nanos() as u64,
+        record.packet_count() ^ record.octet_count(),
+        record.reverse_packet_count() ^ record.reverse_octet_count(),
+    ]
+    .into_iter()
+    .fold(0, |all, field| all ^ field)
+}
+
+/// Fixed records: encoding of flow records, and reading of every field.
+fn fixed(criterion: &mut Criterion) {
+    let records = flow_records();
+    let encoded: Vec<u8> = records.iter().flat_map(FixedRecord::encode).collect();
+    for (record, fixed) in records.iter().zip(FixedRecord::all(&encoded)) {
+        let fixed = fixed.expect("a valid record");
+        let decoded = fixed.to_record();
+        assert_eq!(
+            (decoded.key, decoded.initiator, decoded.start),
+            (record.key, record.initiator, record.start)
+        );
+        assert_eq!((fixed.packet_count(), fixed.octet_count()), (10, 7000));
+        assert_eq!((fixed.reverse_packet_count(), fixed.reverse_octet_count()), (14, 9800));
+    }
+
+    let mut group = criterion.benchmark_group("codec/fixed_record");
+    group.throughput(Throughput::Elements(RECORD_COUNT.into()));
+    let mut out = encoded.clone();
+    group.bench_function("encode", |bencher| {
+        bencher.iter(|| {
+            let (targets, _) = out.as_chunks_mut::<{ FixedRecord::LEN }>();
+            for (target, record) in targets.iter_mut().zip(black_box(&records)) {
+                *target = FixedRecord::encode(record);
+            }
+        });
+    });
+    group.bench_function("decode", |bencher| {
+        bencher.iter(|| {
+            let mut sum = 0_u64;
+            for record in FixedRecord::all(black_box(&encoded)) {
+                let record = record.expect("a valid record");
+                sum = sum.wrapping_add(every_field(record));
+            }
+            black_box(sum);
+        });
+    });
+    // The fields that a list of top talkers needs.
+    group.bench_function("sum", |bencher| {
+        bencher.iter(|| {
+            let records = FixedRecord::all(black_box(&encoded)).flatten();
+            let sum: u64 = records.map(|record| record.octet_count() + record.reverse_octet_count()).sum();
+            black_box(sum);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, values, messages, throughput, fixed, ipfix);
 criterion_main!(benches);

@@ -75,7 +75,7 @@
 //! | `protocols` | | the built-in parsers and recognizers | |
 //! | [`record`] | a flow | a [`FlowRecord`], its schema, and its Community ID | nothing |
 //! | [`export`] | records | ndjson, csv | nothing |
-//! | [`codec`] | numbers, octets, texts | their binary encoding, and back | the caller's buffer |
+//! | [`codec`] | records | IPFIX messages, fixed records; from IPFIX and NetFlow, back to records | one message, templates |
 //! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
 //! [`base`] contains the types that the layers share. [`tap`] converts between Ethernet frames and IP packets, for
@@ -130,8 +130,9 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
 
 pub mod base;
-pub mod codec;
 // Layers that read what others wrote check every access.
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod codec;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod decode;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]

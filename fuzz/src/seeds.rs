@@ -5,6 +5,7 @@
 
 mod dialogues;
 mod generated;
+mod messages;
 mod scripts;
 
 use std::collections::BTreeMap;
@@ -82,9 +83,11 @@ pub fn captures() -> Vec<PathBuf> {
 pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
     let mut seeds = Seeds::default();
     generated::add(&mut seeds);
+    messages::add_netflow(&mut seeds);
     dialogues::add_recorded(&mut seeds)?;
     for path in captures {
         generated::add_file(&mut seeds, &fs::read(path)?);
+        messages::add_capture(&mut seeds, path);
         let frames = frames(path)?;
         scripts::add(&mut seeds, &frames);
         dialogues::add(&mut seeds, &frames);

@@ -36,6 +36,7 @@
 mod buffer;
 pub mod collector;
 mod error;
+mod fixed_record;
 pub mod ipfix;
 mod number;
 mod prefix;
@@ -44,6 +45,7 @@ mod writer;
 
 pub use buffer::{Buffer, Fixed, Growing};
 pub use error::{ReadError, ReadProblem, WriteError, WriteProblem};
+pub use fixed_record::{FixedRecord, FixedRecordError};
 pub use number::Number;
 pub use prefix::Prefix;
 pub use reader::Reader;

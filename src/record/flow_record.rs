@@ -237,6 +237,12 @@ impl FieldSet {
         Self(self.0 | other.0)
     }
 
+    /// Returns the set of the fields that are in this set and not in another one.
+    #[must_use]
+    pub const fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Returns whether the set contains a field. The index is that of the field in [`FlowRecord::SCHEMA`].
     #[must_use]
     #[inline]
@@ -258,6 +264,18 @@ impl FieldSet {
                 .ok_or(name)
         })
     }
+}
+
+/// Returns the index in the schema of a field that exists.
+pub(crate) fn field_index(name: &str) -> usize {
+    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
+    debug_assert!(index.is_some(), "{name} is a field");
+    index.unwrap_or_default()
+}
+
+/// Returns the set of fields that exist.
+pub(crate) fn field_set(names: &[&str]) -> FieldSet {
+    names.iter().fold(FieldSet::EMPTY, |set, name| set.with(field_index(name)))
 }
 
 impl Default for FieldSet {

@@ -38,4 +38,5 @@ pub(crate) use draft::{Draft, Setter};
 pub use encapsulation::{EncapsulationRecord, OuterFlow};
 pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
+pub(crate) use flow_record::{field_index, field_set};
 pub(crate) use schema::SETTERS;

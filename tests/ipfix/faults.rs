@@ -185,13 +185,15 @@ fn lengths_that_contradict_each_other_are_counted() {
 
 #[test]
 fn unknown_elements_are_skipped_and_invalid_values_are_absent() {
-    let template = set(2, &[256, 6, 8, 4, 0x8000 | 7, 65_535, 0, 9999, 12, 4, 900, 2, 136, 1, 2, 3]);
-    let mut record = vec![192, 0, 2, 1, 3, 1, 2, 3, 192, 0, 2, 2, 9, 9, 77, 1, 0, 0];
+    let template = set(2, &[256, 7, 4, 1, 8, 4, 0x8000 | 7, 65_535, 0, 9999, 12, 4, 900, 2, 136, 1, 2, 3]);
+    let mut record = vec![17, 192, 0, 2, 1, 3, 1, 2, 3, 192, 0, 2, 2, 9, 9, 77, 1, 0, 0];
     let mut data = [1, 0].to_vec();
     data.extend((4 + record.len() as u16).to_be_bytes());
     data.append(&mut record);
     let (collected, stats) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
     assert_eq!(stats.invalid_value_count, 1, "77 is no flowEndReason");
+    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == "flow_end_reason").unwrap();
+    assert!(!collected[0].known.contains(index) && collected[0].known.contains(0));
     // Three octets are a reduced-size encoding.
     assert_eq!(collected[0].packet_count(), 65_536);
     assert_eq!(collected[0].destination_address(), Ipv4Addr::new(192, 0, 2, 2));

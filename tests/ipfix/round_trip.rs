@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use flowgauge::codec::collector::UniflowJoiner;
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, TimePrecision};
+use flowgauge::codec::{FixedRecord, FixedRecordError};
 use flowgauge::export::{Format, write_record};
 use flowgauge::{FieldSet, FlowKey, FlowRecord, Side, Timestamp};
 
@@ -253,4 +254,80 @@ fn times_outside_of_the_ntp_format_are_the_nearest_ones() {
     let (collected, _) = collect(messages.iter().map(Vec::as_slice));
     assert_eq!(collected[0].start, Timestamp::from_parts(u32::MAX.into(), 0));
     assert_eq!((collected[0].initiator, ENTERPRISE_NUMBER), (Side::A, 32_473));
+}
+
+#[test]
+fn fixed_records_have_the_fields_of_captures() {
+    for path in captures() {
+        let records = records(&path);
+        let encoded: Vec<u8> = records.iter().flat_map(FixedRecord::encode).collect();
+        assert_eq!(encoded.len(), 64 * records.len());
+        for (record, fixed) in records.iter().zip(FixedRecord::all(&encoded)) {
+            let fixed = fixed.unwrap();
+            let decoded = fixed.to_record();
+            // The scope and an echo identifier are not part of the record.
+            assert_eq!(decoded.source_address(), record.source_address());
+            assert_eq!(decoded.destination_address(), record.destination_address());
+            assert_eq!(
+                (decoded.source_port(), decoded.destination_port()),
+                (record.source_port(), record.destination_port())
+            );
+            assert_eq!((decoded.protocol(), decoded.start), (record.protocol(), record.start));
+            assert_eq!(
+                (decoded.conn_state, decoded.flow_end_reason),
+                (record.conn_state, record.flow_end_reason)
+            );
+            assert_eq!(
+                (decoded.packet_count(), decoded.octet_count()),
+                (record.packet_count(), record.octet_count())
+            );
+            assert_eq!(decoded.forward.counters.packet_count, record.forward.counters.packet_count);
+            assert!(record.icmp.is_none() || record.source_port().is_some() || decoded.icmp == record.icmp);
+            let rounding = record.duration().saturating_sub(decoded.duration());
+            assert!(decoded.end <= record.end && rounding <= record.duration() / 250_000);
+            assert_eq!(FixedRecord::encode(&decoded), FixedRecord::encode(record));
+            assert!(!fixed.is_saturated());
+        }
+    }
+}
+
+#[test]
+fn fixed_records_are_checked_and_saturate() {
+    let mut record = web().remove(0);
+    record.forward.counters.packet_count = 1 << 24;
+    record.reverse.counters.octet_count = u64::MAX;
+    let encoded = FixedRecord::encode(&record);
+    let fixed = FixedRecord::new(&encoded).unwrap();
+    assert!(fixed.is_saturated());
+    assert_eq!((fixed.packet_count(), fixed.reverse_octet_count()), ((1 << 24) - 1, u32::MAX.into()));
+
+    let mut other = encoded;
+    other[0] = 0x20 | other[0] & 0xf;
+    assert_eq!(FixedRecord::new(&other), Err(FixedRecordError::Version(2)));
+    for outcome in [0xd3, 0xf1, 0x00, 0x06] {
+        other = encoded;
+        other[2] = outcome;
+        assert_eq!(FixedRecord::new(&other), Err(FixedRecordError::Outcome(outcome)));
+    }
+    let octets = [&encoded[..], &encoded[..10]].concat();
+    let all: Vec<_> = FixedRecord::all(&octets).collect();
+    assert_eq!((all.len(), all[1]), (2, Err(FixedRecordError::Truncated { available: 10 })));
+}
+
+/// The layout is that of the documentation, on every machine.
+#[test]
+fn a_fixed_record_has_its_documented_layout() {
+    let (key, initiator) = FlowKey::tcp(([192, 0, 2, 2], 0x1234).into(), ([192, 0, 2, 1], 0x0050).into());
+    let mut record = FlowRecord::new(key, initiator, Timestamp::from_nanos(0x0102_0304_0506_0708));
+    record.end = record.start.saturating_add(Duration::from_nanos(0x10_0000));
+    record.forward.counters.packet_count = 0x0a_0b0c;
+    record.forward.counters.octet_count = 0x1112_1314;
+    record.reverse.counters.packet_count = 0x0d_0e0f;
+    record.reverse.counters.octet_count = 0x2122_2324;
+    let expected = [
+        0x12, 6, 0xc4, 0x14, 0, 0, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, 0x11, 0x12, 0x13, 0x14, 0x21, 0x22,
+        0x23, 0x24, 1, 2, 3, 4, 5, 6, 7, 8, 0x12, 0x34, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0,
+        2, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 192, 0, 2, 1,
+    ];
+    assert_eq!(FixedRecord::encode(&record), expected);
 }

@@ -4,6 +4,7 @@
 //! a target for each body, and `tests/fuzz_regressions.rs` runs the same functions on all inputs that have ever failed.
 
 mod codec;
+mod collector;
 mod compare;
 mod dedup;
 pub mod dialogue;
@@ -58,6 +59,7 @@ pub const ALL: &[Target] = &[
     ("extractor", extractor::run),
     ("headers", headers::run),
     ("codec", codec::run),
+    ("collector", collector::run),
     ("dedup", dedup::run),
     ("neighbor", neighbor::run),
     ("translate", translate::run),

@@ -1,12 +1,15 @@
 //! Decoding of information elements to fields of a record.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::field::{Specifier, unsigned};
 use super::times::{DataContext, Moment, RelativeTimes, TimeUnit, set_time};
 use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
 use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, VARIABLE_LEN, iana, own_name};
-use crate::record::{Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord};
+use crate::record::{
+    Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord, field_index, field_set,
+};
 
 /// Elements that this crate defines, with the enterprise number that the exporter of a domain uses, as learned from its
 /// type records (RFC 5610).
@@ -212,35 +215,40 @@ impl Action {
         }
     }
 
-    /// Replaces the actions for elements by which a template repeats what other elements of it contain more precisely.
+    /// Replaces actions by [`Action::Skip`] if another element of the template sets the same field more precisely, or
+    /// equally precisely and before. Linear in the number of elements.
     pub(super) fn remove_redundant(actions: &mut [Self], specifiers: &[Specifier]) {
-        let has = |enterprise_number, id| {
-            specifiers
-                .iter()
-                .any(|specifier| (specifier.enterprise_number, specifier.id) == (enterprise_number, id))
-        };
-        for (action, specifier) in actions.iter_mut().zip(specifiers) {
-            let enterprise_number = specifier.enterprise_number;
-            let is_redundant = match specifier.id {
-                _ if !matches!(enterprise_number, 0 | REVERSE_ENTERPRISE_NUMBER) => false,
-                5 => has(enterprise_number, 195),
-                58 => has(enterprise_number, 243),
-                85 => has(enterprise_number, 1),
-                86 => has(enterprise_number, 2),
-                192 => has(enterprise_number, 52) || has(enterprise_number, 53),
-                21 => [151, 153, 155, 157].into_iter().any(|id| has(0, id)),
-                22 => [150, 152, 154, 156].into_iter().any(|id| has(0, id)),
-                150 => [152, 154, 156].into_iter().any(|id| has(0, id)),
-                151 => [153, 155, 157].into_iter().any(|id| has(0, id)),
-                152 => [154, 156].into_iter().any(|id| has(0, id)),
-                153 => [155, 157].into_iter().any(|id| has(0, id)),
-                298 => has(0, 2),
-                299 => has(REVERSE_ENTERPRISE_NUMBER, 2),
-                _ => false,
-            };
-            if is_redundant {
+        /// A field, and whether the element has the inner VLAN id.
+        type Target = (FieldSet, bool);
+        let target = |action: &Self| (action.fields(), matches!(action, Self::CustomerVlanId(_)));
+        let mut best: HashMap<Target, (u8, usize)> = HashMap::new();
+        for (index, (action, specifier)) in actions.iter().zip(specifiers).enumerate() {
+            let precision = action.precision(specifier.id);
+            let known = best.entry(target(action)).or_insert((precision, index));
+            if precision > known.0 {
+                *known = (precision, index);
+            }
+        }
+        for (index, action) in actions.iter_mut().enumerate() {
+            let sets_fields = action.fields() != FieldSet::EMPTY;
+            if sets_fields && best.get(&target(action)).is_some_and(|(_, kept)| *kept != index) {
                 *action = Self::Skip;
             }
+        }
+    }
+
+    /// Returns the rank of an element among those that set the same field.
+    const fn precision(self, id: u16) -> u8 {
+        match self {
+            Self::Time(_, TimeUnit::Uptime) => 0,
+            Self::Time(_, TimeUnit::Seconds) => 1,
+            Self::Time(_, TimeUnit::Milliseconds) => 2,
+            Self::Time(..) => 3,
+            _ => match id {
+                // Totals, counts without a defined layer, the octet of the DSCP, and the VLAN id of NetFlow.
+                85 | 86 | 298 | 299 | 5 | 58 => 0,
+                _ => 1,
+            },
         }
     }
 
@@ -345,16 +353,4 @@ fn application_name(name: &str) -> Option<Option<ApplicationName>> {
     lower.copy_from_slice(name.as_bytes());
     lower.make_ascii_lowercase();
     ApplicationName::new(std::str::from_utf8(lower).ok()?).map(Some)
-}
-
-/// Returns the index in the schema of a field that exists.
-pub(super) fn field_index(name: &str) -> usize {
-    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
-    debug_assert!(index.is_some(), "{name} is a field");
-    index.unwrap_or_default()
-}
-
-/// Returns the set of fields that exist.
-pub(super) fn field_set(names: &[&str]) -> FieldSet {
-    names.iter().fold(FieldSet::EMPTY, |set, name| set.with(field_index(name)))
 }

@@ -30,7 +30,7 @@
 //!         packet_count += record.packet_count();
 //!     });
 //! }
-//! assert_eq!((flow_count, packet_count), (27, 262));
+//! assert_eq!((flow_count, packet_count), (27, 1284));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 
 use super::CollectorStats;
-use super::action::field_set;
 use super::template::finish_icmp;
 use super::times::BootTime;
 use crate::base::{IpProtocol, TcpFlags, Timestamp};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FlowRecord};
+use crate::record::{Draft, FlowRecord, field_set};
 
 /// Version number of a NetFlow message of version 5.
 pub(super) const VERSION: u16 = 5;

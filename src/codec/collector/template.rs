@@ -1,13 +1,13 @@
 //! Templates, and the decoding of their data records.
 
 use super::CollectorStats;
-use super::action::{Action, OwnElements, field_index, field_set};
+use super::action::{Action, OwnElements};
 use super::field::{Specifier, field, len_min, unsigned};
 use super::times::{DataContext, RelativeTimes};
 use crate::base::IpProtocol;
 use crate::codec::ipfix::{ENTERPRISE_BIT, iana};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FlowRecord};
+use crate::record::{Draft, FieldSet, FlowRecord, field_index, field_set};
 
 /// The kind of data that a template describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,12 +136,13 @@ struct Step {
 pub(super) struct Steps {
     steps: Box<[Step]>,
     len_min: usize,
-    /// Fields that the records contain, or that follow from those.
+    /// Fields that the records contain.
+    sent: FieldSet,
+    /// These fields, and those that follow from them.
     known: FieldSet,
+    derivation: Derivation,
     /// Whether a time refers to another field of the record.
     has_relative_times: bool,
-    /// Whether ICMP type and code are in the destination port.
-    has_icmp_in_port: bool,
 }
 
 impl Steps {
@@ -149,26 +150,17 @@ impl Steps {
         let mut actions: Vec<_> =
             specifiers.iter().map(|specifier| Action::new(*specifier, own_elements)).collect();
         Action::remove_redundant(&mut actions, specifiers);
-        let mut known = actions.iter().fold(FieldSet::EMPTY, |set, action| set.union(action.fields()));
-        let has = |known: FieldSet, name| known.contains(field_index(name));
-        if has(known, "start_ns") && actions.iter().any(|action| matches!(action, Action::Duration(_))) {
-            known = known.union(field_set(&["end_ns"]));
-        }
-        if has(known, "start_ns") && has(known, "end_ns") {
-            known = known.union(field_set(&["duration_ns"]));
-        }
-        if has(known, "protocol") {
-            known = known.union(field_set(&["community_id"]));
-        }
-        let has_icmp_in_port = has(known, "destination_port") && !has(known, "icmp_type");
-        if has_icmp_in_port {
-            known = known.union(field_set(&["icmp_type", "icmp_code"]));
-        }
+        let sent = actions.iter().fold(FieldSet::EMPTY, |set, action| set.union(action.fields()));
+        let has = |name| sent.contains(field_index(name));
+        let derivation = Derivation {
+            has_duration: actions.iter().any(|action| matches!(action, Action::Duration(_))),
+            has_icmp_in_port: has("destination_port") && !has("icmp_type"),
+        };
         let has_relative_times = actions.iter().any(|action| action.is_relative());
         let steps = actions.into_iter().zip(specifiers);
         let steps: Box<[_]> = steps.map(|(action, specifier)| Step { action, len: specifier.len }).collect();
         let len_min = specifiers.iter().map(|specifier| len_min(specifier.len)).sum();
-        Self { steps, len_min, known, has_relative_times, has_icmp_in_port }
+        Self { steps, len_min, sent, known: derivation.complete(sent), derivation, has_relative_times }
     }
 
     /// Returns the minimum length of a record in octets.
@@ -187,18 +179,51 @@ impl Steps {
     ) -> Result<Option<&'d FlowRecord>, ReadError> {
         *draft = Draft::new();
         let mut times = RelativeTimes::default();
+        let mut absent = FieldSet::EMPTY;
         for step in &self.steps {
             let octets = field(reader, step.len)?;
             if step.action.apply(octets, draft, &mut times, context).is_none() {
                 stats.invalid_value_count += 1;
+                absent = absent.union(step.action.fields());
             }
         }
         if self.has_relative_times {
-            times.resolve(draft, context);
+            absent = absent.union(times.resolve(draft, context));
         }
-        finish_icmp(draft, self.has_icmp_in_port);
-        draft.record.known = self.known;
+        finish_icmp(draft, self.derivation.has_icmp_in_port);
+        draft.record.known = match absent {
+            FieldSet::EMPTY => self.known,
+            absent => self.derivation.complete(self.sent.difference(absent)),
+        };
         Ok(draft.finish().ok())
+    }
+}
+
+/// How the fields that a template does not contain follow from others.
+#[derive(Clone, Copy, Debug)]
+struct Derivation {
+    has_duration: bool,
+    /// Whether ICMP type and code are in the destination port.
+    has_icmp_in_port: bool,
+}
+
+impl Derivation {
+    /// Returns the known fields, and those that follow from them.
+    fn complete(self, mut known: FieldSet) -> FieldSet {
+        let has = |known: FieldSet, name| known.contains(field_index(name));
+        if self.has_duration && has(known, "start_ns") {
+            known = known.union(field_set(&["end_ns"]));
+        }
+        if has(known, "start_ns") && has(known, "end_ns") {
+            known = known.union(field_set(&["duration_ns"]));
+        }
+        if has(known, "protocol") {
+            known = known.union(field_set(&["community_id"]));
+        }
+        if self.has_icmp_in_port && has(known, "destination_port") {
+            known = known.union(field_set(&["icmp_type", "icmp_code"]));
+        }
+        known
     }
 }
 

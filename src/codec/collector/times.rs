@@ -2,7 +2,7 @@
 
 use crate::base::{NANOS_PER_SECOND, Timestamp};
 use crate::codec::ipfix::NTP_TO_UNIX_SECONDS;
-use crate::record::Draft;
+use crate::record::{Draft, FieldSet, field_set};
 
 /// Unit of a time, and the point to which it refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,8 +71,9 @@ pub(super) struct RelativeTimes {
 }
 
 impl RelativeTimes {
-    /// Sets the times of a record that refer to other fields.
-    pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext) {
+    /// Sets the times of a record that refer to other fields. Returns the fields that cannot be computed because the
+    /// exporter's start is not known.
+    pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext) -> FieldSet {
         let init_time_ms = self.init_time_ms.or(context.init_time_ms);
         let time = |uptime_ms: u32| match (context.boot_time, init_time_ms) {
             (Some(boot_time), _) => Some(boot_time.time(uptime_ms)),
@@ -82,17 +83,24 @@ impl RelativeTimes {
             }
             (None, None) => None,
         };
-        if let Some(start) = self.start_uptime_ms.and_then(time) {
-            draft.record.start = start;
-        }
-        if let Some(end) = self.end_uptime_ms.and_then(time) {
-            draft.record.end = end;
+        let record = &mut draft.record;
+        let mut absent = FieldSet::EMPTY;
+        for (uptime_ms, target, name) in [
+            (self.start_uptime_ms, &mut record.start, "start_ns"),
+            (self.end_uptime_ms, &mut record.end, "end_ns"),
+        ] {
+            match uptime_ms.map(time) {
+                Some(Some(time)) => *target = time,
+                Some(None) => absent = absent.union(field_set(&[name])),
+                None => {}
+            }
         }
         if let Some(duration_ns) = self.duration_ns {
-            let end = draft.record.start.as_nanos().saturating_add(duration_ns);
+            let end = record.start.as_nanos().saturating_add(duration_ns);
             // An end that the exporter sent is more precise.
-            draft.record.end = draft.record.end.max(Timestamp::from_nanos(end));
+            record.end = record.end.max(Timestamp::from_nanos(end));
         }
+        absent
     }
 }
 

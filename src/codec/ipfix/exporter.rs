@@ -238,7 +238,7 @@ impl<T: Transport> Exporter<T> {
     fn data_record(&mut self, record: &FlowRecord, direction: FlowDirection) -> io::Result<()> {
         self.begin_generation()?;
         self.stats.data_record_count += 1;
-        let (layout, record_len) = self.write_record(record, direction);
+        let (layout, record_len) = self.write_record(record, direction).map_err(io::Error::other)?;
         if self.open_set.is_some_and(|set| set.layout == layout)
             && self.len + record_len <= self.message_len_max
         {
@@ -251,23 +251,29 @@ impl<T: Transport> Exporter<T> {
 
     /// Writes a record behind the message, and returns its layout and length.
     #[inline]
-    fn write_record(&mut self, record: &FlowRecord, direction: FlowDirection) -> (Layout, usize) {
+    fn write_record(
+        &mut self,
+        record: &FlowRecord,
+        direction: FlowDirection,
+    ) -> Result<(Layout, usize), WriteError> {
         let space = self.message_len_max - HEADER_LEN - SET_HEADER_LEN;
         let target = self.buffer.get_mut(self.len..self.len + space).unwrap_or_default();
-        match write_record(target, record, self.selection, direction) {
-            Ok(written) => written,
-            Err(_) => self.write_shortened_record(record, direction),
-        }
+        let written = write_record(target, record, self.selection, direction);
+        if written.is_ok() { written } else { self.write_shortened_record(record, direction) }
     }
 
-    /// Writes a record without its encapsulation, the only part that can have any length.
+    /// Writes a record without its encapsulation, the only part that can have any length. The rest fits the smallest
+    /// message.
     #[cold]
-    fn write_shortened_record(&mut self, record: &FlowRecord, direction: FlowDirection) -> (Layout, usize) {
+    fn write_shortened_record(
+        &mut self,
+        record: &FlowRecord,
+        direction: FlowDirection,
+    ) -> Result<(Layout, usize), WriteError> {
         self.stats.shortened_record_count += 1;
         let record = FlowRecord { encapsulation: None, ..record.clone() };
         let target = self.buffer.get_mut(self.len..).unwrap_or_default();
-        let written = write_record(target, &record, self.selection, direction);
-        written.expect("a record without encapsulation fits the smallest message")
+        write_record(target, &record, self.selection, direction)
     }
 
     /// Begins a set with the record behind the message, in this message or in the next one. Writes the template of the

@@ -39,12 +39,12 @@ impl Selection {
 pub(super) struct Layout {
     fields: FieldSet,
     is_ipv6: bool,
-    /// Directions whose packets have a second VLAN id: forward, reverse.
-    has_customer_vlan_id: [bool; 2],
+    /// Directions whose packets have a second VLAN id: a bit for each.
+    customer_vlan_ids: u8,
 }
 
 impl Layout {
-    const EMPTY: Self = Self { fields: FieldSet::EMPTY, is_ipv6: false, has_customer_vlan_id: [false; 2] };
+    const EMPTY: Self = Self { fields: FieldSet::EMPTY, is_ipv6: false, customer_vlan_ids: 0 };
 
     fn elements(self, selection: Selection) -> impl Iterator<Item = Element> {
         let enterprise_number = selection.enterprise_number.unwrap_or_default();
@@ -52,8 +52,8 @@ impl Layout {
         let elements = fields.flat_map(move |field| {
             let element = Element::of_field(field, enterprise_number, self.is_ipv6, selection.precision);
             let is_reverse = field.side == FieldSide::Reverse;
-            let has_customer =
-                field.field_type == FieldType::VlanIds && self.has_customer_vlan_id[usize::from(is_reverse)];
+            let has_customer = field.field_type == FieldType::VlanIds
+                && self.customer_vlan_ids & direction_bit(is_reverse) != 0;
             let customer = has_customer.then(|| Element::customer_vlan_id(is_reverse));
             element.into_iter().chain(customer)
         });
@@ -83,6 +83,10 @@ impl Layout {
         writer.fill(set_len, u16::try_from(len).unwrap_or(u16::MAX));
         Ok(())
     }
+}
+
+const fn direction_bit(is_reverse: bool) -> u8 {
+    1 << is_reverse as u8
 }
 
 /// Direction of a uniflow, as in flowDirection (IPFIX 61).
@@ -199,7 +203,9 @@ impl Visitor for Fields<'_> {
             inner.map_or(Ok(()), |inner| writer.be(inner))
         });
         let is_reverse = field.side == FieldSide::Reverse;
-        self.layout.has_customer_vlan_id[usize::from(is_reverse)] = inner.is_some();
+        if inner.is_some() {
+            self.layout.customer_vlan_ids |= direction_bit(is_reverse);
+        }
     }
 
     fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
