@@ -283,17 +283,17 @@ impl Action {
     }
 
     /// Applies the action to a record; returns `None` for a value that its field cannot have.
+    // By reference: the compiler would otherwise copy the action for each field.
     #[inline(always)]
     pub(super) fn apply(
-        self,
+        &self,
         octets: &[u8],
         draft: &mut Draft,
         times: &mut RelativeTimes,
         context: &DataContext,
     ) -> Option<()> {
-        match self {
+        match *self {
             Self::Skip => {}
-            Self::Unsigned(_, set) => set(draft, unsigned(octets)?)?,
             Self::Ipv4(_, set) => set(draft, IpAddr::from(<[u8; 4]>::try_from(octets).ok()?))?,
             Self::Ipv6(_, set) => set(draft, IpAddr::from(<[u8; 16]>::try_from(octets).ok()?))?,
             Self::Mac(_, set) => set(draft, octets.try_into().ok()?)?,

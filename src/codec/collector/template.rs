@@ -2,7 +2,7 @@
 
 use super::CollectorStats;
 use super::action::{Action, OwnElements};
-use super::field::{Specifier, field, len_min, unsigned};
+use super::field::{Specifier, field, fixed_number, len_min, unsigned};
 use super::times::{DataContext, RelativeTimes};
 use crate::base::IpProtocol;
 use crate::codec::ipfix::{ENTERPRISE_BIT, iana};
@@ -180,13 +180,22 @@ impl Steps {
         *draft = Draft::new();
         let mut times = RelativeTimes::default();
         let mut absent = FieldSet::EMPTY;
+        // A copy, which stays in registers.
+        let mut next = *reader;
         for step in &self.steps {
-            let octets = field(reader, step.len)?;
-            if step.action.apply(octets, draft, &mut times, context).is_none() {
+            let is_valid = if let Action::Unsigned(_, set) = &step.action {
+                // Most fields are numbers.
+                set(draft, fixed_number(&mut next, step.len)?).is_some()
+            } else {
+                let octets = field(&mut next, step.len)?;
+                step.action.apply(octets, draft, &mut times, context).is_some()
+            };
+            if !is_valid {
                 stats.invalid_value_count += 1;
                 absent = absent.union(step.action.fields());
             }
         }
+        *reader = next;
         if self.has_relative_times {
             absent = absent.union(times.resolve(draft, context));
         }

@@ -124,17 +124,12 @@ struct Fields<'b> {
     outcome: Result<(), WriteError>,
 }
 
-impl<'b> Fields<'b> {
+impl Fields<'_> {
+    /// Adds a field to the layout.
     #[inline(always)]
-    fn field<T>(
-        &mut self,
-        field: &Field,
-        value: Option<T>,
-        write: impl FnOnce(&mut Writer<Fixed<'b>>, T) -> Result<(), WriteError>,
-    ) {
-        let Some(value) = value else { return };
+    fn add(&mut self, field: &Field, outcome: Result<(), WriteError>) {
         self.layout.fields = self.layout.fields.with(field.index);
-        if let Err(error) = write(&mut self.writer, value) {
+        if let Err(error) = outcome {
             self.outcome = Err(error);
         }
     }
@@ -148,68 +143,84 @@ impl Visitor for Fields<'_> {
 
     #[inline(always)]
     fn unsigned(&mut self, field: &'static Field, value: Option<u64>) {
-        let precision = self.selection.precision;
-        self.field(field, value, |writer, value| match (field.field_type, field.unit, field.ipfix) {
+        let Some(value) = value else { return };
+        let writer = &mut self.writer;
+        let outcome = match (field.field_type, field.unit, field.ipfix) {
             (_, Unit::Nanoseconds, Some(InformationElement::Iana(_))) => {
-                writer.be(encode_time(value, precision))
+                writer.be(encode_time(value, self.selection.precision))
             }
             // The getters of the schema return values of the width of their field.
             (FieldType::Unsigned(8), ..) => writer.be(value as u8),
             (FieldType::Unsigned(16), ..) => writer.be(value as u16),
             (FieldType::Unsigned(32), ..) => writer.be(value as u32),
             _ => writer.be(value),
-        });
+        };
+        self.add(field, outcome);
     }
 
     #[inline(always)]
     fn address(&mut self, field: &'static Field, value: Option<IpAddr>) {
-        self.field(field, value, |writer, address| match address {
-            IpAddr::V4(v4) => writer.array(v4.octets()),
-            IpAddr::V6(v6) => writer.array(v6.octets()),
-        });
+        let Some(address) = value else { return };
+        let outcome = match address {
+            IpAddr::V4(v4) => self.writer.array(v4.octets()),
+            IpAddr::V6(v6) => self.writer.array(v6.octets()),
+        };
+        self.add(field, outcome);
     }
 
     #[inline(always)]
     fn mac(&mut self, field: &'static Field, value: Option<[u8; 6]>) {
-        self.field(field, value, Writer::array);
+        let Some(mac) = value else { return };
+        let outcome = self.writer.array(mac);
+        self.add(field, outcome);
     }
 
     #[inline(always)]
     fn name(&mut self, field: &'static Field, value: Option<&'static str>) {
-        self.field(field, value, |writer, name| match field.ipfix {
+        let Some(name) = value else { return };
+        let outcome = match field.ipfix {
             Some(InformationElement::Iana(iana::FLOW_END_REASON)) => {
-                writer.be(EndReason::from_name(name).map_or(0, |reason| reason as u8))
+                self.writer.be(EndReason::from_name(name).map_or(0, |reason| reason as u8))
             }
-            _ => writer.prefixed(Prefix::Ipfix, name),
-        });
+            _ => self.writer.prefixed(Prefix::Ipfix, name),
+        };
+        self.add(field, outcome);
     }
 
     #[inline(always)]
     fn text(&mut self, field: &'static Field, value: Option<impl fmt::Display>) {
         // applicationName is in all templates, so that an unidentified application needs no template of its own.
         let is_always_sent = matches!(field.ipfix, Some(InformationElement::Iana(iana::APPLICATION_NAME)));
-        if value.is_none() && is_always_sent {
-            return self.field(field, Some(""), |writer, text| writer.prefixed(Prefix::Ipfix, text));
-        }
-        // The texts of the schema are shorter than 255 octets, so that the short form of the prefix is sufficient.
-        self.field(field, value, |writer, value| display(writer, Prefix::U8, value));
+        let outcome = match value {
+            None if is_always_sent => self.writer.be(0_u8),
+            None => return,
+            // The texts of the schema are shorter than 255 octets, so that the short form of the prefix is sufficient.
+            Some(value) => display(&mut self.writer, Prefix::U8, value),
+        };
+        self.add(field, outcome);
     }
 
+    #[inline(always)]
     fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>) {
-        let mut ids = value.into_iter().flat_map(VlanIds::iter);
-        let (outer, inner) = (ids.next().unwrap_or_default(), ids.next());
-        self.field(field, value, |writer, _| {
-            writer.be(outer)?;
-            inner.map_or(Ok(()), |inner| writer.be(inner))
-        });
-        let is_reverse = field.side == FieldSide::Reverse;
-        if inner.is_some() {
-            self.layout.customer_vlan_ids |= direction_bit(is_reverse);
-        }
+        let Some(ids) = value else { return };
+        let outcome = if ids.is_empty() { self.writer.be(0_u16) } else { self.write_vlan_ids(field, ids) };
+        self.add(field, outcome);
     }
 
     fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
-        self.field(field, value, |writer, value| display(writer, Prefix::Ipfix, value));
+        let Some(encapsulation) = value else { return };
+        let outcome = display(&mut self.writer, Prefix::Ipfix, encapsulation);
+        self.add(field, outcome);
+    }
+}
+
+impl Fields<'_> {
+    fn write_vlan_ids(&mut self, field: &Field, ids: VlanIds) -> Result<(), WriteError> {
+        let mut ids = ids.iter();
+        self.writer.be(ids.next().unwrap_or_default())?;
+        let Some(inner) = ids.next() else { return Ok(()) };
+        self.layout.customer_vlan_ids |= direction_bit(field.side == FieldSide::Reverse);
+        self.writer.be(inner)
     }
 }
 
