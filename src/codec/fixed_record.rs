@@ -285,6 +285,11 @@ impl<'a> FixedRecord<'a> {
         self.has(IS_ICMP).then_some((kind as u8, code as u8))
     }
 
+    /// Returns whether the protocol is the ICMP of the IP version, as in a key of ICMP types.
+    fn is_icmp_of_version(self) -> bool {
+        self.protocol() == if self.has(IS_IPV6) { IpProtocol::ICMPV6 } else { IpProtocol::ICMP }
+    }
+
     #[inline(always)]
     fn raw_ports(self) -> (u16, u16) {
         ((self.word(3) >> 16) as u16, self.word(3) as u16)
@@ -311,8 +316,10 @@ impl<'a> FixedRecord<'a> {
         let (source, destination) = self.addresses();
         let (key, initiator) = match (self.ports(), self.icmp()) {
             (Some(ports), _) => FlowKey::new(self.protocol(), (source, ports.0), (destination, ports.1)),
-            (None, Some((kind, code))) => FlowKey::icmp(source, destination, kind, code),
-            (None, None) => FlowKey::pair(self.protocol(), source, destination),
+            (None, Some((kind, code))) if self.is_icmp_of_version() => {
+                FlowKey::icmp(source, destination, kind, code)
+            }
+            (None, _) => FlowKey::pair(self.protocol(), source, destination),
         };
         let mut record = FlowRecord::new(key, initiator, self.start());
         record.end = self.start().saturating_add(self.duration());

@@ -59,7 +59,10 @@ impl Draft {
         let source = (source.0.ok_or("source_address")?, source.1);
         let destination = (destination.0.ok_or("destination_address")?, destination.1);
         let (key, initiator) = match (protocol, record.icmp) {
-            (IpProtocol::ICMP | IpProtocol::ICMPV6, Some((kind, code))) => {
+            // A key of ICMP types has the protocol of its IP version.
+            (IpProtocol::ICMP, Some((kind, code))) | (IpProtocol::ICMPV6, Some((kind, code)))
+                if source.0.is_ipv6() == (protocol == IpProtocol::ICMPV6) =>
+            {
                 let (key, side) = FlowKey::icmp(source.0, destination.0, kind, code);
                 // The evidence may indicate that the initiator is the receiver. An ICMP type without a response has one
                 // sender.

@@ -11,8 +11,8 @@ use super::encapsulation::OuterFlow;
 use super::field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
-    ApplicationName, ConnState, DirectionEvidence, EndReason, Evidence, History, IpProtocol, TcpState,
-    Timestamp,
+    ApplicationName, ConnState, DirectionEvidence, EndReason, Evidence, History, IpProtocol, TcpFlags,
+    TcpState, Timestamp,
 };
 use crate::base::{Encapsulation, duration_nanos};
 use std::time::Duration;
@@ -170,6 +170,11 @@ fn known(encapsulation: &Encapsulation) -> Option<&Encapsulation> {
     Some(encapsulation).filter(|encapsulation| !encapsulation.is_empty())
 }
 
+/// Returns control bits without the four highest bits, which belong to the data offset (RFC 9565 section 3).
+fn tcp_flags(value: u64) -> Option<TcpFlags> {
+    u16::try_from(value).ok().map(|bits| TcpFlags(bits & 0x0fff))
+}
+
 schema! { record:
     /// IP protocol number.
     "protocol": unsigned(8), None, Shared, ipfix (Iana 4), zeek ("proto"), eve ("proto"), sort
@@ -221,7 +226,7 @@ schema! { record:
     /// Union of the control bits of the initiator's TCP segments.
     "tcp_flags": unsigned(16), None, Forward, ipfix (Iana 6), zeek, eve ("tcp.tcp_flags_ts"), sort
         = Some(u64::from(record.forward.tcp_flags.0)),
-        set |draft, value| draft.record.forward.tcp_flags.0 = value.try_into().ok()?;
+        set |draft, value| draft.record.forward.tcp_flags = tcp_flags(value)?;
     /// TCP segments that the initiator retransmitted.
     "retransmitted_count": unsigned(32), Packets, Forward, ipfix (Own 2), zeek, eve, sort (Retransmitted)
         = Some(u64::from(record.forward.tcp.retransmitted_count)),
@@ -273,7 +278,7 @@ schema! { record:
     /// Union of the control bits of the responder's TCP segments.
     "reverse_tcp_flags": unsigned(16), None, Reverse, ipfix (Reverse 6), zeek, eve ("tcp.tcp_flags_tc"), sort
         = Some(u64::from(record.reverse.tcp_flags.0)),
-        set |draft, value| draft.record.reverse.tcp_flags.0 = value.try_into().ok()?;
+        set |draft, value| draft.record.reverse.tcp_flags = tcp_flags(value)?;
     /// TCP segments that the responder retransmitted.
     "reverse_retransmitted_count": unsigned(32), Packets, Reverse, ipfix (Own 6), zeek, eve, sort
         = Some(u64::from(record.reverse.tcp.retransmitted_count)),

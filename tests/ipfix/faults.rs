@@ -199,6 +199,26 @@ fn unknown_elements_are_skipped_and_invalid_values_are_absent() {
     assert_eq!(collected[0].destination_address(), Ipv4Addr::new(192, 0, 2, 2));
 }
 
+/// Bits that RFC 7011 section 6.1.9 (dateTimeMicroseconds) and RFC 9565 section 3 (tcpControlBits) reserve.
+#[test]
+fn reserved_bits_are_ignored() {
+    let template = set(2, &[256, 5, 8, 4, 12, 4, 4, 1, 154, 8, 6, 2]);
+    let mut data = vec![1, 0, 0, 23, 192, 0, 2, 1, 192, 0, 2, 2, 6];
+    data.extend([0xe8, 0xfe, 0x7f, 0x80, 0, 0, 7, 0xff, 0x50, 0x12]);
+    let (collected, _) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
+    assert_eq!(collected[0].start, Timestamp::from_parts(1_700_004_096, 0));
+    assert_eq!(collected[0].forward.tcp_flags.0, 0x12);
+}
+
+#[test]
+fn a_protocol_of_the_other_ip_version_is_kept() {
+    let template = set(2, &[256, 4, 8, 4, 12, 4, 4, 1, 32, 2]);
+    let data = [&[1, 0, 0, 15, 192, 0, 2, 1, 192, 0, 2, 2, 58, 128, 0][..]].concat();
+    let (collected, _) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
+    assert_eq!(collected[0].protocol().0, 58);
+    assert_eq!(collected[0].icmp, Some((128, 0)));
+}
+
 #[test]
 fn records_without_addresses_are_counted() {
     let template = set(2, &[256, 2, 2, 4, 1, 4]);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::field::{Specifier, unsigned};
 use super::times::{DataContext, Moment, RelativeTimes, TimeUnit, set_time};
 use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
-use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, VARIABLE_LEN, iana, own_name};
+use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
 use crate::record::{
     Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord, field_index, field_set,
 };
@@ -185,8 +185,10 @@ impl Action {
             151 => Some(Self::Time(End, TimeUnit::Seconds)),
             iana::FLOW_START_MILLISECONDS => Some(Self::Time(Start, TimeUnit::Milliseconds)),
             iana::FLOW_END_MILLISECONDS => Some(Self::Time(End, TimeUnit::Milliseconds)),
-            154 | iana::FLOW_START_NANOSECONDS => Some(Self::Time(Start, TimeUnit::Ntp)),
-            155 | iana::FLOW_END_NANOSECONDS => Some(Self::Time(End, TimeUnit::Ntp)),
+            154 => Some(Self::Time(Start, TimeUnit::NtpMicroseconds)),
+            155 => Some(Self::Time(End, TimeUnit::NtpMicroseconds)),
+            iana::FLOW_START_NANOSECONDS => Some(Self::Time(Start, TimeUnit::NtpNanoseconds)),
+            iana::FLOW_END_NANOSECONDS => Some(Self::Time(End, TimeUnit::NtpNanoseconds)),
             158 => Some(Self::Time(Start, TimeUnit::MicrosecondsBeforeExport)),
             159 => Some(Self::Time(End, TimeUnit::MicrosecondsBeforeExport)),
             iana::SYSTEM_INIT_TIME_MILLISECONDS => Some(Self::InitTime),
@@ -209,7 +211,7 @@ impl Action {
             Self::Ipv4(..) => len == 4,
             Self::Ipv6(..) => len == 16,
             Self::Mac(..) => len == 6,
-            Self::Time(_, TimeUnit::Ntp) => len == 8,
+            Self::Time(_, TimeUnit::NtpMicroseconds | TimeUnit::NtpNanoseconds) => len == 8,
             Self::IcmpTypeCode => len == 2,
             _ => len != VARIABLE_LEN && matches!(len, 1..=8),
         }
@@ -243,6 +245,7 @@ impl Action {
             Self::Time(_, TimeUnit::Uptime) => 0,
             Self::Time(_, TimeUnit::Seconds) => 1,
             Self::Time(_, TimeUnit::Milliseconds) => 2,
+            Self::Time(_, TimeUnit::NtpNanoseconds) => 4,
             Self::Time(..) => 3,
             _ => match id {
                 // Totals, counts without a defined layer, the octet of the DSCP, and the VLAN id of NetFlow.
@@ -345,7 +348,7 @@ fn text(octets: &[u8]) -> Option<&str> {
 
 /// Returns the name of an application in lower case; `Some(None)` if the exporter did not identify it.
 fn application_name(name: &str) -> Option<Option<ApplicationName>> {
-    if name.is_empty() {
+    if name.is_empty() || name == UNKNOWN_APPLICATION {
         return Some(None);
     }
     let mut lower = [0; ApplicationName::LEN_MAX];

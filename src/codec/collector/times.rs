@@ -11,8 +11,10 @@ pub(super) enum TimeUnit {
     Seconds,
     /// Milliseconds since 1970.
     Milliseconds,
-    /// The NTP timestamp format (RFC 7011 sections 6.1.9 and 6.1.10).
-    Ntp,
+    /// The NTP timestamp format, without the lowest eleven bits of the fraction (RFC 7011 section 6.1.9).
+    NtpMicroseconds,
+    /// The NTP timestamp format (RFC 7011 section 6.1.10).
+    NtpNanoseconds,
     /// Microseconds before the message was exported.
     MicrosecondsBeforeExport,
     /// Milliseconds since the exporter was started.
@@ -117,7 +119,8 @@ pub(super) fn set_time(
     let time = match unit {
         TimeUnit::Seconds => Timestamp::from_parts(value, 0),
         TimeUnit::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
-        TimeUnit::Ntp => ntp_time(value),
+        TimeUnit::NtpMicroseconds => ntp_time(value & !0x7ff),
+        TimeUnit::NtpNanoseconds => ntp_time(value),
         TimeUnit::MicrosecondsBeforeExport => {
             let age_ns = value.saturating_mul(1000);
             Timestamp::from_nanos(context.export_time.as_nanos().saturating_sub(age_ns))

@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
 use super::element::{Element, TimePrecision};
-use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, iana};
+use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLICATION, iana};
 use crate::base::{Encapsulation, EndReason, NANOS_PER_SECOND, VlanIds};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
 use crate::record::{Field, FieldSet, FieldSide, FieldType, FlowRecord, InformationElement, Unit, Visitor};
@@ -192,7 +192,7 @@ impl Visitor for Fields<'_> {
         // applicationName is in all templates, so that an unidentified application needs no template of its own.
         let is_always_sent = matches!(field.ipfix, Some(InformationElement::Iana(iana::APPLICATION_NAME)));
         let outcome = match value {
-            None if is_always_sent => self.writer.be(0_u8),
+            None if is_always_sent => self.writer.prefixed(Prefix::Ipfix, UNKNOWN_APPLICATION),
             None => return,
             // The texts of the schema are shorter than 255 octets, so that the short form of the prefix is sufficient.
             Some(value) => display(&mut self.writer, Prefix::U8, value),

@@ -66,6 +66,9 @@ pub(super) const ENTERPRISE_BIT: u16 = 1 << 15;
 /// Enterprise number of reverse elements (RFC 5103 section 6.1).
 pub(super) const REVERSE_ENTERPRISE_NUMBER: u32 = 29_305;
 
+/// Value of applicationName if the application is not known. Some collectors discard records with an empty text.
+pub(super) const UNKNOWN_APPLICATION: &str = "unknown";
+
 /// Seconds from 1900-01-01, the epoch of the NTP timestamp format, to 1970-01-01 (RFC 5905 appendix A.4).
 pub(super) const NTP_TO_UNIX_SECONDS: u64 = 2_208_988_800;
 
