@@ -1,9 +1,12 @@
 //! Comparison of flowgauge with other programs and libraries: interleaved in one run, with checked results, and with
 //! medians and their spread.
 
+#[cfg(test)]
+mod collector_agreement;
 pub mod compose;
 pub mod gopacket;
 pub mod interleave;
+mod messages;
 pub mod plot;
 pub mod programs;
 pub mod readdress;
@@ -11,4 +14,5 @@ pub mod report;
 pub mod rows;
 #[path = "../../support/mod.rs"]
 mod support;
+mod values;
 pub mod whole;

@@ -18,8 +18,8 @@ const USAGE: &str = "\
 usage: peers [--trace FILE] [--runs N] [--core N|none] [--rows TEXT|none] [--python PROGRAM]
              [--also NAME=COMMAND]... [--write]
 
-Runs the library benches of flowgauge, of flowscope and, if Go is installed, of gopacket. With --trace, also runs
-each installed program on the whole file.
+Runs the library benches of flowgauge, of flowscope, of netflow_parser and, if Go is installed, of gopacket. With
+--trace, also runs each installed program on the whole file.
 
   --trace FILE         read FILE with all programs: a pcap file of Ethernet frames, such as one from `compose`
   --runs N             run each program N times (default 5; programs that take longer than 3 s run 3 times)
