@@ -35,7 +35,7 @@ fn nfcapd(nfcapd: &Path, name: &str, options: &[&str]) -> Vec<Value> {
     let child = start(&mut command, &folder, port);
     export(name, port, options);
     // The datagrams are in the buffer of the socket, which nfcapd reads before it handles the signal.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    std::thread::sleep(std::time::Duration::from_millis(1500));
     send("TERM", &child);
     assert!(end(child).status.success());
     let log = fs::read_to_string(folder.path("log")).unwrap();
@@ -105,9 +105,9 @@ fn nfacctd_receives_uniflows() {
         let child = start(Command::new(&path).args(["-f", &config]), &folder, port);
         let log = || fs::read_to_string(folder.path("log")).unwrap();
         wait_for("nfacctd", || log().contains("waiting for NetFlow/IPFIX data"));
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(std::time::Duration::from_millis(1500));
         export(name, port, &["--uniflow", "--milliseconds"]);
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(std::time::Duration::from_millis(1500));
         send("INT", &child);
         end(child);
         let mut found = Directions::default();
