@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 const FUNCTION_COUNT_MAX: usize = 400;
 
 /// Maximum number of public functions of `codec`, which programs that only process flows do not need.
-const CODEC_FUNCTION_COUNT_MAX: usize = 40;
+const CODEC_FUNCTION_COUNT_MAX: usize = 70;
 
 /// Returns a text without generic arguments (the parts in angle brackets).
 fn without_generics(text: &str) -> String {

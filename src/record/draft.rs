@@ -22,6 +22,34 @@ pub(crate) enum Setter {
     Encapsulation(fn(&mut Draft, Encapsulation) -> Option<()>),
 }
 
+/// Source of the values of fields, by their index in the schema; the counterpart of a
+/// [`Visitor`](super::field::Visitor). A source has no values of the types whose methods it does not implement.
+pub(crate) trait FieldSource {
+    fn unsigned(&self, index: usize) -> Option<u64>;
+    fn address(&self, index: usize) -> Option<IpAddr>;
+    fn mac(&self, index: usize) -> Option<[u8; 6]>;
+
+    #[inline(always)]
+    fn name(&self, _: usize) -> Option<&str> {
+        None
+    }
+
+    #[inline(always)]
+    fn text(&self, _: usize) -> Option<&str> {
+        None
+    }
+
+    #[inline(always)]
+    fn vlan_ids(&self, _: usize) -> Option<VlanIds> {
+        None
+    }
+
+    #[inline(always)]
+    fn encapsulation(&self, _: usize) -> Option<Encapsulation> {
+        None
+    }
+}
+
 /// Incomplete flow record, to which fields are added in any order.
 pub(crate) struct Draft {
     pub(crate) record: FlowRecord,

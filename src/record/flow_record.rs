@@ -250,6 +250,11 @@ impl FieldSet {
         self.0 >> (index & 63) & 1 != 0
     }
 
+    /// Returns the number of fields in the set.
+    pub(crate) const fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
     /// Returns the set of the fields with the given names.
     ///
     /// # Errors

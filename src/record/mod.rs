@@ -34,9 +34,9 @@ mod schema;
 mod serialize;
 
 pub use community_id::{CommunityId, community_id};
-pub(crate) use draft::{Draft, Setter};
+pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::{EncapsulationRecord, OuterFlow};
 pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
 pub(crate) use flow_record::{field_index, field_set};
-pub(crate) use schema::SETTERS;
+pub(crate) use schema::{SETTERS, fill};

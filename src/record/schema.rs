@@ -5,7 +5,7 @@
 //! [`FlowRecord::visit`], which passes all values to a [`Visitor`] without an intermediate value, for the formats.
 //! Adding a field requires only a row.
 
-use super::draft::Setter;
+use super::draft::{Draft, FieldSource, Setter};
 use super::encapsulation::EncapsulationRecord;
 use super::encapsulation::OuterFlow;
 use super::field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
@@ -118,9 +118,33 @@ macro_rules! schema {
         ),+];
 
         /// Setters of all fields of an incomplete record, in the order of the schema.
-                pub(crate) static SETTERS: [Setter; SCHEMA.len()] = [$(
+        pub(crate) static SETTERS: [Setter; SCHEMA.len()] = [$(
             setter!($type $( |$draft, $set| $assign )?)
         ),+];
+
+        /// Sets fields of an incomplete record to the values of a source, in the order of the schema. Returns the
+        /// fields whose values are missing or invalid.
+        #[inline(always)]
+        #[allow(unused_assignments, reason = "the index behind the last field")]
+        pub(crate) fn fill(draft: &mut Draft, fields: FieldSet, source: &impl FieldSource) -> FieldSet {
+            let mut invalid = FieldSet::EMPTY;
+            let mut index = 0;
+            $(
+                $(
+                    if fields.contains(index) {
+                        let is_set = set_value(draft, source.$type(index), |$draft, $set| {
+                            $assign;
+                            Some(())
+                        });
+                        if is_set.is_none() {
+                            invalid = invalid.with(index);
+                        }
+                    }
+                )?
+                index += 1;
+            )+
+            invalid
+        }
 
         #[inline]
         #[allow(unused_assignments, reason = "the index behind the last field")]
@@ -158,6 +182,16 @@ static SCHEMA_FIELDS: [Field; SCHEMA.len()] = {
     }
     fields
 };
+
+/// Passes a value to the setter of its field.
+#[inline(always)]
+fn set_value<T>(
+    draft: &mut Draft,
+    value: Option<T>,
+    set: impl FnOnce(&mut Draft, T) -> Option<()>,
+) -> Option<()> {
+    set(draft, value?)
+}
 
 const _: () = assert!(SCHEMA.len() <= 64, "a FieldSet has 64 bits");
 

@@ -280,6 +280,16 @@ impl Action {
         }
     }
 
+    /// Returns the field that the action sets to a number or an address, if it is one of those.
+    pub(super) const fn located_field(self) -> Option<usize> {
+        match self {
+            Self::Unsigned(index, _) | Self::Ipv4(index, _) | Self::Ipv6(index, _) | Self::Mac(index, _) => {
+                Some(index)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns whether the action needs other fields of the record.
     pub(super) const fn is_relative(self) -> bool {
         matches!(self, Self::Duration(_) | Self::InitTime | Self::Time(_, TimeUnit::Uptime))
@@ -297,6 +307,7 @@ impl Action {
     ) -> Option<()> {
         match *self {
             Self::Skip => {}
+            Self::Unsigned(_, set) => set(draft, unsigned(octets)?)?,
             Self::Ipv4(_, set) => set(draft, IpAddr::from(<[u8; 4]>::try_from(octets).ok()?))?,
             Self::Ipv6(_, set) => set(draft, IpAddr::from(<[u8; 16]>::try_from(octets).ok()?))?,
             Self::Mac(_, set) => set(draft, octets.try_into().ok()?)?,

@@ -36,15 +36,3 @@ pub(super) fn unsigned(octets: &[u8]) -> Option<u64> {
         _ => Some(octets.iter().fold(0, |number, octet| number << 8 | u64::from(*octet))),
     }
 }
-
-/// Reads a number of one to eight octets.
-#[inline(always)]
-pub(super) fn fixed_number(reader: &mut Reader<'_>, len: u16) -> Result<u64, ReadError> {
-    let following = reader.rest().first_chunk::<8>().copied();
-    let octets = reader.bytes(len.into())?;
-    Ok(match following {
-        // The octets behind the number are removed, without a branch for each length.
-        Some(following) => u64::from_be_bytes(following) >> (u64::BITS - 8 * u32::from(len)),
-        None => octets.iter().fold(0, |number, octet| number << 8 | u64::from(*octet)),
-    })
-}

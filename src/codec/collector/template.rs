@@ -1,13 +1,15 @@
 //! Templates, and the decoding of their data records.
 
+use std::net::IpAddr;
+
 use super::CollectorStats;
 use super::action::{Action, OwnElements};
-use super::field::{Specifier, field, fixed_number, len_min, unsigned};
+use super::field::{Specifier, field, len_min, unsigned};
 use super::times::{DataContext, RelativeTimes};
 use crate::base::IpProtocol;
-use crate::codec::ipfix::{ENTERPRISE_BIT, iana};
+use crate::codec::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FlowRecord, field_index, field_set};
+use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, field_index, field_set, fill};
 
 /// The kind of data that a template describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +134,20 @@ struct Step {
 }
 
 /// The steps that decode the data records of a template.
+///
+/// The fields in front of the first one of variable length have constant offsets. Numbers and addresses among them are
+/// set in the order of the schema, by code without indirect calls.
 #[derive(Debug)]
 pub(super) struct Steps {
-    steps: Box<[Step]>,
+    /// Length of the fields with constant offsets.
+    fixed_len: usize,
+    /// Numbers and addresses with constant offsets.
+    located: FieldSet,
+    locations: [Location; FIELD_COUNT_MAX],
+    /// Other fields with constant offsets.
+    converted: Box<[(Action, Location)]>,
+    /// The first field of variable length and those behind it.
+    sequential: Box<[Step]>,
     len_min: usize,
     /// Fields that the records contain.
     sent: FieldSet,
@@ -143,6 +156,67 @@ pub(super) struct Steps {
     derivation: Derivation,
     /// Whether a time refers to another field of the record.
     has_relative_times: bool,
+}
+
+/// Position of a field in a record.
+#[derive(Clone, Copy, Debug, Default)]
+struct Location {
+    offset: usize,
+    len: u16,
+}
+
+/// Number of fields that a [`FieldSet`] can contain.
+const FIELD_COUNT_MAX: usize = 64;
+
+/// The octets of a set from a record on, and the locations of its fields in the order of the schema.
+struct Record<'a> {
+    octets: &'a [u8],
+    locations: &'a [Location; FIELD_COUNT_MAX],
+}
+
+impl Record<'_> {
+    #[inline(always)]
+    fn location(&self, index: usize) -> Option<Location> {
+        self.locations.get(index).copied()
+    }
+
+    #[inline(always)]
+    fn octets(&self, location: Location) -> Option<&[u8]> {
+        self.octets.get(location.offset..)?.get(..location.len.into())
+    }
+
+    #[inline(always)]
+    fn array<const N: usize>(&self, location: Location) -> Option<[u8; N]> {
+        self.octets.get(location.offset..)?.first_chunk().copied()
+    }
+}
+
+impl FieldSource for Record<'_> {
+    #[inline(always)]
+    fn unsigned(&self, index: usize) -> Option<u64> {
+        let location = self.location(index)?;
+        match self.array(location) {
+            // The octets behind the number are removed, without a branch for each length.
+            Some(octets) => Some(u64::from_be_bytes(octets) >> (u64::BITS - 8 * u32::from(location.len))),
+            // At the end of the set.
+            None => unsigned(self.octets(location)?),
+        }
+    }
+
+    #[inline(always)]
+    fn address(&self, index: usize) -> Option<IpAddr> {
+        let location = self.location(index)?;
+        if location.len == 4 {
+            self.array::<4>(location).map(IpAddr::from)
+        } else {
+            self.array::<16>(location).map(IpAddr::from)
+        }
+    }
+
+    #[inline(always)]
+    fn mac(&self, index: usize) -> Option<[u8; 6]> {
+        self.array(self.location(index)?)
+    }
 }
 
 impl Steps {
@@ -157,10 +231,38 @@ impl Steps {
             has_icmp_in_port: has("destination_port") && !has("icmp_type"),
         };
         let has_relative_times = actions.iter().any(|action| action.is_relative());
-        let steps = actions.into_iter().zip(specifiers);
-        let steps: Box<[_]> = steps.map(|(action, specifier)| Step { action, len: specifier.len }).collect();
-        let len_min = specifiers.iter().map(|specifier| len_min(specifier.len)).sum();
-        Self { steps, len_min, sent, known: derivation.complete(sent), derivation, has_relative_times }
+        let fixed_count = specifiers.iter().take_while(|specifier| specifier.len != VARIABLE_LEN).count();
+        let mut located = FieldSet::EMPTY;
+        let mut locations = [Location::default(); FIELD_COUNT_MAX];
+        let mut converted = Vec::new();
+        let mut offset = 0_usize;
+        for (action, specifier) in actions.iter().zip(specifiers).take(fixed_count) {
+            let location = Location { offset, len: specifier.len };
+            offset += usize::from(specifier.len);
+            match (action, action.located_field().and_then(|index| Some((index, locations.get_mut(index)?))))
+            {
+                (Action::Skip, _) => {}
+                (_, Some((index, target))) => {
+                    *target = location;
+                    located = located.with(index);
+                }
+                (action, None) => converted.push((*action, location)),
+            }
+        }
+        let sequential = actions.iter().zip(specifiers).skip(fixed_count);
+        let sequential = sequential.map(|(action, specifier)| Step { action: *action, len: specifier.len });
+        Self {
+            fixed_len: offset,
+            located,
+            locations,
+            converted: converted.into(),
+            sequential: sequential.collect(),
+            len_min: specifiers.iter().map(|specifier| len_min(specifier.len)).sum(),
+            sent,
+            known: derivation.complete(sent),
+            derivation,
+            has_relative_times,
+        }
     }
 
     /// Returns the minimum length of a record in octets.
@@ -179,21 +281,23 @@ impl Steps {
     ) -> Result<Option<&'d FlowRecord>, ReadError> {
         *draft = Draft::new();
         let mut times = RelativeTimes::default();
-        let mut absent = FieldSet::EMPTY;
         // A copy, which stays in registers.
         let mut next = *reader;
-        for step in &self.steps {
-            let is_valid = if let Action::Unsigned(_, set) = &step.action {
-                // Most fields are numbers.
-                set(draft, fixed_number(&mut next, step.len)?).is_some()
-            } else {
-                let octets = field(&mut next, step.len)?;
-                step.action.apply(octets, draft, &mut times, context).is_some()
-            };
-            if !is_valid {
+        next.skip(self.fixed_len)?;
+        let record = Record { octets: reader.rest(), locations: &self.locations };
+        let mut absent = fill(draft, self.located, &record);
+        stats.invalid_value_count += u64::from(absent.count());
+        let mut convert = |action: &Action, octets: &[u8]| {
+            if action.apply(octets, draft, &mut times, context).is_none() {
+                absent = absent.union(action.fields());
                 stats.invalid_value_count += 1;
-                absent = absent.union(step.action.fields());
             }
+        };
+        for (action, location) in &self.converted {
+            convert(action, record.octets(*location).unwrap_or_default());
+        }
+        for step in &self.sequential {
+            convert(&step.action, field(&mut next, step.len)?);
         }
         *reader = next;
         if self.has_relative_times {
