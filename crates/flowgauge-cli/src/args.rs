@@ -92,9 +92,9 @@ pub(crate) struct FlowsArgs {
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 
-    /// Write only these fields of each flow, separated by commas, in this order
+    /// Write only these fields of each flow, separated by commas
     ///
-    /// The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
+    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
     #[arg(long, value_name = "LIST", value_parser = parse_fields)]
     pub(crate) fields: Option<Fields>,
 
@@ -114,7 +114,7 @@ pub(crate) struct FlowsArgs {
     #[arg(long, short = 'r')]
     pub(crate) reverse: bool,
 
-    /// Write only the first N flows in the order of --sort, or by octets
+    /// Write only the first N flows of --sort, or by octets
     #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
 
@@ -169,7 +169,7 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole)]
     pub(crate) fragments: Fragments,
 
-    /// Policy for overlapping IPv4 fragments, such as first or linux
+    /// Policy for overlapping IPv4 fragments
     ///
     /// Policies: discard, linux, first, last, bsd, bsd_right, linux2, windows, solaris. `discard` discards the datagram,
     /// as RFC 5722 requires for IPv6. The others keep the octets that the named operating system keeps, or those of
@@ -241,7 +241,7 @@ pub(crate) enum Applications {
 
 #[derive(Debug, Args)]
 pub(crate) struct DedupArgs {
-    /// Skip duplicate packets within TIME, such as 2ms [default TIME: 1ms]
+    /// Skip duplicate packets within TIME [default TIME: 1ms]
     ///
     /// A host may send two identical packets on purpose. If the duplicates in the capture come from different
     /// interfaces, --dedup-between-interfaces keeps such packets.
@@ -287,7 +287,7 @@ pub(crate) struct SharedArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 
-    /// Maximum window size of zstd files, such as 128MiB [default: 8MiB]
+    /// Maximum window of zstd files, such as 128MiB [default: 8MiB]
     ///
     /// The decoder needs this much memory. Files compressed with `zstd --long=27` have a window of 128MiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_window)]
@@ -346,7 +346,7 @@ pub(crate) enum Format {
     Ndjson,
     /// A header line and one line per flow, with the fields of ndjson
     Csv,
-    /// IPFIX messages (RFC 7011), to a collector or a file; see --to
+    /// IPFIX messages (RFC 7011), to a collector or a file
     Ipfix,
 }
 

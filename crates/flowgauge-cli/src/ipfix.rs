@@ -36,35 +36,35 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Options for output with `--format ipfix`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// With --format ipfix, send the records to a collector, or write them to a file
+    /// Collector or file for IPFIX: udp://HOST:PORT, tcp://HOST:PORT or a path
     ///
-    /// OUT is udp://HOST:PORT, tcp://HOST:PORT or the path of a file; the default is standard output. The registered
-    /// port of IPFIX is 4739.
+    /// Without this option, IPFIX is written to standard output. The registered port is 4739.
     #[arg(long, value_name = "OUT")]
     pub(crate) to: Option<Target>,
 
-    /// With --format ipfix, send at most N records per second [default: 50000 over UDP]
+    /// Maximum number of IPFIX records per second [default: 50000 over UDP]
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) rate: Option<NonZeroU32>,
 
-    /// With --format ipfix, send two uniflows per flow instead of a biflow
+    /// Send two IPFIX uniflows per flow instead of a biflow
     ///
     /// For collectors that do not support biflows (RFC 5103).
     #[arg(long)]
     pub(crate) uniflow: bool,
 
-    /// With --format ipfix, send times in milliseconds instead of nanoseconds
+    /// Send IPFIX times in milliseconds instead of nanoseconds
     #[arg(long)]
     pub(crate) milliseconds: bool,
 
-    /// With --format ipfix, also send fields without a registered element, under this enterprise number
+    /// Enterprise number for fields without a registered IPFIX element
     ///
-    /// Such fields are the Community ID, the connection state and the number of retransmissions. Type records describe
-    /// the elements (RFC 5610). IANA assigns enterprise numbers to organizations; 32473 is for documentation.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Such fields are the Community ID, the connection state and the number of retransmissions. Without the option, they
+    /// are not sent. Type records describe their elements (RFC 5610). IANA assigns enterprise numbers to organizations;
+    /// 32473 is reserved for documentation.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) enterprise_number: Option<u32>,
 
-    /// With --format ipfix, identifier of the observation domain in the messages
+    /// Identifier of the IPFIX observation domain
     #[arg(long, value_name = "ID", default_value_t = 1)]
     pub(crate) observation_domain: u32,
 

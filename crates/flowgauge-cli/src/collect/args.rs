@@ -53,9 +53,9 @@ pub(crate) struct CollectArgs {
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 
-    /// Write only these fields of each flow, separated by commas, in this order
+    /// Write only these fields of each flow, separated by commas
     ///
-    /// The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
+    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
     #[arg(long, value_name = "LIST", value_parser = parse_fields)]
     pub(crate) fields: Option<Fields>,
 

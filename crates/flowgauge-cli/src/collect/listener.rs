@@ -130,9 +130,11 @@ impl Context {
     }
 
     fn accept(&self, listener: &TcpListener) {
-        while !self.stop.is_stopped() {
+        loop {
             match listener.accept() {
                 Ok((stream, exporter)) => self.connect(stream, exporter),
+                // Connections that were established before the end are accepted first.
+                Err(error) if is_pause(&error) && self.stop.is_stopped() => return,
                 Err(error) if is_pause(&error) => thread::sleep(POLL_INTERVAL),
                 Err(error) => return self.send(Event::Problem(format!("{}: {error}", self.name))),
             }

@@ -2,8 +2,8 @@
 
 use super::run;
 
-const COMMANDS: [&[&str]; 7] =
-    [&[], &["flows"], &["slice"], &["streams"], &["sessions"], &["completions"], &["man"]];
+const COMMANDS: [&[&str]; 8] =
+    [&[], &["flows"], &["slice"], &["streams"], &["sessions"], &["collect"], &["completions"], &["man"]];
 
 /// Lines and columns of a screen.
 const SCREEN: (usize, usize) = (50, 100);

@@ -6,6 +6,7 @@ mod escapes;
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
 mod help;
+mod ipfix;
 mod memory;
 mod outputs;
 mod sessions;
@@ -822,6 +823,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-slice.1",
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
+        "flowgauge-collect.1",
         "flowgauge-man.1",
         "flowgauge-completions.1",
     ] {
