@@ -5,13 +5,16 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::hint::black_box;
+use std::io;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{
     Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, SeqNum, TcpFlags, Timestamp, VlanIds,
 };
-use flowgauge::codec::{Prefix, Reader, Writer};
+use flowgauge::codec::collector::{Collector, CollectorConfig};
+use flowgauge::codec::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, Transport};
+use flowgauge::codec::{FixedRecord, Prefix, Reader, Writer};
 use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode, Window};
@@ -21,6 +24,7 @@ use flowgauge::tap::{
     EthernetHeader, NeighborConfig, NeighborEvent, NeighborTable, Resolution, ethernet_to_ip, ip_to_ethernet,
 };
 use flowgauge::tracker::{Flow, Observer, Tracker, TrackerConfig};
+use flowgauge::{FlowKey, FlowRecord};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -284,8 +288,67 @@ fn a_codec_with_a_buffer_costs_no_allocation() {
     });
 }
 
+/// Counts the octets of messages.
+struct Octets(usize);
+
+impl Transport for Octets {
+    fn is_datagram(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        self.0 += message.len();
+        Ok(())
+    }
+}
+
+fn exported_and_collected_records_cost_no_allocation() {
+    let mut config = ExporterConfig::default();
+    config.enterprise_number = Some(32_473);
+    let mut exporter = Exporter::new(config, Octets(0)).expect("a configuration");
+    let mut file = Vec::new();
+    let mut to_file = Exporter::new(config, StreamTransport::new(&mut file)).expect("a configuration");
+    let (key, initiator) = FlowKey::tcp(([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 443).into());
+    let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_000, 0));
+    record.forward.counters.packet_count = 1;
+    for _ in 0..1000 {
+        exporter.export(&record, record.end).expect("a transport without errors");
+        to_file.export(&record, record.end).expect("a transport without errors");
+    }
+    to_file.flush().expect("a transport without errors");
+    // Templates and type records are sent again in the meantime.
+    assert_no_allocation("export of records with a known layout", || {
+        for _ in 0..10_000 {
+            exporter.export(black_box(&record), record.end).expect("a transport without errors");
+        }
+    });
+    assert!(exporter.transport().0 > 1_000_000);
+
+    let mut collector = Collector::new(CollectorConfig::default()).expect("a configuration");
+    let address = ([192, 0, 2, 3], 4739).into();
+    let message = MessageReader::new(&file[..]).next().expect("a message").expect("a message").to_vec();
+    collector.message(address, &message, |_| ());
+    // The first message contains the templates, which are known now.
+    let count = collector.stats().record_count;
+    let next =
+        MessageReader::new(&file[message.len()..]).next().expect("a message").expect("a message").to_vec();
+    assert_no_allocation("collection of records with a known template", || {
+        collector.message(address, black_box(&next), |record| {
+            black_box(record);
+        });
+    });
+    assert!(collector.stats().record_count > count + 100);
+    let mut packet_count = 0;
+    assert_no_allocation("a fixed record", || {
+        let encoded = FixedRecord::encode(black_box(&record));
+        packet_count = FixedRecord::new(&encoded).expect("a valid record").packet_count();
+    });
+    assert_eq!(packet_count, 1);
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
+    exported_and_collected_records_cost_no_allocation();
     let rounds: Vec<_> = (0..6).map(round).collect();
     let rounds: Vec<_> = rounds.iter().zip(100..).map(|(frames, second)| at(frames, second)).collect();
     let unusual = unusual_frames();

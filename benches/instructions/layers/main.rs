@@ -4,9 +4,12 @@
 //! two runs of one binary on one machine have the same counts. `cargo run` in this package compares them with
 //! `reference.json`.
 
+mod codec;
 mod dedup;
 mod extractor;
 mod filter;
+#[path = "../../support/flow_records.rs"]
+mod flow_records;
 mod fragment;
 mod link;
 mod pipeline;
@@ -22,6 +25,7 @@ mod tracker;
 use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 
+use codec::codec_group;
 use dedup::dedup_group;
 use extractor::extractor_group;
 use filter::filter_group;
@@ -48,5 +52,6 @@ gungraun::main!(
     dedup_group,
     session_group,
     filter_group,
+    codec_group,
     pipeline_group
 );

@@ -17,6 +17,7 @@ use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 
 use inputs::below::{Checking, Parsing, Reading, Walking};
+use inputs::collector::Collecting;
 use inputs::feed::{Feeding, checked, prepared};
 use inputs::fragment::Pushing;
 use inputs::reassembler::Reassembly;
@@ -216,6 +217,19 @@ fn filter(parsing: Parsing) -> Parsing {
     parsing.parse()
 }
 
+#[library_benchmark(setup = inputs::collector::collecting, teardown = Collecting::collected)]
+#[bench::benign(inputs::collector::benign)]
+#[bench::short_records(inputs::collector::short_records)]
+#[bench::one_octet_records(inputs::collector::one_octet_records)]
+#[bench::empty_messages(inputs::collector::empty_messages)]
+#[bench::new_exporters(inputs::collector::new_exporters)]
+#[bench::new_templates(inputs::collector::new_templates)]
+#[bench::long_templates(inputs::collector::long_templates)]
+#[bench::type_records(inputs::collector::type_records)]
+fn collector(collecting: Collecting) -> Collecting {
+    collecting.collect()
+}
+
 library_benchmark_group!(
     name = work_group,
     benchmarks = [
@@ -234,7 +248,8 @@ library_benchmark_group!(
         dedup,
         link,
         pcapng,
-        filter
+        filter,
+        collector
     ]
 );
 

@@ -180,6 +180,13 @@ impl Sets<'_> {
         match template.kind() {
             Kind::Data => {
                 let steps = template.steps(&domain.own_elements);
+                if !steps.has_addresses() {
+                    let skipped = steps.skip(&mut set);
+                    record_count = skipped.unwrap_or_default();
+                    self.stats.unkeyed_record_count += u64::from(record_count);
+                    counted.record_count = counted.record_count.map(|count| count.wrapping_add(record_count));
+                    return skipped.ok().map(drop);
+                }
                 let context = DataContext {
                     export_time: self.export_time,
                     boot_time: self.boot_time,
@@ -217,7 +224,7 @@ impl Sets<'_> {
                 }
             }
         }
-        counted.record_count = counted.record_count.map(|count| count + record_count);
+        counted.record_count = counted.record_count.map(|count| count.wrapping_add(record_count));
         outcome
     }
 }

@@ -37,29 +37,41 @@ impl Domains {
         Ok(Self { proven: LruCache::unbounded(), unproven: LruCache::unbounded(), template_bytes: 0, config })
     }
 
-    /// Removes a domain for the time of a message; a new one if it does not exist.
+    /// Takes the state of a domain for the time of a message; that of a new one if it does not exist. The domain becomes
+    /// the most recently used one.
     pub(super) fn take(&mut self, key: DomainKey) -> Domain {
-        let domain = self.proven.pop(&key).or_else(|| self.unproven.pop(&key)).unwrap_or_default();
+        let known = self.proven.get_mut(&key).or_else(|| self.unproven.get_mut(&key));
+        let domain = known.map(std::mem::take).unwrap_or_default();
         self.template_bytes -= domain.template_bytes();
         domain
     }
 
-    /// Adds a domain as the most recently used one, and evicts others if there are too many.
+    /// Returns the state of a domain after a message, and evicts others if there are too many.
     pub(super) fn put(&mut self, key: DomainKey, mut domain: Domain, stats: &mut CollectorStats) {
-        let count_max = self.config.domain_count_max as usize;
         if domain.template_bytes() > self.config.template_bytes_max {
             stats.refused_template_count += domain.clear_templates();
         }
         self.template_bytes += domain.template_bytes();
-        while self.proven.len() + self.unproven.len() >= count_max
+        if let Some(known) = self.proven.peek_mut(&key) {
+            *known = domain;
+            return self.evict(0, stats);
+        }
+        self.unproven.pop(&key);
+        self.evict(1, stats);
+        let domains = if domain.has_records { &mut self.proven } else { &mut self.unproven };
+        domains.put(key, domain);
+    }
+
+    /// Evicts domains until there is memory for the templates, and an entry for each of the new domains.
+    fn evict(&mut self, new_count: usize, stats: &mut CollectorStats) {
+        let count_max = self.config.domain_count_max as usize;
+        while self.proven.len() + self.unproven.len() + new_count > count_max
             || self.template_bytes > self.config.template_bytes_max
         {
             let Some((_, evicted)) = self.unproven.pop_lru().or_else(|| self.proven.pop_lru()) else { break };
             self.template_bytes -= evicted.template_bytes();
             stats.evicted_domain_count += 1;
         }
-        let domains = if domain.has_records { &mut self.proven } else { &mut self.unproven };
-        domains.put(key, domain);
     }
 
     /// Removes all domains of an exporter.

@@ -23,7 +23,8 @@ pub(super) enum Kind {
 pub(super) struct Template {
     specifiers: Box<[Specifier]>,
     kind: Kind,
-    steps: Option<Steps>,
+    /// In a box, because most templates of a flood are never used.
+    steps: Option<Box<Steps>>,
     /// Revision of the own elements for which the steps were compiled.
     revision: u32,
 }
@@ -77,7 +78,8 @@ impl Template {
 
     /// Returns the memory of the template in bytes, including the steps that are compiled later.
     pub(super) const fn bytes(&self) -> usize {
-        size_of::<Self>() + self.specifiers.len() * (size_of::<Specifier>() + size_of::<Step>())
+        let field_bytes = size_of::<Specifier>() + size_of::<(Action, Location)>();
+        size_of::<Self>() + size_of::<Steps>() + self.specifiers.len() * field_bytes
     }
 
     /// Returns the minimum length of a record in octets.
@@ -91,7 +93,7 @@ impl Template {
             self.steps = None;
             self.revision = own_elements.revision();
         }
-        self.steps.get_or_insert_with(|| Steps::compile(&self.specifiers, own_elements))
+        self.steps.get_or_insert_with(|| Box::new(Steps::compile(&self.specifiers, own_elements)))
     }
 
     /// Decodes an options record.
@@ -161,7 +163,7 @@ pub(super) struct Steps {
 /// Position of a field in a record.
 #[derive(Clone, Copy, Debug, Default)]
 struct Location {
-    offset: usize,
+    offset: u32,
     len: u16,
 }
 
@@ -182,12 +184,12 @@ impl Record<'_> {
 
     #[inline(always)]
     fn octets(&self, location: Location) -> Option<&[u8]> {
-        self.octets.get(location.offset..)?.get(..location.len.into())
+        self.octets.get(location.offset as usize..)?.get(..location.len.into())
     }
 
     #[inline(always)]
     fn array<const N: usize>(&self, location: Location) -> Option<[u8; N]> {
-        self.octets.get(location.offset..)?.first_chunk().copied()
+        self.octets.get(location.offset as usize..)?.first_chunk().copied()
     }
 }
 
@@ -235,10 +237,10 @@ impl Steps {
         let mut located = FieldSet::EMPTY;
         let mut locations = [Location::default(); FIELD_COUNT_MAX];
         let mut converted = Vec::new();
-        let mut offset = 0_usize;
+        let mut offset = 0_u32;
         for (action, specifier) in actions.iter().zip(specifiers).take(fixed_count) {
             let location = Location { offset, len: specifier.len };
-            offset += usize::from(specifier.len);
+            offset += u32::from(specifier.len);
             match (action, action.located_field().and_then(|index| Some((index, locations.get_mut(index)?))))
             {
                 (Action::Skip, _) => {}
@@ -252,7 +254,7 @@ impl Steps {
         let sequential = actions.iter().zip(specifiers).skip(fixed_count);
         let sequential = sequential.map(|(action, specifier)| Step { action: *action, len: specifier.len });
         Self {
-            fixed_len: offset,
+            fixed_len: offset as usize,
             located,
             locations,
             converted: converted.into(),
@@ -268,6 +270,29 @@ impl Steps {
     /// Returns the minimum length of a record in octets.
     pub(super) const fn len_min(&self) -> usize {
         self.len_min
+    }
+
+    /// Returns whether the records have two addresses.
+    pub(super) fn has_addresses(&self) -> bool {
+        self.sent.contains(field_index("source_address"))
+            && self.sent.contains(field_index("destination_address"))
+    }
+
+    /// Skips the records of a set, and returns their number. Constant time if all fields have a fixed length.
+    pub(super) fn skip(&self, set: &mut Reader<'_>) -> Result<u32, ReadError> {
+        let mut record_count = 0;
+        if self.sequential.is_empty() {
+            record_count = set.remaining_len() / self.len_min;
+            set.skip(record_count * self.len_min)?;
+        }
+        while set.remaining_len() >= self.len_min {
+            set.skip(self.fixed_len)?;
+            for step in &self.sequential {
+                field(set, step.len)?;
+            }
+            record_count += 1;
+        }
+        Ok(record_count as u32)
     }
 
     /// Decodes a data record to `draft`; `None` for a record without addresses.

@@ -1,6 +1,7 @@
 //! Inputs, and the parsers and layers that process them.
 
 pub(crate) mod below;
+pub(crate) mod collector;
 pub(crate) mod dns;
 pub(crate) mod dtls;
 pub(crate) mod feed;

@@ -343,12 +343,8 @@ impl Generator {
     }
 }
 
-/// Returns a protocol over a version of IP: a common one, or any. ICMPv6 over IPv4 and ICMP over IPv6 are not among
-/// them, because flowgauge changes the one to the other if the record has an ICMP type.
+/// Returns a protocol over a version of IP: a common one, or any.
 pub(super) fn ip_protocol(random: u64, is_ipv6: bool) -> u8 {
     let icmp = if is_ipv6 { 58 } else { 1 };
-    match [icmp, 6, 17, 132, (random >> 8) as u8][(random % 5) as usize] {
-        1 | 58 => icmp,
-        other => other,
-    }
+    [icmp, 6, 17, 132, (random >> 8) as u8][(random % 5) as usize]
 }
