@@ -7,7 +7,9 @@ use super::element::{Element, TimePrecision};
 use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLICATION, iana};
 use crate::base::{Encapsulation, EndReason, NANOS_PER_SECOND, VlanIds};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
-use crate::record::{Field, FieldSet, FieldSide, FieldType, FlowRecord, InformationElement, Unit, Visitor};
+use crate::record::{
+    Field, FieldSet, FieldSide, FieldType, FlowRecord, InformationElement, SideRecord, Unit, Visitor,
+};
 
 /// The part of the schema that an exporter sends.
 #[derive(Clone, Copy, Debug)]
@@ -34,26 +36,33 @@ impl Selection {
     }
 }
 
-/// The fields of a data record. Records with equal layouts have the same template.
+/// The fields of a data record, and which forms they have. Records with equal layouts have the same template.
+///
+/// One word, which is compared for each record: the highest bits of the set are no fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Layout {
-    fields: FieldSet,
-    is_ipv6: bool,
-    /// Directions whose packets have a second VLAN id: a bit for each.
-    customer_vlan_ids: u8,
-}
+pub(super) struct Layout(FieldSet);
+
+const _: () = assert!(FlowRecord::SCHEMA.len() <= Layout::CUSTOMER_VLAN_IDS, "bits for the forms of fields");
 
 impl Layout {
-    const EMPTY: Self = Self { fields: FieldSet::EMPTY, is_ipv6: false, customer_vlan_ids: 0 };
+    const IS_IPV6: usize = 63;
+    /// Both directions have an inner VLAN id, which may be 0.
+    const CUSTOMER_VLAN_IDS: usize = 62;
+
+    #[inline(always)]
+    const fn with(self, bit: usize) -> Self {
+        Self(self.0.with(bit))
+    }
 
     fn elements(self, selection: Selection) -> impl Iterator<Item = Element> {
         let enterprise_number = selection.enterprise_number.unwrap_or_default();
-        let fields = FlowRecord::SCHEMA.iter().filter(move |field| self.fields.contains(field.index));
+        let fields = FlowRecord::SCHEMA.iter().filter(move |field| self.0.contains(field.index));
         let elements = fields.flat_map(move |field| {
-            let element = Element::of_field(field, enterprise_number, self.is_ipv6, selection.precision);
+            let is_ipv6 = self.0.contains(Self::IS_IPV6);
+            let element = Element::of_field(field, enterprise_number, is_ipv6, selection.precision);
             let is_reverse = field.side == FieldSide::Reverse;
-            let has_customer = field.field_type == FieldType::VlanIds
-                && self.customer_vlan_ids & direction_bit(is_reverse) != 0;
+            let has_customer =
+                field.field_type == FieldType::VlanIds && self.0.contains(Self::CUSTOMER_VLAN_IDS);
             let customer = has_customer.then(|| Element::customer_vlan_id(is_reverse));
             element.into_iter().chain(customer)
         });
@@ -85,10 +94,6 @@ impl Layout {
     }
 }
 
-const fn direction_bit(is_reverse: bool) -> u8 {
-    1 << is_reverse as u8
-}
-
 /// Direction of a uniflow, as in flowDirection (IPFIX 61).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -106,7 +111,15 @@ pub(super) fn write_record(
     selection: Selection,
     direction: FlowDirection,
 ) -> Result<(Layout, usize), WriteError> {
-    let layout = Layout { is_ipv6: record.key.is_ipv6(), ..Layout::EMPTY };
+    let layout = Layout(FieldSet::EMPTY);
+    let layout = if record.key.is_ipv6() { layout.with(Layout::IS_IPV6) } else { layout };
+    let has_inner = |side: &SideRecord| side.vlan_ids.iter().nth(1).is_some();
+    let has_vlan_ids = !(record.forward.vlan_ids.is_empty() && record.reverse.vlan_ids.is_empty());
+    let layout = if has_vlan_ids && (has_inner(&record.forward) || has_inner(&record.reverse)) {
+        layout.with(Layout::CUSTOMER_VLAN_IDS)
+    } else {
+        layout
+    };
     let mut fields = Fields { writer: Writer::new(buffer), layout, selection, outcome: Ok(()) };
     record.visit(&mut fields);
     fields.outcome?;
@@ -128,7 +141,7 @@ impl Fields<'_> {
     /// Adds a field to the layout.
     #[inline(always)]
     fn add(&mut self, field: &Field, outcome: Result<(), WriteError>) {
-        self.layout.fields = self.layout.fields.with(field.index);
+        self.layout = self.layout.with(field.index);
         if let Err(error) = outcome {
             self.outcome = Err(error);
         }
@@ -203,7 +216,13 @@ impl Visitor for Fields<'_> {
     #[inline(always)]
     fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>) {
         let Some(ids) = value else { return };
-        let outcome = if ids.is_empty() { self.writer.be(0_u16) } else { self.write_vlan_ids(field, ids) };
+        let outcome = if self.layout.0.contains(Layout::CUSTOMER_VLAN_IDS) {
+            let mut ids = ids.iter();
+            let [outer, inner] = [ids.next(), ids.next()].map(Option::unwrap_or_default);
+            self.writer.be(outer).and_then(|()| self.writer.be(inner))
+        } else {
+            self.writer.be(ids.iter().next().unwrap_or_default())
+        };
         self.add(field, outcome);
     }
 
@@ -211,16 +230,6 @@ impl Visitor for Fields<'_> {
         let Some(encapsulation) = value else { return };
         let outcome = display(&mut self.writer, Prefix::Ipfix, encapsulation);
         self.add(field, outcome);
-    }
-}
-
-impl Fields<'_> {
-    fn write_vlan_ids(&mut self, field: &Field, ids: VlanIds) -> Result<(), WriteError> {
-        let mut ids = ids.iter();
-        self.writer.be(ids.next().unwrap_or_default())?;
-        let Some(inner) = ids.next() else { return Ok(()) };
-        self.layout.customer_vlan_ids |= direction_bit(field.side == FieldSide::Reverse);
-        self.writer.be(inner)
     }
 }
 
