@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::field::{Specifier, unsigned};
-use super::times::{DataContext, Moment, RelativeTimes, TimeUnit, set_time};
+use super::times::{AbsoluteUnit, DataContext, Moment, RelativeTimes, TimeUnit, set_time};
 use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
 use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
 use crate::record::{
@@ -76,7 +76,7 @@ impl Direction {
     }
 
     /// Returns the name of a field for the direction.
-    fn name<'n>(self, forward: &'n str, reverse: &'n str) -> &'n str {
+    pub(super) fn name<'n>(self, forward: &'n str, reverse: &'n str) -> &'n str {
         match self {
             Self::Forward => forward,
             Self::Reverse => reverse,
@@ -181,14 +181,22 @@ impl Action {
             32 | 139 => Some(Self::IcmpTypeCode),
             iana::APPLICATION_NAME => Some(Self::ApplicationName),
             iana::FLOW_END_REASON => Some(Self::EndReason),
-            150 => Some(Self::Time(Start, TimeUnit::Seconds)),
-            151 => Some(Self::Time(End, TimeUnit::Seconds)),
-            iana::FLOW_START_MILLISECONDS => Some(Self::Time(Start, TimeUnit::Milliseconds)),
-            iana::FLOW_END_MILLISECONDS => Some(Self::Time(End, TimeUnit::Milliseconds)),
-            154 => Some(Self::Time(Start, TimeUnit::NtpMicroseconds)),
-            155 => Some(Self::Time(End, TimeUnit::NtpMicroseconds)),
-            iana::FLOW_START_NANOSECONDS => Some(Self::Time(Start, TimeUnit::NtpNanoseconds)),
-            iana::FLOW_END_NANOSECONDS => Some(Self::Time(End, TimeUnit::NtpNanoseconds)),
+            150 => Some(Self::Time(Start, TimeUnit::Absolute(AbsoluteUnit::Seconds))),
+            151 => Some(Self::Time(End, TimeUnit::Absolute(AbsoluteUnit::Seconds))),
+            iana::FLOW_START_MILLISECONDS => {
+                Some(Self::Time(Start, TimeUnit::Absolute(AbsoluteUnit::Milliseconds)))
+            }
+            iana::FLOW_END_MILLISECONDS => {
+                Some(Self::Time(End, TimeUnit::Absolute(AbsoluteUnit::Milliseconds)))
+            }
+            154 => Some(Self::Time(Start, TimeUnit::Absolute(AbsoluteUnit::NtpMicroseconds))),
+            155 => Some(Self::Time(End, TimeUnit::Absolute(AbsoluteUnit::NtpMicroseconds))),
+            iana::FLOW_START_NANOSECONDS => {
+                Some(Self::Time(Start, TimeUnit::Absolute(AbsoluteUnit::NtpNanoseconds)))
+            }
+            iana::FLOW_END_NANOSECONDS => {
+                Some(Self::Time(End, TimeUnit::Absolute(AbsoluteUnit::NtpNanoseconds)))
+            }
             158 => Some(Self::Time(Start, TimeUnit::MicrosecondsBeforeExport)),
             159 => Some(Self::Time(End, TimeUnit::MicrosecondsBeforeExport)),
             iana::SYSTEM_INIT_TIME_MILLISECONDS => Some(Self::InitTime),
@@ -211,7 +219,10 @@ impl Action {
             Self::Ipv4(..) => len == 4,
             Self::Ipv6(..) => len == 16,
             Self::Mac(..) => len == 6,
-            Self::Time(_, TimeUnit::NtpMicroseconds | TimeUnit::NtpNanoseconds) => len == 8,
+            Self::Time(
+                _,
+                TimeUnit::Absolute(AbsoluteUnit::NtpMicroseconds | AbsoluteUnit::NtpNanoseconds),
+            ) => len == 8,
             Self::IcmpTypeCode => len == 2,
             _ => len != VARIABLE_LEN && matches!(len, 1..=8),
         }
@@ -243,9 +254,9 @@ impl Action {
     const fn precision(self, id: u16) -> u8 {
         match self {
             Self::Time(_, TimeUnit::Uptime) => 0,
-            Self::Time(_, TimeUnit::Seconds) => 1,
-            Self::Time(_, TimeUnit::Milliseconds) => 2,
-            Self::Time(_, TimeUnit::NtpNanoseconds) => 4,
+            Self::Time(_, TimeUnit::Absolute(AbsoluteUnit::Seconds)) => 1,
+            Self::Time(_, TimeUnit::Absolute(AbsoluteUnit::Milliseconds)) => 2,
+            Self::Time(_, TimeUnit::Absolute(AbsoluteUnit::NtpNanoseconds)) => 4,
             Self::Time(..) => 3,
             _ => match id {
                 // Totals, counts without a defined layer, the octet of the DSCP, and the VLAN id of NetFlow.
@@ -277,16 +288,6 @@ impl Action {
             Self::IcmpTypeCode => of(&["icmp_type", "icmp_code"]),
             Self::Time(Moment::Start, _) => of(&["start_ns"]),
             Self::Time(Moment::End, _) => of(&["end_ns"]),
-        }
-    }
-
-    /// Returns the field that the action sets to a number or an address, if it is one of those.
-    pub(super) const fn located_field(self) -> Option<usize> {
-        match self {
-            Self::Unsigned(index, _) | Self::Ipv4(index, _) | Self::Ipv6(index, _) | Self::Mac(index, _) => {
-                Some(index)
-            }
-            _ => None,
         }
     }
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use super::CollectorStats;
 use super::action::{Action, OwnElements};
 use super::field::{Specifier, field, len_min, unsigned};
-use super::times::{DataContext, RelativeTimes};
-use crate::base::IpProtocol;
+use super::times::{AbsoluteUnit, DataContext, Moment, RelativeTimes, TimeUnit};
+use crate::base::{IpProtocol, VlanIds};
 use crate::codec::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, field_index, field_set, fill};
+use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, SortKey, field_index, field_set, fill};
 
 /// The kind of data that a template describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,7 @@ pub(super) struct Steps {
     /// Numbers and addresses with constant offsets.
     located: FieldSet,
     locations: [Location; FIELD_COUNT_MAX],
+    time_units: TimeUnits,
     /// Other fields with constant offsets.
     converted: Box<[(Action, Location)]>,
     /// The first field of variable length and those behind it.
@@ -174,6 +175,14 @@ const FIELD_COUNT_MAX: usize = 64;
 struct Record<'a> {
     octets: &'a [u8],
     locations: &'a [Location; FIELD_COUNT_MAX],
+    time_units: TimeUnits,
+}
+
+/// Units of the times with constant offsets.
+#[derive(Clone, Copy, Debug, Default)]
+struct TimeUnits {
+    start: AbsoluteUnit,
+    end: AbsoluteUnit,
 }
 
 impl Record<'_> {
@@ -188,6 +197,16 @@ impl Record<'_> {
     }
 
     #[inline(always)]
+    fn number(&self, location: Location) -> Option<u64> {
+        match self.array(location) {
+            // The octets behind the number are removed, without a branch for each length.
+            Some(octets) => Some(u64::from_be_bytes(octets) >> (u64::BITS - 8 * u32::from(location.len))),
+            // At the end of the set.
+            None => unsigned(self.octets(location)?),
+        }
+    }
+
+    #[inline(always)]
     fn array<const N: usize>(&self, location: Location) -> Option<[u8; N]> {
         self.octets.get(location.offset as usize..)?.first_chunk().copied()
     }
@@ -196,13 +215,19 @@ impl Record<'_> {
 impl FieldSource for Record<'_> {
     #[inline(always)]
     fn unsigned(&self, index: usize) -> Option<u64> {
-        let location = self.location(index)?;
-        match self.array(location) {
-            // The octets behind the number are removed, without a branch for each length.
-            Some(octets) => Some(u64::from_be_bytes(octets) >> (u64::BITS - 8 * u32::from(location.len))),
-            // At the end of the set.
-            None => unsigned(self.octets(location)?),
+        let value = self.number(self.location(index)?)?;
+        // Known for each field when the code is compiled.
+        match FlowRecord::SCHEMA.get(index)?.sort {
+            Some(SortKey::Start) => Some(self.time_units.start.time(value).as_nanos()),
+            Some(SortKey::End) => Some(self.time_units.end.time(value).as_nanos()),
+            _ => Some(value),
         }
+    }
+
+    #[inline(always)]
+    fn vlan_ids(&self, index: usize) -> Option<VlanIds> {
+        let id = self.number(self.location(index)?)?;
+        Some(VlanIds::NONE.push(id as u16))
     }
 
     #[inline(always)]
@@ -237,18 +262,37 @@ impl Steps {
         let mut located = FieldSet::EMPTY;
         let mut locations = [Location::default(); FIELD_COUNT_MAX];
         let mut converted = Vec::new();
+        let mut time_units = TimeUnits::default();
+        let has_customer_vlan_ids = actions.iter().any(|action| matches!(action, Action::CustomerVlanId(_)));
         let mut offset = 0_u32;
         for (action, specifier) in actions.iter().zip(specifiers).take(fixed_count) {
             let location = Location { offset, len: specifier.len };
             offset += u32::from(specifier.len);
-            match (action, action.located_field().and_then(|index| Some((index, locations.get_mut(index)?))))
-            {
-                (Action::Skip, _) => {}
-                (_, Some((index, target))) => {
+            let field = match *action {
+                Action::Skip => continue,
+                Action::Unsigned(index, _)
+                | Action::Ipv4(index, _)
+                | Action::Ipv6(index, _)
+                | Action::Mac(index, _) => Some(index),
+                Action::Time(Moment::Start, TimeUnit::Absolute(unit)) => {
+                    time_units.start = unit;
+                    Some(field_index("start_ns"))
+                }
+                Action::Time(Moment::End, TimeUnit::Absolute(unit)) => {
+                    time_units.end = unit;
+                    Some(field_index("end_ns"))
+                }
+                Action::VlanId(direction) if !has_customer_vlan_ids => {
+                    Some(field_index(direction.name("vlan_ids", "reverse_vlan_ids")))
+                }
+                _ => None,
+            };
+            match field.and_then(|index| Some((index, locations.get_mut(index)?))) {
+                Some((index, target)) => {
                     *target = location;
                     located = located.with(index);
                 }
-                (action, None) => converted.push((*action, location)),
+                None => converted.push((*action, location)),
             }
         }
         let sequential = actions.iter().zip(specifiers).skip(fixed_count);
@@ -257,6 +301,7 @@ impl Steps {
             fixed_len: offset as usize,
             located,
             locations,
+            time_units,
             converted: converted.into(),
             sequential: sequential.collect(),
             len_min: specifiers.iter().map(|specifier| len_min(specifier.len)).sum(),
@@ -309,7 +354,8 @@ impl Steps {
         // A copy, which stays in registers.
         let mut next = *reader;
         next.skip(self.fixed_len)?;
-        let record = Record { octets: reader.rest(), locations: &self.locations };
+        let record =
+            Record { octets: reader.rest(), locations: &self.locations, time_units: self.time_units };
         let mut absent = fill(draft, self.located, &record);
         stats.invalid_value_count += u64::from(absent.count());
         let mut convert = |action: &Action, octets: &[u8]| {

@@ -7,6 +7,17 @@ use crate::record::{Draft, FieldSet, field_set};
 /// Unit of a time, and the point to which it refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeUnit {
+    /// A time that depends on nothing else.
+    Absolute(AbsoluteUnit),
+    /// Microseconds before the message was exported.
+    MicrosecondsBeforeExport,
+    /// Milliseconds since the exporter was started.
+    Uptime,
+}
+
+/// Unit of a time since an epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum AbsoluteUnit {
     /// Seconds since 1970.
     Seconds,
     /// Milliseconds since 1970.
@@ -14,11 +25,21 @@ pub(super) enum TimeUnit {
     /// The NTP timestamp format, without the lowest eleven bits of the fraction (RFC 7011 section 6.1.9).
     NtpMicroseconds,
     /// The NTP timestamp format (RFC 7011 section 6.1.10).
+    #[default]
     NtpNanoseconds,
-    /// Microseconds before the message was exported.
-    MicrosecondsBeforeExport,
-    /// Milliseconds since the exporter was started.
-    Uptime,
+}
+
+impl AbsoluteUnit {
+    /// Returns the time of a value.
+    #[inline(always)]
+    pub(super) fn time(self, value: u64) -> Timestamp {
+        match self {
+            Self::Seconds => Timestamp::from_parts(value, 0),
+            Self::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
+            Self::NtpMicroseconds => ntp_time(value & !0x7ff),
+            Self::NtpNanoseconds => ntp_time(value),
+        }
+    }
 }
 
 /// The first or the last packet of a flow.
@@ -117,10 +138,7 @@ pub(super) fn set_time(
     context: &DataContext,
 ) {
     let time = match unit {
-        TimeUnit::Seconds => Timestamp::from_parts(value, 0),
-        TimeUnit::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
-        TimeUnit::NtpMicroseconds => ntp_time(value & !0x7ff),
-        TimeUnit::NtpNanoseconds => ntp_time(value),
+        TimeUnit::Absolute(unit) => unit.time(value),
         TimeUnit::MicrosecondsBeforeExport => {
             let age_ns = value.saturating_mul(1000);
             Timestamp::from_nanos(context.export_time.as_nanos().saturating_sub(age_ns))
