@@ -45,6 +45,10 @@ enum Content {
     TimeOfDay(usize),
     /// The sum of two fields, one for each direction.
     Sum(usize, usize),
+    /// The octets of frames in a direction, or those of IP packets if an exporter sent only these; from two fields.
+    Octets(usize, usize),
+    /// The sum of [`Content::Octets`] of both directions: the fields of frames, and those of IP packets.
+    OctetSum([usize; 2], [usize; 2]),
     /// An address and a port, from two fields.
     Endpoint(usize, usize),
     /// A transport protocol, and the application protocol if it is known, from two fields: `tcp`, `tcp/http`.
@@ -53,6 +57,19 @@ enum Content {
     State([usize; 3]),
     /// A short name of the reason why the flow ended.
     End(usize),
+}
+
+/// Returns the sum of two counts, or the one that is known.
+fn sum<'r>(first: Value<'r>, second: Value<'r>) -> Value<'r> {
+    match (first, second) {
+        (Value::Unsigned(first), Value::Unsigned(second)) => Value::Unsigned(first.saturating_add(second)),
+        (Value::Absent, value) | (value, _) => value,
+    }
+}
+
+/// Returns a value, or another one if it is not known.
+fn known_or<'r>(value: Value<'r>, other: Value<'r>) -> Value<'r> {
+    if value == Value::Absent { other } else { value }
 }
 
 /// A column of the table. Alignment, minimum width and format follow from the fields of its content.
@@ -72,6 +89,8 @@ impl Column {
         let (Content::Field(index)
         | Content::TimeOfDay(index)
         | Content::Sum(index, _)
+        | Content::Octets(index, _)
+        | Content::OctetSum([index, _], _)
         | Content::Endpoint(index, _)
         | Content::Protocol(index, _)
         | Content::State([index, ..])
@@ -83,7 +102,11 @@ impl Column {
     fn is_right(self) -> bool {
         let field = self.first_field();
         let is_number = matches!(field.field_type, FieldType::Unsigned(_)) && !is_time(field);
-        is_number && matches!(self.content, Content::Field(_) | Content::Sum(..))
+        is_number
+            && matches!(
+                self.content,
+                Content::Field(_) | Content::Sum(..) | Content::Octets(..) | Content::OctetSum(..)
+            )
     }
 
     /// Returns the width in characters of the title and of common values, so that later rows seldom exceed it.
@@ -112,12 +135,14 @@ impl Column {
                 let start = single(self.first_field(), value(index));
                 start.get(11..).unwrap_or(&start).to_owned()
             }
-            Content::Sum(forward, reverse) => match (value(forward), value(reverse)) {
-                (Value::Unsigned(forward), Value::Unsigned(reverse)) => {
-                    single(self.first_field(), Value::Unsigned(forward.saturating_add(reverse)))
-                }
-                (Value::Absent, value) | (value, _) => single(self.first_field(), value),
-            },
+            Content::Sum(forward, reverse) => single(self.first_field(), sum(value(forward), value(reverse))),
+            Content::Octets(frames, packets) => {
+                single(self.first_field(), known_or(value(frames), value(packets)))
+            }
+            Content::OctetSum([forward, reverse], [ip_forward, ip_reverse]) => {
+                let frames = sum(value(forward), value(reverse));
+                single(self.first_field(), known_or(frames, sum(value(ip_forward), value(ip_reverse))))
+            }
             Content::Endpoint(address, port) => match (value(address), value(port)) {
                 (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
                 (address, Value::Unsigned(port)) => format!("{address}:{port}"),
@@ -163,9 +188,15 @@ const COLUMNS: [Column; 15] = [
     Column::new("PKTS->", Content::Field(field("packet_count"))),
     Column::new("<-PKTS", Content::Field(field("reverse_packet_count"))),
     Column::new("PACKETS", Content::Sum(field("packet_count"), field("reverse_packet_count"))),
-    Column::new("OCTETS->", Content::Field(field("octet_count"))),
-    Column::new("<-OCTETS", Content::Field(field("reverse_octet_count"))),
-    Column::new("OCTETS", Content::Sum(field("octet_count"), field("reverse_octet_count"))),
+    Column::new("OCTETS->", Content::Octets(field("octet_count"), field("ip_octet_count"))),
+    Column::new("<-OCTETS", Content::Octets(field("reverse_octet_count"), field("reverse_ip_octet_count"))),
+    Column::new(
+        "OCTETS",
+        Content::OctetSum(
+            [field("octet_count"), field("reverse_octet_count")],
+            [field("ip_octet_count"), field("reverse_ip_octet_count")],
+        ),
+    ),
     Column::new("STATE", Content::State([field("conn_state"), field("icmp_type"), field("icmp_code")])),
     Column::new("HISTORY", Content::Field(field("history"))),
     Column::new("ENDED", Content::End(field("flow_end_reason"))),
