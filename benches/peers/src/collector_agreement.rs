@@ -111,7 +111,10 @@ fn exported_records_of_captures() {
 fn netflow_parser_does_not_read_a_value_of_zero_octets() {
     let (key, initiator) = FlowKey::tcp(([192, 0, 2, 1], 40_000).into(), ([192, 0, 2, 2], 443).into());
     let record = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_000, 0));
-    let messages = exported(&[record.clone(), record.clone()], ExporterConfig::default());
+    let mut config = ExporterConfig::default();
+    // The history of the record is empty.
+    config.enterprise_number = Some(32_473);
+    let messages = exported(&[record.clone(), record.clone()], config);
     assert_eq!((ours(&messages).0.len(), theirs(&messages).len()), (2, 0));
 }
 
