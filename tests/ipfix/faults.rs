@@ -225,6 +225,10 @@ fn records_without_addresses_are_counted() {
     let (collected, stats) =
         collect([message(0, 1, &[template, set(256, &[0, 1, 0, 60])].concat()).as_slice()]);
     assert_eq!((collected.len(), stats.unkeyed_record_count), (0, 1));
+    // Addresses of both versions of IP.
+    let template = set(2, &[256, 2, 8, 4, 28, 16]);
+    let (collected, stats) = collect([message(0, 1, &[template, set(256, &[1; 10])].concat()).as_slice()]);
+    assert_eq!((collected.len(), stats.unkeyed_record_count), (0, 1));
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use ahash::RandomState;
+
 use super::CollectorStats;
 use super::action::OwnElements;
 use super::sequence::Sequence;
@@ -19,7 +21,7 @@ const NETFLOW9_OPTIONS_TEMPLATE_SET_ID: u16 = 1;
 /// State of an observation domain.
 #[derive(Debug, Default)]
 pub(super) struct Domain {
-    templates: HashMap<u16, Template>,
+    templates: HashMap<u16, Template, RandomState>,
     template_bytes: usize,
     own_elements: OwnElements,
     /// Time at which the exporter was started, from an options record (systemInitTimeMilliseconds, IPFIX 160).
@@ -38,7 +40,7 @@ impl Domain {
     /// Removes all templates, and returns their number.
     pub(super) fn clear_templates(&mut self) -> u64 {
         let count = self.templates.len() as u64;
-        self.templates = HashMap::new();
+        self.templates = HashMap::default();
         self.template_bytes = 0;
         count
     }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use ahash::RandomState;
 use lru::LruCache;
 
 use super::domain::Domain;
@@ -22,8 +23,8 @@ pub(super) struct DomainKey {
 pub(super) struct Domains {
     /// Domains that have sent a record. They are evicted after the others, so that messages with invented source
     /// addresses do not evict the templates of real exporters.
-    proven: LruCache<DomainKey, Domain>,
-    unproven: LruCache<DomainKey, Domain>,
+    proven: LruCache<DomainKey, Domain, RandomState>,
+    unproven: LruCache<DomainKey, Domain, RandomState>,
     template_bytes: usize,
     config: CollectorConfig,
 }
@@ -34,7 +35,8 @@ impl Domains {
             let range = (1, u32::MAX.into());
             return Err(ConfigError::out_of_range("codec", "domain_count_max", range));
         }
-        Ok(Self { proven: LruCache::unbounded(), unproven: LruCache::unbounded(), template_bytes: 0, config })
+        let list = || LruCache::unbounded_with_hasher(RandomState::new());
+        Ok(Self { proven: list(), unproven: list(), template_bytes: 0, config })
     }
 
     /// Takes the state of a domain for the time of a message; that of a new one if it does not exist. The domain becomes

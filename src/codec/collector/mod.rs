@@ -94,7 +94,7 @@ pub struct CollectorStats {
     pub template_count: u64,
     /// Data records of options templates.
     pub options_record_count: u64,
-    /// Data records that describe no flow between two addresses.
+    /// Data records without two addresses of one version of IP.
     pub unkeyed_record_count: u64,
     /// Values that a field cannot have. The fields are absent in their records.
     pub invalid_value_count: u64,

@@ -340,7 +340,7 @@ impl Steps {
         Ok(record_count as u32)
     }
 
-    /// Decodes a data record to `draft`; `None` for a record without addresses.
+    /// Decodes a data record to `draft`; `None` for a record without two addresses of one version of IP.
     #[inline]
     pub(super) fn decode<'d>(
         &self,
@@ -379,7 +379,8 @@ impl Steps {
             FieldSet::EMPTY => self.known,
             absent => self.derivation.complete(self.sent.difference(absent)),
         };
-        Ok(draft.finish().ok())
+        let versions = [draft.source.0, draft.destination.0].map(|address| address.map(|ip| ip.is_ipv6()));
+        Ok(if versions[0] == versions[1] { draft.finish().ok() } else { None })
     }
 }
 
