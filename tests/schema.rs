@@ -1,53 +1,18 @@
 //! The formats, serde, and the documentation agree with the schema of records.
 #![cfg(feature = "serde")]
 
+#[path = "support/captures.rs"]
+mod captures;
+
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use flowgauge::export::{Format, write_fields, write_fields_header, write_header, write_record};
 use flowgauge::record::{FieldSide, InformationElement, OuterFlow, SortKey, Value};
-use flowgauge::{
-    FieldSet, FileSource, FlowKey, FlowRecord, IpProtocol, Pipeline, Records, RunOptions, Side, Timestamp,
-};
+use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Side, Timestamp};
 use proptest::prelude::*;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Returns the captures of this repository, and those of the corpus if it is available.
-fn captures() -> Vec<PathBuf> {
-    let mut folders = vec![root().join("examples/data")];
-    folders.extend(env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from));
-    let mut paths = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let is_capture =
-                path.extension().is_some_and(|extension| extension == "pcap" || extension == "pcapng");
-            if path.is_dir() {
-                folders.push(path);
-            } else if is_capture {
-                paths.push(path);
-            }
-        }
-    }
-    assert!(paths.len() >= 8);
-    paths
-}
-
-/// Returns the records of a capture, with all optional fields.
-fn records(path: &Path) -> Vec<FlowRecord> {
-    let Ok(mut source) = FileSource::open(path) else { return Vec::new() };
-    let mut records = Vec::new();
-    let sink = Records::new(|record| records.push(record));
-    #[cfg(feature = "protocols")]
-    let sink = sink.with_stage::<flowgauge::Sessions<flowgauge::Standard>>();
-    let builder = Pipeline::builder().encapsulation(true);
-    builder.build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
-    records
-}
+use captures::{captures, records, root};
 
 fn line(format: Format, record: &FlowRecord) -> String {
     let mut out = b"before".to_vec();

@@ -1,6 +1,8 @@
 //! Export and collection of flow records with IPFIX and NetFlow.
 #![cfg(all(feature = "serde", feature = "compression"))]
 
+#[path = "../support/captures.rs"]
+mod captures;
 mod faults;
 mod netflow;
 mod round_trip;
@@ -8,13 +10,13 @@ mod round_trip;
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::{env, fs};
 
+use flowgauge::FlowRecord;
 use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats};
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, ExporterStats, Transport};
-use flowgauge::{FileSource, FlowRecord, Pipeline, Records, RunOptions};
+
+use captures::{captures, records, root};
 
 /// Enterprise number that is reserved for documentation (RFC 5612).
 const ENTERPRISE_NUMBER: u32 = 32_473;
@@ -79,40 +81,4 @@ fn collect<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> (Vec<FlowRecord>
         collector.message(exporter_address(), message, |record| records.push(record.clone()));
     }
     (records, collector.stats())
-}
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Returns the captures of this repository, and those of the corpus if it is available.
-fn captures() -> Vec<PathBuf> {
-    let mut folders = vec![root().join("examples/data")];
-    folders.extend(env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from));
-    let mut paths = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let extension = path.extension().unwrap_or_default();
-            if path.is_dir() {
-                folders.push(path);
-            } else if extension == "pcap" || extension == "pcapng" {
-                paths.push(path);
-            }
-        }
-    }
-    assert!(paths.len() >= 8);
-    paths
-}
-
-/// Returns the records of a capture, with all optional fields.
-fn records(path: &Path) -> Vec<FlowRecord> {
-    let Ok(mut source) = FileSource::open(path) else { return Vec::new() };
-    let mut records = Vec::new();
-    let sink = Records::new(|record| records.push(record));
-    #[cfg(feature = "protocols")]
-    let sink = sink.with_stage::<flowgauge::Sessions<flowgauge::Standard>>();
-    let builder = Pipeline::builder().encapsulation(true);
-    builder.build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
-    records
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,6 +16,7 @@ use flowgauge::{FlowRecord, Timestamp};
 
 use crate::args::{Format, parse_count};
 use crate::console::Failure;
+use crate::endpoint::Endpoint;
 use crate::human::plural;
 use crate::output::{OutputFile, Outputs};
 
@@ -104,8 +105,7 @@ impl ExportArgs {
 /// Destination of IPFIX messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    Udp(String),
-    Tcp(String),
+    Collector(Endpoint),
     File(PathBuf),
 }
 
@@ -113,42 +113,17 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once("://") {
-            Some(("udp", address)) => checked_address(address).map(Self::Udp),
-            Some(("tcp", address)) => checked_address(address).map(Self::Tcp),
-            Some((scheme, _)) => {
-                Err(format!("unknown scheme `{scheme}`; use udp://, tcp:// or the path of a file"))
-            }
-            None => Ok(Self::File(text.into())),
-        }
+        if text.contains("://") { text.parse().map(Self::Collector) } else { Ok(Self::File(text.into())) }
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Udp(address) => write!(f, "udp://{address}"),
-            Self::Tcp(address) => write!(f, "tcp://{address}"),
+            Self::Collector(endpoint) => endpoint.fmt(f),
             Self::File(path) => path.display().fmt(f),
         }
     }
-}
-
-/// Returns an address of the form `HOST:PORT`.
-pub(crate) fn checked_address(address: &str) -> Result<String, String> {
-    let has_port =
-        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if has_port {
-        Ok(address.to_owned())
-    } else {
-        Err("must have a host and a port, such as 192.0.2.1:4739".to_owned())
-    }
-}
-
-/// Returns the addresses of `HOST:PORT`.
-pub(crate) fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
-    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
-    if addresses.is_empty() { Err(io::Error::other("the host has no address")) } else { Ok(addresses) }
 }
 
 /// Writer of flow records with IPFIX.
@@ -175,13 +150,10 @@ impl IpfixWriter {
                 let (output, file) = OutputFile::create(Outputs::new(inputs, args.force).location(path)?)?;
                 Channel::File { out: BufWriter::new(file), output }
             }
-            Some(Target::Tcp(address)) => Channel::Tcp(connect_tcp(address).map_err(failure)?),
-            Some(Target::Udp(address)) => {
-                Channel::Udp(Datagrams { socket: connect_udp(address).map_err(failure)?, refused_count: 0 })
-            }
+            Some(Target::Collector(endpoint)) => connect(endpoint).map_err(failure)?,
         };
         let name = target.map_or_else(|| "standard output".to_owned(), Target::to_string);
-        let default_rate = matches!(target, Some(Target::Udp(_))).then_some(UDP_RATE);
+        let default_rate = matches!(target, Some(Target::Collector(Endpoint::Udp(_)))).then_some(UDP_RATE);
         let rate = args.rate.map(NonZeroU32::get).or(default_rate);
         let exporter = Exporter::new(args.config(), Destination { name, channel })?;
         Ok(Self { exporter, pacer: rate.map(Pacer::new), sent_template_count: 0 })
@@ -257,24 +229,19 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::ZERO.saturating_add(since_epoch)
 }
 
-fn connect_tcp(address: &str) -> io::Result<TcpStream> {
+/// Connects to a collector, at the first of its addresses that accepts.
+fn connect(endpoint: &Endpoint) -> io::Result<Channel> {
     let mut outcome = Err(io::Error::other("the host has no address"));
-    for address in resolve(address)? {
-        outcome = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT);
+    for address in endpoint.resolve()? {
+        outcome = match endpoint {
+            Endpoint::Tcp(_) => TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map(Channel::Tcp),
+            Endpoint::Udp(_) => Datagrams::connect(address).map(Channel::Udp),
+        };
         if outcome.is_ok() {
             break;
         }
     }
     outcome
-}
-
-fn connect_udp(address: &str) -> io::Result<UdpSocket> {
-    let address =
-        resolve(address)?.first().copied().ok_or_else(|| io::Error::other("the host has no address"))?;
-    let local = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-    let socket = UdpSocket::bind(local)?;
-    socket.connect(address)?;
-    Ok(socket)
 }
 
 /// An open destination of messages.
@@ -298,6 +265,13 @@ struct Datagrams {
 }
 
 impl Datagrams {
+    fn connect(address: SocketAddr) -> io::Result<Self> {
+        let local = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(local)?;
+        socket.connect(address)?;
+        Ok(Self { socket, refused_count: 0 })
+    }
+
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
         loop {
             match self.socket.send(message) {
@@ -364,12 +338,13 @@ mod tests {
 
     #[test]
     fn targets_are_distinguished_by_their_scheme() {
-        assert_eq!("udp://[::1]:4739".parse(), Ok(Target::Udp("[::1]:4739".to_owned())));
-        assert_eq!("tcp://localhost:4739".parse(), Ok(Target::Tcp("localhost:4739".to_owned())));
+        let collector = |endpoint| Ok(Target::Collector(endpoint));
+        assert_eq!("udp://[::1]:4739".parse(), collector(Endpoint::Udp("[::1]:4739".to_owned())));
+        assert_eq!("tcp://localhost:4739".parse(), collector(Endpoint::Tcp("localhost:4739".to_owned())));
         assert_eq!("flows.ipfix".parse(), Ok(Target::File("flows.ipfix".into())));
-        assert!("sctp://localhost:4739".parse::<Target>().is_err());
-        assert!("udp://localhost".parse::<Target>().is_err());
-        assert!("udp://:4739".parse::<Target>().is_err());
+        for invalid in ["sctp://localhost:4739", "udp://localhost", "udp://:4739", "udp://localhost:65536"] {
+            assert!(invalid.parse::<Target>().is_err(), "{invalid}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod args;
 mod choice;
 mod collect;
 mod console;
+mod endpoint;
 mod escape;
 mod flows;
 mod formats;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::listener::Endpoint;
 use crate::args::{Fields, Format, parse_duration, parse_fields};
+use crate::endpoint::Endpoint;
 use crate::ipfix::ExportArgs;
 
 /// Print or export flow records that other programs and devices export with IPFIX or NetFlow.

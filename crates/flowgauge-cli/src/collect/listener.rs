@@ -1,19 +1,17 @@
 //! Sockets that receive messages, each with a thread of its own.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flowgauge::StopHandle;
 use flowgauge::codec::ipfix::MessageReader;
 
-use crate::ipfix::{checked_address, resolve};
+use crate::endpoint::Endpoint;
 
 /// Number of messages that wait for the collector. Sockets are read no further when it is reached. The memory is at most
 /// 16 MiB.
@@ -25,33 +23,8 @@ const CONNECTION_COUNT_MAX: usize = 64;
 /// Time for which a thread waits before it checks whether the command is stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Address at which messages are received.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Endpoint {
-    Udp(String),
-    Tcp(String),
-}
-
-impl FromStr for Endpoint {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once("://") {
-            Some(("udp", address)) => checked_address(address).map(Self::Udp),
-            Some(("tcp", address)) => checked_address(address).map(Self::Tcp),
-            _ => Err("must begin with udp:// or tcp://, such as udp://127.0.0.1:4739".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Udp(address) => write!(f, "udp://{address}"),
-            Self::Tcp(address) => write!(f, "tcp://{address}"),
-        }
-    }
-}
+/// Time for which messages are received after the command is stopped.
+const DRAIN_TIME: Duration = Duration::from_secs(1);
 
 /// Event of a socket.
 pub(super) enum Event {
@@ -77,13 +50,15 @@ pub(super) fn listen(endpoints: &[Endpoint], stop: &StopHandle) -> Result<Receiv
         };
         let problem = |error: io::Error| format!("{endpoint}: {error}");
         match endpoint {
-            Endpoint::Udp(address) => {
-                let socket = UdpSocket::bind(&*resolve(address).map_err(problem)?).map_err(problem)?;
+            Endpoint::Udp(_) => {
+                let addresses = endpoint.resolve().map_err(problem)?;
+                let socket = UdpSocket::bind(&*addresses).map_err(problem)?;
                 socket.set_read_timeout(Some(POLL_INTERVAL)).map_err(problem)?;
                 thread::spawn(move || context.receive(&socket));
             }
-            Endpoint::Tcp(address) => {
-                let listener = TcpListener::bind(&*resolve(address).map_err(problem)?).map_err(problem)?;
+            Endpoint::Tcp(_) => {
+                let addresses = endpoint.resolve().map_err(problem)?;
+                let listener = TcpListener::bind(&*addresses).map_err(problem)?;
                 listener.set_nonblocking(true).map_err(problem)?;
                 thread::spawn(move || context.accept(&listener));
             }
@@ -109,22 +84,16 @@ impl Context {
 
     fn receive(&self, socket: &UdpSocket) {
         let mut buffer = vec![0; 1 << 16];
-        let mut is_last = false;
-        loop {
+        let mut drain = Drain::default();
+        while !drain.is_over(&self.stop) {
             match socket.recv_from(&mut buffer) {
                 Ok((len, exporter)) => {
                     self.send(Event::Message(exporter, buffer.get(..len).unwrap_or_default().to_vec()));
-                    continue;
                 }
+                // Messages that arrived before the end were received first.
+                Err(error) if is_pause(&error) && self.stop.is_stopped() => return,
                 Err(error) if is_pause(&error) => {}
                 Err(error) => return self.send(Event::Problem(format!("{}: {error}", self.name))),
-            }
-            // Messages that arrived before the end are still in the buffer of the socket.
-            if is_last {
-                return;
-            }
-            if self.stop.is_stopped() {
-                is_last = socket.set_nonblocking(true).is_ok();
             }
         }
     }
@@ -163,26 +132,34 @@ impl Context {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
         let mut messages = MessageReader::new(stream);
-        loop {
+        let mut drain = Drain::default();
+        while !drain.is_over(&self.stop) {
             match messages.next() {
                 Ok(Some(message)) => self.send(Event::Message(exporter, message.to_vec())),
                 Ok(None) => return Ok(()),
-                Err(error) if is_pause(&error) => {
-                    if self.stop.is_stopped() {
-                        return Ok(());
-                    }
-                }
+                Err(error) if is_pause(&error) && self.stop.is_stopped() => return Ok(()),
+                Err(error) if is_pause(&error) => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
+    }
+}
+
+/// Limits the time for which messages are received after the command is stopped: an exporter may never pause.
+#[derive(Default)]
+struct Drain {
+    end: Option<Instant>,
+}
+
+impl Drain {
+    /// Returns whether the time has passed.
+    fn is_over(&mut self, stop: &StopHandle) -> bool {
+        stop.is_stopped() && Instant::now() >= *self.end.get_or_insert_with(|| Instant::now() + DRAIN_TIME)
     }
 }
 
 /// Returns whether an error of a read is only the end of its wait.
 fn is_pause(error: &io::Error) -> bool {
-    // Linux reports that a datagram which this socket never sent was refused.
-    matches!(
-        error.kind(),
-        ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted | ErrorKind::ConnectionReset
-    )
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }

@@ -122,6 +122,33 @@ fn invalid_input_at_a_socket_is_reported_and_others_continue() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn an_exporter_that_never_pauses_does_not_delay_the_end() {
+    let folder = Folder::new();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let collect = start(&["--listen", &format!("udp://127.0.0.1:{port}")], port, &folder);
+    let is_done = std::sync::atomic::AtomicBool::new(false);
+    let elapsed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let message = [0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+            while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = socket.send_to(&message, ("127.0.0.1", port));
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        let started = Instant::now();
+        let (_, records) = interrupt(collect, &folder);
+        is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+        // Only the header of the table.
+        assert_eq!(records.lines().count(), 1, "{records}");
+        started.elapsed()
+    });
+    assert!(elapsed < TIMEOUT, "{elapsed:?}");
+}
+
+#[test]
 fn messages_in_a_capture_are_collected() {
     // The messages as datagrams, in a capture of raw IPv4 packets.
     let folder = Folder::new();
