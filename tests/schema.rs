@@ -2,6 +2,7 @@
 #![cfg(feature = "serde")]
 
 #[path = "support/captures.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
 mod captures;
 
 use std::fmt::Write as _;

@@ -7,10 +7,13 @@ use flowgauge::codec::collector::{Collector, CollectorConfig, UniflowJoiner};
 use flowgauge::{FlowKey, FlowRecord, Timestamp};
 use proptest::prelude::*;
 
-use super::{collect, export, exporter_address, records, root, with_own_elements};
+use super::captures::{own_captures, records};
+use super::{collect, export, exporter_address, with_own_elements};
 
 fn messages() -> Vec<Vec<u8>> {
-    let records = records(&root().join("examples/data/web.pcap"));
+    let captures = own_captures();
+    let web = captures.iter().find(|path| path.ends_with("web.pcap")).expect("a capture");
+    let records = records(web);
     let records: Vec<_> = (0..10).flat_map(|_| records.clone()).collect();
     let mut config = with_own_elements();
     config.template_refresh_message_count = 4;

@@ -16,8 +16,6 @@ use flowgauge::FlowRecord;
 use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats};
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, ExporterStats, Transport};
 
-use captures::{captures, records, root};
-
 /// Enterprise number that is reserved for documentation (RFC 5612).
 const ENTERPRISE_NUMBER: u32 = 32_473;
 

@@ -9,7 +9,8 @@ use flowgauge::codec::{FixedRecord, FixedRecordError};
 use flowgauge::export::{Format, write_record};
 use flowgauge::{FieldSet, FlowKey, FlowRecord, Side, Timestamp};
 
-use super::{ENTERPRISE_NUMBER, Stream, captures, collect, export, records, root, with_own_elements};
+use super::captures::{captures, own_captures, records, root};
+use super::{ENTERPRISE_NUMBER, Stream, collect, export, with_own_elements};
 
 fn lines(records: &[FlowRecord]) -> Vec<String> {
     let line = |record| {
@@ -68,7 +69,7 @@ fn a_stream_has_the_records_of_datagrams() {
 fn the_smallest_messages_suffice_for_all_records() {
     let mut config = with_own_elements();
     config.message_len_max = 512;
-    for path in captures().into_iter().filter(|path| path.starts_with(root())) {
+    for path in own_captures() {
         let records = records(&path);
         let (messages, stats) = export(&records, config);
         assert!(messages.iter().all(|message| message.len() <= 512));
@@ -115,7 +116,7 @@ fn times_in_milliseconds_are_rounded_down() {
 
 #[test]
 fn uniflows_are_joined_to_the_original_biflows() {
-    for path in captures().into_iter().filter(|path| path.starts_with(root())) {
+    for path in own_captures() {
         let records = records(&path);
         let mut config = ExporterConfig::default();
         config.is_uniflow = true;

@@ -11,22 +11,32 @@ pub(crate) fn root() -> &'static Path {
 
 /// Returns the captures of this repository, and those of the corpus if it is available.
 pub(crate) fn captures() -> Vec<PathBuf> {
-    let mut folders = vec![root().join("examples/data")];
-    folders.extend(env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from));
-    let mut paths = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            let extension = path.extension().unwrap_or_default();
-            if path.is_dir() {
-                folders.push(path);
-            } else if extension == "pcap" || extension == "pcapng" {
-                paths.push(path);
-            }
-        }
+    let mut paths = own_captures();
+    if let Some(corpus) = env::var_os("FLOWGAUGE_CORPUS") {
+        collect(Path::new(&corpus), &mut paths);
     }
+    paths
+}
+
+/// Returns the captures of this repository.
+pub(crate) fn own_captures() -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    collect(&root().join("examples/data"), &mut paths);
     assert!(paths.len() >= 8);
     paths
+}
+
+/// Collects the captures below a folder.
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let extension = path.extension().unwrap_or_default();
+        if path.is_dir() {
+            collect(&path, paths);
+        } else if extension == "pcap" || extension == "pcapng" {
+            paths.push(path);
+        }
+    }
 }
 
 /// Returns the records of a capture, with all optional fields.
