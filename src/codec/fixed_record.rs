@@ -41,6 +41,27 @@ const CONN_STATES: [ConnState; 13] = [
     ConnState::Oth,
 ];
 
+/// Fields that a fixed record contains, or that follow from those.
+const KNOWN: FieldSet = field_set(&[
+    "protocol",
+    "source_address",
+    "source_port",
+    "destination_address",
+    "destination_port",
+    "start_ns",
+    "end_ns",
+    "duration_ns",
+    "packet_count",
+    "octet_count",
+    "reverse_packet_count",
+    "reverse_octet_count",
+    "conn_state",
+    "flow_end_reason",
+    "community_id",
+    "icmp_type",
+    "icmp_code",
+]);
+
 /// A flow record of 64 octets, for messages and files with many records, which is read without copying it.
 ///
 /// The layout is the same on all machines. Numbers are in network order:
@@ -330,32 +351,9 @@ impl<'a> FixedRecord<'a> {
         record.reverse.counters.octet_count = self.reverse_octet_count();
         record.icmp = self.icmp();
         (record.conn_state, record.flow_end_reason) = (self.conn_state(), self.flow_end_reason());
-        record.known = known();
+        record.known = KNOWN;
         record
     }
-}
-
-/// Returns the fields that a fixed record contains.
-fn known() -> FieldSet {
-    field_set(&[
-        "protocol",
-        "source_address",
-        "source_port",
-        "destination_address",
-        "destination_port",
-        "start_ns",
-        "end_ns",
-        "duration_ns",
-        "packet_count",
-        "octet_count",
-        "reverse_packet_count",
-        "reverse_octet_count",
-        "conn_state",
-        "flow_end_reason",
-        "community_id",
-        "icmp_type",
-        "icmp_code",
-    ])
 }
 
 /// Encodes a duration with a mantissa of 19 bits and an exponent of five, rounded down; at most 13 days.

@@ -271,18 +271,6 @@ impl FieldSet {
     }
 }
 
-/// Returns the index in the schema of a field that exists.
-pub(crate) fn field_index(name: &str) -> usize {
-    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
-    debug_assert!(index.is_some(), "{name} is a field");
-    index.unwrap_or_default()
-}
-
-/// Returns the set of fields that exist.
-pub(crate) fn field_set(names: &[&str]) -> FieldSet {
-    names.iter().fold(FieldSet::EMPTY, |set, name| set.with(field_index(name)))
-}
-
 impl Default for FieldSet {
     fn default() -> Self {
         Self::ALL

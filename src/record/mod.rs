@@ -18,7 +18,8 @@
 //! assert_eq!(download.destination_port(), Some(80));
 //! assert_eq!(download.forward.counters.packet_count, 277);
 //! assert_eq!(download.reverse.counters.packet_count, 284);
-//! assert!(FlowRecord::SCHEMA.iter().any(|field| field.name == "protocol" && field.ipfix == Some(InformationElement::Iana(4))));
+//! let protocol = FlowRecord::SCHEMA.iter().find(|field| field.name == "protocol").expect("a field");
+//! assert_eq!(protocol.ipfix, Some(InformationElement::Iana(4)));
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 
@@ -38,5 +39,4 @@ pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::{EncapsulationRecord, OuterFlow};
 pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
-pub(crate) use flow_record::{field_index, field_set};
-pub(crate) use schema::{SETTERS, fill};
+pub(crate) use schema::{SETTERS, field_index, field_set, fill};

@@ -183,6 +183,42 @@ static SCHEMA_FIELDS: [Field; SCHEMA.len()] = {
     fields
 };
 
+/// Returns the index of the field with a name. Compares texts, so that it is called when the code is compiled only; another
+/// name is then an error.
+pub(crate) const fn field_index(name: &str) -> usize {
+    let mut index = 0;
+    while index < SCHEMA.len() {
+        if is_same(SCHEMA[index].name.as_bytes(), name.as_bytes()) {
+            return index;
+        }
+        index += 1;
+    }
+    assert!(index < SCHEMA.len(), "the name of a field");
+    index
+}
+
+/// Returns the set of the fields with these names; for the same calls as [`field_index`].
+pub(crate) const fn field_set(names: &[&str]) -> FieldSet {
+    let mut set = FieldSet::EMPTY;
+    let mut index = 0;
+    while index < names.len() {
+        set = set.with(field_index(names[index]));
+        index += 1;
+    }
+    set
+}
+
+const fn is_same(first: &[u8], second: &[u8]) -> bool {
+    let mut index = 0;
+    while index < first.len() && index < second.len() {
+        if first[index] != second[index] {
+            return false;
+        }
+        index += 1;
+    }
+    first.len() == second.len()
+}
+
 /// Passes a value to the setter of its field.
 #[inline(always)]
 fn set_value<T>(

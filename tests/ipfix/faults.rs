@@ -1,9 +1,11 @@
 //! Lost templates, restarted exporters, floods, and messages with contradictory lengths.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use flowgauge::codec::collector::{Collector, CollectorConfig, UniflowJoiner};
+use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowKey, FlowRecord, Timestamp};
 use proptest::prelude::*;
 
@@ -211,6 +213,71 @@ fn reserved_bits_are_ignored() {
     let (collected, _) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
     assert_eq!(collected[0].start, Timestamp::from_parts(1_700_004_096, 0));
     assert_eq!(collected[0].forward.tcp_flags.0, 0x12);
+}
+
+#[test]
+fn the_first_of_equal_elements_and_the_most_precise_time_count() {
+    // Two numbers of packets, and a time in seconds behind one in milliseconds.
+    let template = set(2, &[256, 6, 8, 4, 12, 4, 2, 1, 2, 1, 152, 8, 150, 4]);
+    let mut data = vec![1, 0, 0, 26, 192, 0, 2, 1, 192, 0, 2, 2, 5, 9];
+    data.extend(1_700_000_000_123_u64.to_be_bytes());
+    data.extend(1_u32.to_be_bytes());
+    let (collected, _) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
+    assert_eq!(collected[0].packet_count(), 5);
+    assert_eq!(collected[0].start.as_nanos(), 1_700_000_000_123_000_000);
+}
+
+#[test]
+fn names_of_applications_are_compared_without_regard_to_case() {
+    let template = set(2, &[256, 4, 8, 4, 12, 4, 4, 1, 96, 8]);
+    let mut data = vec![1, 0, 0, 38];
+    for name in [b"HTTP\0\0\0\0", b"Unknown\0"] {
+        data.extend([192, 0, 2, 1, 192, 0, 2, 2, 6]);
+        data.extend(name);
+    }
+    let (collected, _) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
+    let names =
+        collected.iter().map(|record| record.application.map(|application| application.name.to_string()));
+    assert_eq!(names.collect::<Vec<_>>(), [Some("http".into()), None]);
+}
+
+/// A transport that loses its first message, and keeps the others.
+#[derive(Default)]
+struct Failing {
+    has_failed: bool,
+    messages: Vec<Vec<u8>>,
+}
+
+impl Transport for Failing {
+    fn is_datagram(&self) -> bool {
+        true
+    }
+
+    fn send(&mut self, message: &[u8]) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_failed, true) {
+            return Err(io::ErrorKind::NetworkUnreachable.into());
+        }
+        self.messages.push(message.to_vec());
+        Ok(())
+    }
+}
+
+#[test]
+fn an_error_of_the_transport_loses_no_later_record() {
+    let mut config = ExporterConfig::default();
+    (config.is_uniflow, config.template_refresh) = (true, Duration::from_secs(1));
+    let mut exporter = Exporter::new(config, Failing::default()).unwrap();
+    let captures = own_captures();
+    let web = records(captures.iter().find(|path| path.ends_with("web.pcap")).unwrap());
+    let record = web.iter().find(|record| record.reverse.counters.packet_count > 0).unwrap();
+    exporter.export(record, Timestamp::from_parts(1, 0)).unwrap();
+    // Templates are due again, so that the message before is sent. Its error does not concern this record.
+    assert!(exporter.export(record, Timestamp::from_parts(3, 0)).is_err());
+    exporter.flush().unwrap();
+    let messages = exporter.into_transport().messages;
+    let (collected, _) = collect(messages.iter().map(Vec::as_slice));
+    let packet_counts: Vec<_> = collected.iter().map(FlowRecord::packet_count).collect();
+    assert_eq!(packet_counts, [record.forward.counters.packet_count, record.reverse.counters.packet_count]);
 }
 
 #[test]

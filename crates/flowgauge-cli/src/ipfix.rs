@@ -20,8 +20,8 @@ use crate::endpoint::Endpoint;
 use crate::human::plural;
 use crate::output::{OutputFile, Outputs};
 
-/// Rate of records to a UDP collector without `--rate`: a collector with the default socket buffer of Linux, which holds
-/// about 90 messages, must not lose any.
+/// Rate of records to a UDP collector without `--rate`: a collector with the default socket buffer of Linux, which
+/// holds about 90 messages, must not lose any.
 const UDP_RATE: u32 = 50_000;
 
 /// Time for which records may be sent at once.
@@ -285,6 +285,15 @@ impl Datagrams {
     }
 }
 
+impl Datagrams {
+    /// Returns the number of messages that were refused. The last message is included if its refusal has arrived.
+    fn refused_count(&self) -> u64 {
+        let error = self.socket.take_error().ok().flatten();
+        let is_refused = error.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        self.refused_count + u64::from(is_refused)
+    }
+}
+
 impl Transport for Destination {
     fn is_datagram(&self) -> bool {
         matches!(self.channel, Channel::Udp(_))
@@ -312,14 +321,15 @@ impl Destination {
     fn finish(self) -> Result<(), Failure> {
         match self.channel {
             Channel::File { output, .. } => output.commit(),
-            Channel::Udp(Datagrams { refused_count, .. }) if refused_count > 0 => {
-                Err(Failure::Other(format!(
+            Channel::Udp(datagrams) => match datagrams.refused_count() {
+                0 => Ok(()),
+                count => Err(Failure::Other(format!(
                     "{}: {} refused: no collector listens there",
                     self.name,
-                    plural(refused_count, "message")
-                )))
-            }
-            _ => Ok(()),
+                    plural(count, "message")
+                ))),
+            },
+            Channel::Output(_) | Channel::Tcp(_) => Ok(()),
         }
     }
 

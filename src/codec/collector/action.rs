@@ -75,8 +75,8 @@ impl Direction {
         }
     }
 
-    /// Returns the name of a field for the direction.
-    pub(super) fn name<'n>(self, forward: &'n str, reverse: &'n str) -> &'n str {
+    /// Returns the one of two values that belongs to the direction.
+    pub(super) fn select<T>(self, forward: T, reverse: T) -> T {
         match self {
             Self::Forward => forward,
             Self::Reverse => reverse,
@@ -159,15 +159,21 @@ impl Action {
     /// Returns the action for an element whose encoding differs from its field, or that is not in the schema.
     fn special(id: u16, direction: Direction) -> Option<Self> {
         use Moment::{End, Start};
-        let field = |name: &str| Self::of_field(field_index(name), false);
+        let field = |index| Self::of_field(index, false);
         if let Some(action) = match id {
             5 => Some(Self::TrafficClass(direction)),
             58 | 243 => Some(Self::VlanId(direction)),
             iana::DOT1Q_CUSTOMER_VLAN_ID => Some(Self::CustomerVlanId(direction)),
             192 => Some(Self::Ttl(direction)),
             // Totals since the flow began; redundant if the template also has the counts of the record.
-            85 => field(direction.name("ip_octet_count", "reverse_ip_octet_count")),
-            86 => field(direction.name("packet_count", "reverse_packet_count")),
+            85 => field(direction.select(
+                const { field_index("ip_octet_count") },
+                const { field_index("reverse_ip_octet_count") },
+            )),
+            86 => field(direction.select(
+                const { field_index("packet_count") },
+                const { field_index("reverse_packet_count") },
+            )),
             _ => None,
         } {
             return Some(action);
@@ -202,13 +208,13 @@ impl Action {
             iana::SYSTEM_INIT_TIME_MILLISECONDS => Some(Self::InitTime),
             161 => Some(Self::Duration(1_000_000)),
             162 => Some(Self::Duration(1_000)),
-            178 => field("icmp_type"),
-            179 => field("icmp_code"),
+            178 => field(const { field_index("icmp_type") }),
+            179 => field(const { field_index("icmp_code") }),
             // The octets of initiator and responder are those of the transport payload.
-            231 => field("payload_octet_count"),
-            232 => field("reverse_payload_octet_count"),
-            298 => field("packet_count"),
-            299 => field("reverse_packet_count"),
+            231 => field(const { field_index("payload_octet_count") }),
+            232 => field(const { field_index("reverse_payload_octet_count") }),
+            298 => field(const { field_index("packet_count") }),
+            299 => field(const { field_index("reverse_packet_count") }),
             _ => None,
         }
     }
@@ -268,7 +274,6 @@ impl Action {
 
     /// Returns the fields that the action sets.
     pub(super) fn fields(self) -> FieldSet {
-        let of = |names: &[&str]| field_set(names);
         match self {
             Self::Skip | Self::InitTime | Self::Duration(_) => FieldSet::EMPTY,
             Self::Unsigned(index, _)
@@ -277,17 +282,18 @@ impl Action {
             | Self::Mac(index, _)
             | Self::Text(index, _)
             | Self::Encapsulation(index, _) => FieldSet::EMPTY.with(index),
-            Self::ApplicationName => of(&["application"]),
-            Self::EndReason => of(&["flow_end_reason"]),
-            Self::VlanId(direction) | Self::CustomerVlanId(direction) => {
-                of(&[direction.name("vlan_ids", "reverse_vlan_ids")])
+            Self::ApplicationName => const { field_set(&["application"]) },
+            Self::EndReason => const { field_set(&["flow_end_reason"]) },
+            Self::VlanId(direction) | Self::CustomerVlanId(direction) => direction
+                .select(const { field_set(&["vlan_ids"]) }, const { field_set(&["reverse_vlan_ids"]) }),
+            Self::TrafficClass(direction) => {
+                direction.select(const { field_set(&["dscp"]) }, const { field_set(&["reverse_dscp"]) })
             }
-            Self::TrafficClass(direction) => of(&[direction.name("dscp", "reverse_dscp")]),
-            Self::Ttl(Direction::Forward) => of(&["ttl_min", "ttl_max"]),
-            Self::Ttl(Direction::Reverse) => of(&["reverse_ttl_min", "reverse_ttl_max"]),
-            Self::IcmpTypeCode => of(&["icmp_type", "icmp_code"]),
-            Self::Time(Moment::Start, _) => of(&["start_ns"]),
-            Self::Time(Moment::End, _) => of(&["end_ns"]),
+            Self::Ttl(Direction::Forward) => const { field_set(&["ttl_min", "ttl_max"]) },
+            Self::Ttl(Direction::Reverse) => const { field_set(&["reverse_ttl_min", "reverse_ttl_max"]) },
+            Self::IcmpTypeCode => const { field_set(&["icmp_type", "icmp_code"]) },
+            Self::Time(Moment::Start, _) => const { field_set(&["start_ns"]) },
+            Self::Time(Moment::End, _) => const { field_set(&["end_ns"]) },
         }
     }
 
@@ -360,7 +366,7 @@ fn text(octets: &[u8]) -> Option<&str> {
 
 /// Returns the name of an application in lower case; `Some(None)` if the exporter did not identify it.
 fn application_name(name: &str) -> Option<Option<ApplicationName>> {
-    if name.is_empty() || name == UNKNOWN_APPLICATION {
+    if name.is_empty() || name.eq_ignore_ascii_case(UNKNOWN_APPLICATION) {
         return Some(None);
     }
     let mut lower = [0; ApplicationName::LEN_MAX];

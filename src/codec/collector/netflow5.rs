@@ -7,7 +7,7 @@ use super::template::finish_icmp;
 use super::times::BootTime;
 use crate::base::{IpProtocol, TcpFlags, Timestamp};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FlowRecord, field_set};
+use crate::record::{Draft, FieldSet, FlowRecord, field_set};
 
 /// Version number of a NetFlow message of version 5.
 pub(super) const VERSION: u16 = 5;
@@ -16,7 +16,7 @@ pub(super) const VERSION: u16 = 5;
 const RECORD_LEN: usize = 48;
 
 /// Fields that a record contains, or that follow from those.
-const FIELDS: [&str; 16] = [
+const FIELDS: FieldSet = field_set(&[
     "protocol",
     "source_address",
     "source_port",
@@ -33,7 +33,7 @@ const FIELDS: [&str; 16] = [
     "icmp_type",
     "icmp_code",
     "interface",
-];
+]);
 
 /// A message with its header.
 pub(super) struct Message<'a> {
@@ -65,10 +65,9 @@ impl<'a> Message<'a> {
         stats: &mut CollectorStats,
         emit: &mut impl FnMut(&FlowRecord),
     ) -> Option<()> {
-        let known = field_set(&FIELDS);
         for _ in 0..self.record_count {
             let mut draft = self.record().ok()?;
-            draft.record.known = known;
+            draft.record.known = FIELDS;
             if let Ok(record) = draft.finish() {
                 stats.record_count += 1;
                 emit(record);

@@ -9,7 +9,20 @@ use super::times::{AbsoluteUnit, DataContext, Moment, RelativeTimes, TimeUnit};
 use crate::base::{IpProtocol, VlanIds};
 use crate::codec::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, SortKey, field_index, field_set, fill};
+use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, field_index, fill};
+
+const PROTOCOL: usize = field_index("protocol");
+const SOURCE_ADDRESS: usize = field_index("source_address");
+const DESTINATION_ADDRESS: usize = field_index("destination_address");
+const DESTINATION_PORT: usize = field_index("destination_port");
+const START: usize = field_index("start_ns");
+const END: usize = field_index("end_ns");
+const DURATION: usize = field_index("duration_ns");
+const VLAN_IDS: usize = field_index("vlan_ids");
+const REVERSE_VLAN_IDS: usize = field_index("reverse_vlan_ids");
+const COMMUNITY_ID: usize = field_index("community_id");
+const ICMP_TYPE: usize = field_index("icmp_type");
+const ICMP_CODE: usize = field_index("icmp_code");
 
 /// The kind of data that a template describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,10 +229,10 @@ impl FieldSource for Record<'_> {
     #[inline(always)]
     fn unsigned(&self, index: usize) -> Option<u64> {
         let value = self.number(self.location(index)?)?;
-        // Known for each field when the code is compiled.
-        match FlowRecord::SCHEMA.get(index)?.sort {
-            Some(SortKey::Start) => Some(self.time_units.start.time(value).as_nanos()),
-            Some(SortKey::End) => Some(self.time_units.end.time(value).as_nanos()),
+        // The index of each field is known when the code is compiled.
+        match index {
+            START => Some(self.time_units.start.time(value).as_nanos()),
+            END => Some(self.time_units.end.time(value).as_nanos()),
             _ => Some(value),
         }
     }
@@ -252,10 +265,9 @@ impl Steps {
             specifiers.iter().map(|specifier| Action::new(*specifier, own_elements)).collect();
         Action::remove_redundant(&mut actions, specifiers);
         let sent = actions.iter().fold(FieldSet::EMPTY, |set, action| set.union(action.fields()));
-        let has = |name| sent.contains(field_index(name));
         let derivation = Derivation {
             has_duration: actions.iter().any(|action| matches!(action, Action::Duration(_))),
-            has_icmp_in_port: has("destination_port") && !has("icmp_type"),
+            has_icmp_in_port: sent.contains(DESTINATION_PORT) && !sent.contains(ICMP_TYPE),
         };
         let has_relative_times = actions.iter().any(|action| action.is_relative());
         let fixed_count = specifiers.iter().take_while(|specifier| specifier.len != VARIABLE_LEN).count();
@@ -276,14 +288,14 @@ impl Steps {
                 | Action::Mac(index, _) => Some(index),
                 Action::Time(Moment::Start, TimeUnit::Absolute(unit)) => {
                     time_units.start = unit;
-                    Some(field_index("start_ns"))
+                    Some(START)
                 }
                 Action::Time(Moment::End, TimeUnit::Absolute(unit)) => {
                     time_units.end = unit;
-                    Some(field_index("end_ns"))
+                    Some(END)
                 }
                 Action::VlanId(direction) if !has_customer_vlan_ids => {
-                    Some(field_index(direction.name("vlan_ids", "reverse_vlan_ids")))
+                    Some(direction.select(VLAN_IDS, REVERSE_VLAN_IDS))
                 }
                 _ => None,
             };
@@ -319,8 +331,7 @@ impl Steps {
 
     /// Returns whether the records have two addresses.
     pub(super) fn has_addresses(&self) -> bool {
-        self.sent.contains(field_index("source_address"))
-            && self.sent.contains(field_index("destination_address"))
+        self.sent.contains(SOURCE_ADDRESS) && self.sent.contains(DESTINATION_ADDRESS)
     }
 
     /// Skips the records of a set, and returns their number. Constant time if all fields have a fixed length.
@@ -395,18 +406,17 @@ struct Derivation {
 impl Derivation {
     /// Returns the known fields, and those that follow from them.
     fn complete(self, mut known: FieldSet) -> FieldSet {
-        let has = |known: FieldSet, name| known.contains(field_index(name));
-        if self.has_duration && has(known, "start_ns") {
-            known = known.union(field_set(&["end_ns"]));
+        if self.has_duration && known.contains(START) {
+            known = known.with(END);
         }
-        if has(known, "start_ns") && has(known, "end_ns") {
-            known = known.union(field_set(&["duration_ns"]));
+        if known.contains(START) && known.contains(END) {
+            known = known.with(DURATION);
         }
-        if has(known, "protocol") {
-            known = known.union(field_set(&["community_id"]));
+        if known.contains(PROTOCOL) {
+            known = known.with(COMMUNITY_ID);
         }
-        if self.has_icmp_in_port && has(known, "destination_port") {
-            known = known.union(field_set(&["icmp_type", "icmp_code"]));
+        if self.has_icmp_in_port && known.contains(DESTINATION_PORT) {
+            known = known.with(ICMP_TYPE).with(ICMP_CODE);
         }
         known
     }

@@ -108,13 +108,13 @@ impl RelativeTimes {
         };
         let record = &mut draft.record;
         let mut absent = FieldSet::EMPTY;
-        for (uptime_ms, target, name) in [
-            (self.start_uptime_ms, &mut record.start, "start_ns"),
-            (self.end_uptime_ms, &mut record.end, "end_ns"),
+        for (uptime_ms, target, field) in [
+            (self.start_uptime_ms, &mut record.start, const { field_set(&["start_ns"]) }),
+            (self.end_uptime_ms, &mut record.end, const { field_set(&["end_ns"]) }),
         ] {
             match uptime_ms.map(time) {
                 Some(Some(time)) => *target = time,
-                Some(None) => absent = absent.union(field_set(&[name])),
+                Some(None) => absent = absent.union(field),
                 None => {}
             }
         }

@@ -92,13 +92,14 @@ impl UniflowJoiner {
         Some(other)
     }
 
-    fn expire(&mut self, now: Timestamp, emit: &mut impl FnMut(&FlowRecord)) {
+    /// Emits the uniflows whose time has passed, if no record arrives that would cause this.
+    pub fn expire(&mut self, now: Timestamp, mut emit: impl FnMut(&FlowRecord)) {
         while let Some((_, waiting)) = self.waiting.peek_lru() {
             let is_expired = |waiting: &Waiting| now.saturating_since(waiting.arrival) > self.timeout;
             if !waiting.first().is_none_or(is_expired) {
                 return;
             }
-            self.evict(emit);
+            self.evict(&mut emit);
         }
     }
 

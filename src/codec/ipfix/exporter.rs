@@ -217,13 +217,14 @@ impl<T: Transport> Exporter<T> {
             return self.data_record(record, FlowDirection::Ingress);
         }
         let has_reverse = !record.reverse.counters.is_empty();
+        let mut outcome = Ok(());
         if !has_reverse || !record.forward.counters.is_empty() {
-            self.data_record(record, FlowDirection::Ingress)?;
+            outcome = self.data_record(record, FlowDirection::Ingress);
         }
         if has_reverse {
-            self.data_record(&reverse_uniflow(record), FlowDirection::Egress)?;
+            outcome = outcome.and(self.data_record(&reverse_uniflow(record), FlowDirection::Egress));
         }
-        Ok(())
+        outcome
     }
 
     /// Sends the message under construction, if it contains anything.
@@ -236,7 +237,8 @@ impl<T: Transport> Exporter<T> {
     }
 
     fn data_record(&mut self, record: &FlowRecord, direction: FlowDirection) -> io::Result<()> {
-        self.begin_generation()?;
+        // An error concerns the message before, not the record.
+        let outcome = self.begin_generation();
         self.stats.data_record_count += 1;
         let (layout, record_len) = self.write_record(record, direction).map_err(io::Error::other)?;
         if self.open_set.is_some_and(|set| set.layout == layout)
@@ -244,9 +246,9 @@ impl<T: Transport> Exporter<T> {
         {
             self.len += record_len;
             self.pending_record_count += 1;
-            return Ok(());
+            return outcome;
         }
-        self.begin_set(layout, record_len)
+        outcome.and(self.begin_set(layout, record_len))
     }
 
     /// Writes a record behind the message, and returns its layout and length.

@@ -24,11 +24,10 @@ impl Selection {
     #[inline(always)]
     fn contains(self, field: &Field) -> bool {
         match field.ipfix {
-            None | Some(InformationElement::Reverse(_)) if self.is_uniflow => false,
             None => false,
-            // The MAC address of the responder is the destination of the other direction.
+            // The MAC address of the responder is the destination address of a uniflow.
             Some(InformationElement::Iana(_)) => true,
-            Some(InformationElement::Reverse(_)) => true,
+            Some(InformationElement::Reverse(_)) => !self.is_uniflow,
             Some(InformationElement::Own(_)) => {
                 self.enterprise_number.is_some() && !(self.is_uniflow && field.side == FieldSide::Reverse)
             }

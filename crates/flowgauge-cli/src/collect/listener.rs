@@ -13,8 +13,7 @@ use flowgauge::codec::ipfix::MessageReader;
 
 use crate::endpoint::Endpoint;
 
-/// Number of messages that wait for the collector. Sockets are read no further when it is reached. The memory is at most
-/// 16 MiB.
+/// Number of messages that wait for the collector, at most 16 MiB. Sockets are read no further when it is reached.
 const QUEUE_LEN: usize = 256;
 
 /// Number of simultaneous connections of all TCP sockets. Further connections are closed.
@@ -99,7 +98,8 @@ impl Context {
     }
 
     fn accept(&self, listener: &TcpListener) {
-        loop {
+        let mut drain = Drain::default();
+        while !drain.is_over(&self.stop) {
             match listener.accept() {
                 Ok((stream, exporter)) => self.connect(stream, exporter),
                 // Connections that were established before the end are accepted first.

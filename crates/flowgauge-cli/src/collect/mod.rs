@@ -7,6 +7,7 @@ mod listener;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -30,7 +31,7 @@ use listener::Event;
 /// Number of uniflows that wait for the other direction.
 const JOIN_COUNT_MAX: usize = 65_536;
 
-/// Time for which records wait in a buffer if no message arrives.
+/// Time for which records wait in a buffer at most.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge collect`.
@@ -61,19 +62,24 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         }
         Some(events) => {
             let end = args.duration.map(|duration| started_at + duration);
+            let mut next_flush = started_at + FLUSH_INTERVAL;
             loop {
-                match events.recv_timeout(FLUSH_INTERVAL) {
+                let wait = next_flush.saturating_duration_since(Instant::now());
+                match events.recv_timeout(wait) {
                     Ok(Event::Message(exporter, message)) => collection.message(exporter, &message, now()),
                     Ok(Event::Closed(exporter)) => collection.collector.disconnect(exporter),
                     Ok(Event::Problem(problem)) => console.problem(problem),
-                    Err(RecvTimeoutError::Timeout) => {
-                        if collection.output.rows.flush_stream().is_break() {
-                            stop.stop();
-                        }
-                    }
+                    Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
-                if end.is_some_and(|end| Instant::now() >= end) {
+                let time = Instant::now();
+                if time >= next_flush {
+                    next_flush = time + FLUSH_INTERVAL;
+                    if collection.output.flush(now()).is_break() {
+                        stop.stop();
+                    }
+                }
+                if end.is_some_and(|end| time >= end) {
                     stop.stop();
                 }
             }
@@ -105,6 +111,17 @@ impl Output {
             Some(joiner) => joiner.push(record, now, |record| rows.write(record)),
             None => rows.write(record),
         }
+    }
+}
+
+impl Output {
+    /// Flushes the rows, and the uniflows whose time has passed. Returns [`ControlFlow::Break`] after a failed write.
+    fn flush(&mut self, now: Timestamp) -> ControlFlow<()> {
+        let Self { rows, joiner } = self;
+        if let Some(joiner) = joiner {
+            joiner.expire(now, |record| rows.write(record));
+        }
+        rows.flush_stream()
     }
 }
 

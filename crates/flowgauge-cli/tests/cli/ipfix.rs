@@ -121,6 +121,29 @@ fn invalid_input_at_a_socket_is_reported_and_others_continue() {
     assert!(problems.contains("the stream ends within the message at offset 0"), "{problems}");
 }
 
+/// Messages that arrive more often than the output is flushed do not delay it.
+#[test]
+#[cfg(target_os = "linux")]
+fn records_are_written_while_messages_arrive() {
+    let folder = Folder::new();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("udp://127.0.0.1:{port}");
+    let args = ["--listen", &address, "--format", "ndjson", "--join", "200ms"];
+    let collect = start(&args, port, &folder);
+    run(&["flows", "ssh.pcap", "--format", "ipfix", "--uniflow", "--to", &address]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let started = Instant::now();
+    let count = || fs::read_to_string(folder.path("out")).unwrap().lines().count();
+    while count() < 5 && started.elapsed() < TIMEOUT {
+        let message = [0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        socket.send_to(&message, ("127.0.0.1", port)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Four biflows, and a flow of one direction that waited for the other.
+    assert_eq!(count(), 5);
+    interrupt(collect, &folder);
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn an_exporter_that_never_pauses_does_not_delay_the_end() {
@@ -189,6 +212,11 @@ fn problems_name_the_output_or_input() {
     let udp = run(&["flows", "web.pcap", "--format", "ipfix", "--to", &format!("udp://127.0.0.1:{port}")]);
     assert_eq!(udp.status, 1);
     assert!(udp.err.contains("refused: no collector listens there"), "{}", udp.err);
+    // A single message, whose refusal is no error of a later one.
+    let one = ["flows", "web.pcap", "--filter", "tcp dst port 8080 and ip6", "--format", "ipfix", "--to"];
+    let udp = run(&[&one[..], &[&format!("udp://127.0.0.1:{port}")]].concat());
+    assert_eq!(udp.status, 1);
+    assert!(udp.err.contains("1 message refused"), "{}", udp.err);
     let tcp = run(&["flows", "web.pcap", "--format", "ipfix", "--to", &format!("tcp://127.0.0.1:{port}")]);
     assert_eq!(tcp.status, 1);
     assert!(tcp.err.contains(&format!("tcp://127.0.0.1:{port}: Connection refused")), "{}", tcp.err);
