@@ -366,12 +366,13 @@ fn text(octets: &[u8]) -> Option<&str> {
 
 /// Returns the name of an application in lower case; `Some(None)` if the exporter did not identify it.
 fn application_name(name: &str) -> Option<Option<ApplicationName>> {
-    if name.is_empty() || name.eq_ignore_ascii_case(UNKNOWN_APPLICATION) {
+    if name.is_empty() || name == UNKNOWN_APPLICATION {
         return Some(None);
     }
     let mut lower = [0; ApplicationName::LEN_MAX];
     let lower = lower.get_mut(..name.len())?;
     lower.copy_from_slice(name.as_bytes());
     lower.make_ascii_lowercase();
-    ApplicationName::new(std::str::from_utf8(lower).ok()?).map(Some)
+    let name = std::str::from_utf8(lower).ok().filter(|name| *name != UNKNOWN_APPLICATION);
+    name.map_or(Some(None), |name| ApplicationName::new(name).map(Some))
 }
