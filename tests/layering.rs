@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("record", &["base"]),
     ("codec", &["base", "record"]),
     ("wire", &["base", "codec"]),
-    ("source", &["base"]),
+    ("source", &["base", "wire"]),
     ("decode", &["base", "wire", "record"]),
     ("tap", &["base", "wire", "decode"]),
     ("dedup", &["base", "wire"]),
@@ -31,7 +31,19 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("export", &["base", "record"]),
     (
         "pipeline",
-        &["base", "record", "source", "decode", "dedup", "filter", "tracker", "reassembler", "session"],
+        &[
+            "base",
+            "wire",
+            "record",
+            "source",
+            "decode",
+            "tap",
+            "dedup",
+            "filter",
+            "tracker",
+            "reassembler",
+            "session",
+        ],
     ),
 ];
 

@@ -128,6 +128,12 @@ code_points! {
         NETLINK = 253, "NETLINK";
         /// Linux cooked capture, version 2.
         LINUX_SLL2 = 276, "LINUX_SLL2";
+        /// Raw IP, a super-packet of segmentation offload: one header and the payload of many segments. Not registered;
+        /// only sources in this process use it. [`Frame::wire_len`](super::Frame::wire_len) is the sum of the lengths
+        /// of all segments, each with its headers.
+        SUPER_PACKET_IP = 65_280, "SUPER_PACKET_IP";
+        /// Ethernet, a super-packet of segmentation offload; see [`Self::SUPER_PACKET_IP`].
+        SUPER_PACKET_ETHERNET = 65_281, "SUPER_PACKET_ETHERNET";
     }
     named {
         2 = "EXP_ETHERNET"; 4 = "PRONET"; 5 = "CHAOS"; 99 = "SYMANTEC_FIREWALL"; 106 = "ATM_CLIP"; 109 = "ENC";
@@ -259,6 +265,13 @@ code_points! {
         UDP_LITE = 136, "udplite";
         /// MPLS in IP.
         MPLS = 137, "mpls-in-ip";
+    }
+}
+
+impl LinkType {
+    /// Returns whether frames of this type are super-packets, which count as their segments.
+    pub(crate) const fn is_super_packet(self) -> bool {
+        matches!(self, Self::SUPER_PACKET_IP | Self::SUPER_PACKET_ETHERNET)
     }
 }
 

@@ -211,6 +211,19 @@ impl FrameBatch {
         })
     }
 
+    /// Returns the filled bytes of the block for modification.
+    #[cfg(all(feature = "tun", target_os = "linux"))]
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(..self.filled_len).unwrap_or_default()
+    }
+
+    /// Returns the positions in the block of the octets of the frame at index `place`.
+    #[cfg(all(feature = "tun", target_os = "linux"))]
+    pub(crate) fn range(&self, place: usize) -> std::ops::Range<usize> {
+        let Span { start, len } = self.span(place);
+        start as usize..start as usize + len as usize
+    }
+
     /// Returns the octets of a range of the block.
     #[inline]
     pub(crate) fn octets(&self, span: Span) -> &[u8] {

@@ -27,6 +27,8 @@ mod config;
 mod core;
 mod error;
 mod first_octets;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+mod forwarder;
 mod jumps;
 mod observer;
 #[allow(clippy::module_inception, reason = "the type that the layer is named after")]
@@ -42,6 +44,8 @@ pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, Fragmen
 pub use builder::Builder;
 pub use error::Error;
 pub use first_octets::FirstOctets;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub use forwarder::{DeviceSide, ForwardAction, ForwardHandler, ForwardStats, Forwarder};
 pub use jumps::TIME_JUMP_MAX;
 pub use pipeline::Pipeline;
 pub use records::{OnMessage, RecordIter, Records, on_message, records};

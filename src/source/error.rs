@@ -93,6 +93,13 @@ pub enum Error {
         /// Error message of the capture library.
         message: String,
     },
+    /// A TUN or TAP device cannot be opened, read or written, or was removed (feature `tun`).
+    Tun {
+        /// Name of the network interface.
+        device: String,
+        /// Problem, with the error of the operating system and its probable cause.
+        message: String,
+    },
 }
 
 impl Error {
@@ -169,7 +176,9 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::NoFiles => f.write_str("no capture file was specified"),
-            Self::Live { device, message } => write!(f, "{device}: {message}"),
+            Self::Live { device, message } | Self::Tun { device, message } => {
+                write!(f, "{device}: {message}")
+            }
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A [`Source`] fills a [`FrameBatch`] that the caller owns and recycles. [`FileSource`] reads one capture
 //! from a path or any reader, [`Files`] merges several captures in time order, [`PcapngWriter`] writes frames
-//! to a file, and `LiveSource` (feature `live`) captures on an interface.
+//! to a file, `LiveSource` (feature `live`) captures on an interface, and `TunSource` (feature `tun`) reads a TUN or
+//! TAP device.
 //!
 //! Damaged input is not an error: the source returns the frames before the damage and then ends, and
 //! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
@@ -47,6 +48,8 @@ mod pcapng;
 mod pcapng_writer;
 mod several;
 mod stats;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) mod tun;
 mod walk;
 mod warning;
 #[cfg(feature = "compression")]
@@ -63,6 +66,8 @@ pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use several::Files;
 pub use stats::SourceStats;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub use tun::{TunConfig, TunDevice, TunLayer, TunSource};
 pub use warning::{BadBlock, Warning, WarningKind};
 
 /// Result of [`Source::next_batch`].

@@ -50,6 +50,10 @@ pub struct SourceStats {
     pub kernel_drop_count: u64,
     /// Number of frames that the network interface or its driver dropped (live capture).
     pub interface_drop_count: u64,
+    /// Number of packets that were dropped because they exceed the buffer of a TUN or TAP device.
+    pub oversized_frame_count: u64,
+    /// Number of frames that are super-packets of segmentation offload (TUN and TAP devices).
+    pub super_packet_count: u64,
 }
 
 impl SourceStats {
@@ -87,6 +91,8 @@ impl std::ops::AddAssign for SourceStats {
         self.damaged_compression_count += other.damaged_compression_count;
         self.kernel_drop_count += other.kernel_drop_count;
         self.interface_drop_count += other.interface_drop_count;
+        self.oversized_frame_count += other.oversized_frame_count;
+        self.super_packet_count += other.super_packet_count;
     }
 }
 

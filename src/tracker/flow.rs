@@ -220,6 +220,14 @@ impl SideState {
         }
     }
 
+    /// Counts the segments of a super-packet that was counted as one packet with all octets on the wire.
+    pub(super) fn count_segments(&mut self, packet: &Packet<'_>) {
+        let copy_count = u64::from(packet.segment_count()) - 1;
+        let header_len = packet.payload_offset.saturating_sub(packet.ip_offset);
+        self.packet_count += copy_count;
+        self.ip_octet_count += copy_count * u64::from(header_len);
+    }
+
     /// Resets the delta counters for a new record; the properties of the side are kept.
     pub(super) fn restart_counters(&mut self) {
         self.packet_count = 0;

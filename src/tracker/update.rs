@@ -260,6 +260,10 @@ impl<S: Default> Tracker<S> {
         let before = hot.state;
         let own = &mut hot.sides[packet.side.index()];
         own.count(packet);
+        if packet.marks.contains(PacketMarks::SUPER_PACKET) {
+            own.count_segments(packet);
+            self.stats.packet_count += u64::from(packet.segment_count()) - 1;
+        }
         if !own.bits.has(SideBits::SEEN) {
             self.first_of_side(slot, packet);
         }

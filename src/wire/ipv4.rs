@@ -261,6 +261,19 @@ pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     }
 }
 
+/// Makes the IPv4 header at the start of `data` that of one segment of a super-packet: sets the total length, adds
+/// `number` to the identification, and computes the header checksum.
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) fn set_segment(data: &mut [u8], total_len: u16, number: u16) {
+    let Some(header) = header_len(data).and_then(|len| data.get_mut(..len)) else { return };
+    let identification = be16(header, field::IDENTIFICATION).unwrap_or_default().wrapping_add(number);
+    super::set_be16(header, field::IDENTIFICATION, identification);
+    super::set_be16(header, field::TOTAL_LEN, total_len);
+    super::set_be16(header, field::CHECKSUM, 0);
+    let checksum = !fold(sum(header));
+    super::set_be16(header, field::CHECKSUM, checksum);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

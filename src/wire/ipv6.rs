@@ -159,6 +159,12 @@ pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     }
 }
 
+/// Writes the payload length into the IPv6 header at the start of `data`.
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) fn set_payload_len(data: &mut [u8], payload_len: u16) {
+    super::set_be16(data, field::PAYLOAD_LEN, payload_len);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,6 +45,8 @@ pub(crate) mod tcp;
 pub(crate) mod teredo;
 pub(crate) mod token_ring;
 pub(crate) mod udp;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) mod virtio_net;
 pub(crate) mod vn_tag;
 pub(crate) mod vxlan;
 
@@ -72,6 +74,14 @@ fn be32(data: &[u8], at: usize) -> Option<u32> {
 #[inline(always)]
 fn be64(data: &[u8], at: usize) -> Option<u64> {
     array(data, at).map(|octets| u64::from_be_bytes(*octets))
+}
+
+/// Writes a big-endian 16-bit value at offset `at`, if it lies within the slice.
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) fn set_be16(data: &mut [u8], at: usize, value: u16) {
+    if let Some(field) = data.get_mut(at..at.saturating_add(2)) {
+        field.copy_from_slice(&value.to_be_bytes());
+    }
 }
 
 /// Returns the little-endian 16-bit value at offset `at`, if it lies within the slice.

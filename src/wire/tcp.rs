@@ -121,6 +121,22 @@ pub(crate) fn window_scale(header: &[u8]) -> Option<u8> {
     }
 }
 
+/// Makes the TCP header at the start of `data` that of one segment of a super-packet: adds `octet_count`, the payload of
+/// the segments before, to the sequence number. FIN and PSH remain set only in the last segment, CWR only in the first.
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) fn set_segment(data: &mut [u8], octet_count: u32, is_last: bool) {
+    const FIN_AND_PSH: u8 = 0x09;
+    const CWR: u8 = 0x80;
+    let Some(header) = data.first_chunk_mut::<HEADER_LEN_MIN>() else { return };
+    if let Some(field) = header.get_mut(field::SEQUENCE..field::SEQUENCE + 4) {
+        let first = field.iter().fold(0, |word: u32, octet| word << 8 | u32::from(*octet));
+        field.copy_from_slice(&first.wrapping_add(octet_count).to_be_bytes());
+    }
+    let flags = &mut header[field::FLAGS + 1];
+    *flags &= if is_last { u8::MAX } else { !FIN_AND_PSH };
+    *flags &= if octet_count == 0 { u8::MAX } else { !CWR };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

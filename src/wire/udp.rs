@@ -61,6 +61,12 @@ pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
     be16(data, field::CHECKSUM)
 }
 
+/// Writes the length field of the UDP header at the start of `data`.
+#[cfg(all(feature = "tun", target_os = "linux"))]
+pub(crate) fn set_len(data: &mut [u8], len: u16) {
+    super::set_be16(data, field::LEN, len);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

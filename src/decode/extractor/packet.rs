@@ -53,6 +53,10 @@ impl PacketMarks {
     /// This mark does not indicate an unusual packet.
     pub(crate) const ENCAPSULATED: Self = Self(1 << 6);
 
+    /// The packet is a super-packet of segmentation offload: `payload_len` covers the payload of all its segments, and
+    /// `wire_len` is the sum of their lengths, each with its headers. [`Packet::segment_count`] returns their number.
+    pub const SUPER_PACKET: Self = Self(1 << 7);
+
     /// Returns whether at least one of the marks in `other` is set.
     #[must_use]
     #[inline]
@@ -170,6 +174,18 @@ impl<'a> Packet<'a> {
         self.frame.get(self.transport_offset as usize..end).unwrap_or_default()
     }
 
+    /// Returns the number of segments in the packet: more than one only for a super-packet of segmentation offload.
+    #[must_use]
+    pub fn segment_count(&self) -> u32 {
+        if !self.marks.contains(PacketMarks::SUPER_PACKET) {
+            return 1;
+        }
+        // Each segment after the first has a copy of all headers, and at least one octet of payload.
+        let copied_len = self.wire_len.saturating_sub(self.frame.len() as u32);
+        let copy_count = copied_len.checked_div(self.payload_offset).unwrap_or_default();
+        1 + copy_count.min(self.payload_len.saturating_sub(1))
+    }
+
     /// Returns the ICMP type and code if the packet is ICMP or ICMPv6 and both fields were captured.
     #[must_use]
     pub fn icmp(&self) -> Option<(u8, u8)> {
@@ -194,5 +210,24 @@ mod tests {
     #[test]
     fn a_packet_occupies_two_cache_lines() {
         assert_eq!(size_of::<Packet<'_>>(), 128);
+    }
+
+    #[test]
+    fn segments_of_a_super_packet_are_bounded_by_its_payload() {
+        let data = [0; 3040];
+        let segments = |wire_len, payload_len| Packet {
+            wire_len,
+            payload_len,
+            payload_offset: 40,
+            marks: PacketMarks::SUPER_PACKET,
+            frame: &data,
+            ..Packet::EMPTY
+        };
+        assert_eq!(segments(3040, 3000).segment_count(), 1);
+        assert_eq!(segments(3040 + 2 * 40, 3000).segment_count(), 3);
+        assert_eq!(segments(u32::MAX, 3000).segment_count(), 3000);
+        assert_eq!(segments(u32::MAX, 0).segment_count(), 1);
+        assert_eq!(Packet { payload_offset: 0, ..segments(u32::MAX, 3000) }.segment_count(), 1);
+        assert_eq!(Packet { marks: PacketMarks(0), ..segments(3120, 3000) }.segment_count(), 1);
     }
 }

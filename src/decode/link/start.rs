@@ -8,12 +8,14 @@ use crate::wire::{fibre_channel, frame_relay, hdlc, ieee80211, nflog, null, ppp,
 
 pub(super) fn link<H: HeaderRecorder>(walk: &mut Walk<'_, H>, link_type: LinkType) -> Step {
     match link_type {
-        LinkType::ETHERNET => Ok(Next::Ethernet),
+        LinkType::ETHERNET | LinkType::SUPER_PACKET_ETHERNET => Ok(Next::Ethernet),
         LinkType::LINUX_SLL => cooked(walk, sll::v1(walk.rest()), sll::V1_LEN),
         LinkType::LINUX_SLL2 => cooked(walk, sll::v2(walk.rest()), sll::V2_LEN),
         LinkType::NULL => null(walk, false),
         LinkType::LOOP => null(walk, true),
-        LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 => Ok(Next::RawIp),
+        LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::SUPER_PACKET_IP => {
+            Ok(Next::RawIp)
+        }
         LinkType::IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
         LinkType::IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
         LinkType::PPP | LinkType::PPP_HDLC => ppp(walk),

@@ -199,6 +199,12 @@ impl NeighborTable {
         (neighbor.expires > self.now).then_some(neighbor.hardware_address)
     }
 
+    /// Returns the hardware address of the local interface.
+    #[must_use]
+    pub const fn hardware_address(&self) -> [u8; 6] {
+        self.config.hardware_address
+    }
+
     /// Returns the Ethernet header of frames from the local interface to a hardware address, with the VLAN tags of
     /// the local interface; for [`ip_to_ethernet`](super::ip_to_ethernet).
     #[must_use]

@@ -1,0 +1,68 @@
+//! The loops of tun-rs that `run.sh` compares: super-packets split and merged by tun-rs, or packets one by one. One
+//! blocking thread per direction, without flow tracking.
+//!
+//! ```text
+//! tun_split_loop LEFT RIGHT [--offload | --whole] [--seconds N]
+//! ```
+
+use std::error::Error;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| arguments.iter().any(|argument| argument == name);
+    let [left, right, ..] = &*arguments else {
+        return Err("usage: tun_split_loop LEFT RIGHT [--offload | --whole] [--seconds N]".into());
+    };
+    let seconds = arguments.iter().skip_while(|argument| *argument != "--seconds").nth(1);
+    let seconds: u64 = seconds.map_or(Ok(10), |text| text.parse())?;
+    let (is_split, is_whole) = (has("--offload"), has("--whole"));
+    let open = |name: &str| {
+        let builder = DeviceBuilder::new().name(name).inherit_enable_state();
+        builder.with(|settings| drop(settings.offload(is_split || is_whole))).build_sync().map(Arc::new)
+    };
+    let (left, right) = (open(left)?, open(right)?);
+    println!("ready");
+    for (from, to) in [(&left, &right), (&right, &left)] {
+        let (from, to) = (Arc::clone(from), Arc::clone(to));
+        thread::spawn(move || match is_split {
+            true => split_and_merge(&from, &to),
+            false => one_by_one(&from, &to),
+        });
+    }
+    thread::sleep(Duration::from_secs(seconds));
+    // The threads may wait in a read, which the end of the process interrupts.
+    std::process::exit(0);
+}
+
+fn split_and_merge(from: &SyncDevice, to: &SyncDevice) -> std::io::Result<()> {
+    let mut original = vec![0; VIRTIO_NET_HDR_LEN + 65535];
+    let mut buffers = vec![vec![0; 1500 + VIRTIO_NET_HDR_LEN]; IDEAL_BATCH_SIZE];
+    let mut sizes = vec![0; IDEAL_BATCH_SIZE];
+    let mut table = GROTable::default();
+    loop {
+        let count = from.recv_multiple(&mut original, &mut buffers, &mut sizes, VIRTIO_NET_HDR_LEN)?;
+        let mut packets: Vec<_> = buffers.iter_mut().zip(&sizes).take(count).map(trimmed).collect();
+        to.send_multiple(&mut table, &mut packets, VIRTIO_NET_HDR_LEN)?;
+    }
+}
+
+/// Returns a packet with the length that the receiver stated, and space behind it for merged packets.
+fn trimmed((buffer, size): (&mut Vec<u8>, &usize)) -> bytes::BytesMut {
+    let mut packet = bytes::BytesMut::with_capacity(65536 + VIRTIO_NET_HDR_LEN);
+    packet.extend_from_slice(&buffer[..VIRTIO_NET_HDR_LEN + size]);
+    packet
+}
+
+fn one_by_one(from: &SyncDevice, to: &SyncDevice) -> std::io::Result<()> {
+    let mut buffer = vec![0; VIRTIO_NET_HDR_LEN + 65536];
+    loop {
+        let len = from.recv(&mut buffer)?;
+        // A packet that the device does not accept is dropped.
+        let _ = to.send(&buffer[..len]);
+    }
+}

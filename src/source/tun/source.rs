@@ -1,0 +1,96 @@
+//! Frames from a TUN or TAP device.
+
+use std::time::Duration;
+
+use super::config::TunLayer;
+use super::device::{self, TunDevice};
+use crate::base::{FrameBatch, LinkType, StopHandle};
+use crate::source::error::Error;
+use crate::source::stats::SourceStats;
+use crate::source::warning::Warning;
+use crate::source::{Interface, Next, Source, TimeResolution};
+
+/// Time without packets after which [`Source::next_batch`] returns [`Next::Idle`].
+const IDLE_TIME: Duration = Duration::from_millis(100);
+
+/// The packets that the kernel sends to a TUN or TAP device.
+///
+/// A super-packet is one frame with the link type [`LinkType::SUPER_PACKET_IP`] or
+/// [`LinkType::SUPER_PACKET_ETHERNET`], and counts as its segments. [`Source::next_batch`] returns [`Next::Idle`] after
+/// 100 ms without packets, and [`Next::End`] once the source's [`StopHandle`] is set. Each packet is copied once, out of
+/// the kernel.
+#[derive(Debug)]
+pub struct TunSource {
+    device: TunDevice,
+    interface: Interface,
+    stats: SourceStats,
+    stop: StopHandle,
+}
+
+impl TunSource {
+    /// Creates a source that reads all queues of a device.
+    #[must_use]
+    pub fn new(device: TunDevice) -> Self {
+        let link_type = match device.config().layer {
+            TunLayer::Ip => LinkType::RAW,
+            TunLayer::Ethernet => LinkType::ETHERNET,
+        };
+        let interface = Interface {
+            name: Some(device.name().to_owned()),
+            resolution: TimeResolution::NANOSECONDS,
+            ..Interface::new(link_type)
+        };
+        Self { device, interface, stats: SourceStats::default(), stop: StopHandle::new() }
+    }
+
+    /// Returns a stop handle, which ends this source once it is set.
+    #[must_use]
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Returns the device, for sending packets.
+    #[must_use]
+    pub const fn device(&self) -> &TunDevice {
+        &self.device
+    }
+
+    fn read(&mut self, batch: &mut FrameBatch) -> Result<(), Error> {
+        for queue in self.device.queues() {
+            queue.read(batch, &mut self.stats)?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for TunSource {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+        batch.clear();
+        if self.stop.is_stopped() {
+            return Ok(Next::End);
+        }
+        self.read(batch)?;
+        if batch.is_empty() {
+            device::wait(self.device.queues(), IDLE_TIME)?;
+            self.read(batch)?;
+        }
+        Ok(if batch.is_empty() { Next::Idle(device::now()) } else { Next::Frames })
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        self.stats
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        std::slice::from_ref(&self.interface)
+    }
+
+    /// Returns the number of octets captured so far.
+    fn progress(&self) -> u64 {
+        self.stats.captured_octet_count
+    }
+}
