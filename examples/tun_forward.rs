@@ -43,7 +43,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         timer.stop();
     });
     println!("ready");
-    forwarder.run(&stop)?;
+    if has("--async") {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(forwarder.run_async(&stop))?;
+    } else {
+        forwarder.run(&stop)?;
+    }
     for side in [DeviceSide::Left, DeviceSide::Right] {
         println!("{side:?}: {:?}", forwarder.stats(side));
     }

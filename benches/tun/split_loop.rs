@@ -23,15 +23,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (is_split, is_whole) = (has("--offload"), has("--whole"));
     let open = |name: &str| {
         let builder = DeviceBuilder::new().name(name).inherit_enable_state();
-        builder.with(|settings| drop(settings.offload(is_split || is_whole))).build_sync().map(Arc::new)
+        builder
+            .with(|settings| {
+                settings.offload(is_split || is_whole);
+            })
+            .build_sync()
+            .map(Arc::new)
     };
     let (left, right) = (open(left)?, open(right)?);
     println!("ready");
     for (from, to) in [(&left, &right), (&right, &left)] {
         let (from, to) = (Arc::clone(from), Arc::clone(to));
-        thread::spawn(move || match is_split {
-            true => split_and_merge(&from, &to),
-            false => one_by_one(&from, &to),
+        thread::spawn(move || {
+            let result = match is_split {
+                true => split_and_merge(&from, &to),
+                false => one_by_one(&from, &to),
+            };
+            eprintln!("a loop ended: {result:?}");
         });
     }
     thread::sleep(Duration::from_secs(seconds));
@@ -40,22 +48,23 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn split_and_merge(from: &SyncDevice, to: &SyncDevice) -> std::io::Result<()> {
+    const BUFFER_LEN: usize = VIRTIO_NET_HDR_LEN + 1500;
     let mut original = vec![0; VIRTIO_NET_HDR_LEN + 65535];
-    let mut buffers = vec![vec![0; 1500 + VIRTIO_NET_HDR_LEN]; IDEAL_BATCH_SIZE];
+    // Merged packets grow to 64 KiB.
+    let mut buffers = vec![bytes::BytesMut::with_capacity(VIRTIO_NET_HDR_LEN + 65536); IDEAL_BATCH_SIZE];
     let mut sizes = vec![0; IDEAL_BATCH_SIZE];
     let mut table = GROTable::default();
     loop {
+        buffers.iter_mut().filter(|buffer| buffer.len() != BUFFER_LEN).for_each(|buffer| {
+            buffer.resize(BUFFER_LEN, 0);
+        });
         let count = from.recv_multiple(&mut original, &mut buffers, &mut sizes, VIRTIO_NET_HDR_LEN)?;
-        let mut packets: Vec<_> = buffers.iter_mut().zip(&sizes).take(count).map(trimmed).collect();
-        to.send_multiple(&mut table, &mut packets, VIRTIO_NET_HDR_LEN)?;
+        for (buffer, size) in buffers.iter_mut().zip(&sizes).take(count) {
+            buffer.truncate(VIRTIO_NET_HDR_LEN + size);
+        }
+        // Packets that the device does not accept are dropped.
+        let _ = to.send_multiple(&mut table, &mut buffers[..count], VIRTIO_NET_HDR_LEN);
     }
-}
-
-/// Returns a packet with the length that the receiver stated, and space behind it for merged packets.
-fn trimmed((buffer, size): (&mut Vec<u8>, &usize)) -> bytes::BytesMut {
-    let mut packet = bytes::BytesMut::with_capacity(65536 + VIRTIO_NET_HDR_LEN);
-    packet.extend_from_slice(&buffer[..VIRTIO_NET_HDR_LEN + size]);
-    packet
 }
 
 fn one_by_one(from: &SyncDevice, to: &SyncDevice) -> std::io::Result<()> {

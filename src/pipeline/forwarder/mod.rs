@@ -1,5 +1,7 @@
 //! Forwarding between two TUN or TAP devices, with flow tracking (feature `tun`).
 
+#[cfg(feature = "tun-async")]
+mod asynchronous;
 mod handler;
 mod packets;
 mod stats;
@@ -118,7 +120,8 @@ impl<K: Sink, H> Forwarder<K, H> {
     }
 
     /// Writes packets on a thread of their own, behind a channel for `batch_count` batches in each direction (at least
-    /// one). While the channel is full, the packets of further batches are dropped and counted
+    /// one). While the channel is full, packets wait in the queue of the device, and a batch that is full
+    /// ([`TunConfig::batch_len`](crate::source::TunConfig::batch_len)) is dropped and counted
     /// ([`ForwardStats::overflow_count`]). `None`, the default, writes packets on the thread that read them.
     #[must_use]
     pub fn channel(self, batch_count: Option<usize>) -> Self {
@@ -175,22 +178,28 @@ impl<K: Sink, H: ForwardHandler<K>> Forwarder<K, H> {
         let core = &*self.core;
         // Ends all directions once one of them ends.
         let end = End { stop: stop.clone(), is_over: StopHandle::new() };
+        let indexes = 0..core.devices[0].queues().len();
+        let directions =
+            indexes.flat_map(|index| [DeviceSide::Left, DeviceSide::Right].map(|side| (side, index)));
         thread::scope(|scope| {
-            for route in core.routes() {
+            for route in directions.filter_map(|(side, index)| core.route(side, index)) {
                 let end = &end;
                 let Some(channel_len) = self.channel_len else {
-                    scope.spawn(move || core.finish_direction(route, end, core.forward(route, end)));
+                    scope.spawn(move || {
+                        let _over = end.over_on_drop();
+                        core.note_result(core.forward(route, end));
+                    });
                     continue;
                 };
                 let (to_writer, from_reader) = sync_channel(channel_len);
                 let (to_reader, from_writer) = sync_channel(channel_len + 1);
                 scope.spawn(move || {
-                    let result = core.read_to_channel(route, end, &to_writer, &from_writer);
-                    core.finish_direction(route, end, result);
+                    let _over = end.over_on_drop();
+                    core.note_result(core.read_to_channel(route, end, &to_writer, &from_writer));
                 });
                 scope.spawn(move || {
-                    let result = core.write_from_channel(route, &from_reader, &to_reader);
-                    core.finish_direction(route, end, result);
+                    let _over = end.over_on_drop();
+                    core.note_result(core.write_from_channel(route, &from_reader, &to_reader));
                 });
             }
         });
@@ -211,6 +220,19 @@ impl End {
     fn is_reached(&self) -> bool {
         self.stop.is_stopped() || self.is_over.is_stopped()
     }
+
+    /// Returns a value that ends all directions when it is dropped, also by a panic.
+    fn over_on_drop(&self) -> OverOnDrop {
+        OverOnDrop(self.is_over.clone())
+    }
+}
+
+struct OverOnDrop(StopHandle);
+
+impl Drop for OverOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 impl<K: Sink, H> Core<K, H> {
@@ -218,15 +240,13 @@ impl<K: Sink, H> Core<K, H> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the pairs of queues in both directions.
-    fn routes(&self) -> impl Iterator<Item = Route<'_>> {
-        let [left, right] = [&self.devices[0], &self.devices[1]].map(TunDevice::queues);
-        left.iter().zip(right).flat_map(|(left, right)| {
-            let (left, right) = (&**left, &**right);
-            [
-                Route { from: left, to: right, side: DeviceSide::Left },
-                Route { from: right, to: left, side: DeviceSide::Right },
-            ]
+    /// Returns the queues of a direction, from the device on one side to the other.
+    fn route(&self, side: DeviceSide, index: usize) -> Option<Route<'_>> {
+        let [left, right] = &self.devices;
+        let (left, right) = (left.queues().get(index)?, right.queues().get(index)?);
+        Some(match side {
+            DeviceSide::Left => Route { from: left, to: right, side },
+            DeviceSide::Right => Route { from: right, to: left, side },
         })
     }
 
@@ -252,11 +272,18 @@ impl<K: Sink, H> Core<K, H> {
         state.error.take().map_or(Ok(()), Err)
     }
 
-    fn finish_direction(&self, _: Route<'_>, end: &End, result: Result<(), source::Error>) {
+    /// Keeps the first error of the directions.
+    fn note_result(&self, result: Result<(), source::Error>) {
         if let Err(error) = result {
             self.lock().error.get_or_insert(error);
         }
-        end.is_over.stop();
+    }
+
+    /// Adds counts to those of a direction, and resets them.
+    fn add(&self, side: DeviceSide, stats: &mut ForwardStats) {
+        if let Some(sum) = self.lock().stats.get_mut(side.index()) {
+            *sum += std::mem::take(stats);
+        }
     }
 }
 
@@ -269,7 +296,7 @@ impl<K: Sink, H: ForwardHandler<K>> Core<K, H> {
             packets.write(route.to, &mut stats)?;
             self.wait(route.from, is_drained)?;
         }
-        self.add(route, &mut stats);
+        self.add(route.side, &mut stats);
         Ok(())
     }
 
@@ -288,6 +315,13 @@ impl<K: Sink, H: ForwardHandler<K>> Core<K, H> {
             if count > 0 {
                 match to_writer.try_send(packets) {
                     Ok(()) => packets = from_writer.try_recv().unwrap_or_default(),
+                    // No packets wait to be read, so that the writer has time.
+                    Err(TrySendError::Full(full)) if is_drained => {
+                        if to_writer.send(full).is_err() {
+                            break;
+                        }
+                        packets = from_writer.try_recv().unwrap_or_default();
+                    }
                     Err(TrySendError::Full(full)) => {
                         stats.overflow_count += count;
                         packets = full;
@@ -298,7 +332,7 @@ impl<K: Sink, H: ForwardHandler<K>> Core<K, H> {
             }
             self.wait(route.from, is_drained)?;
         }
-        self.add(route, &mut stats);
+        self.add(route.side, &mut stats);
         Ok(())
     }
 
@@ -319,7 +353,7 @@ impl<K: Sink, H: ForwardHandler<K>> Core<K, H> {
             // A reader that has ended needs no batches.
             let _ = to_reader.try_send(packets);
         }
-        self.add(route, &mut stats);
+        self.add(route.side, &mut stats);
         result
     }
 
@@ -353,13 +387,6 @@ impl<K: Sink, H: ForwardHandler<K>> Core<K, H> {
 
     fn wait(&self, from: &Queue, is_drained: bool) -> Result<(), source::Error> {
         if is_drained { from.wait(WAIT_TIME) } else { Ok(()) }
-    }
-
-    /// Adds counts to those of a direction, and resets them.
-    fn add(&self, route: Route<'_>, stats: &mut ForwardStats) {
-        if let Some(sum) = self.lock().stats.get_mut(route.side.index()) {
-            *sum += std::mem::take(stats);
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::handler::{DeviceSide, ForwardAction, ForwardHandler};
 use super::stats::ForwardStats;
@@ -15,7 +16,7 @@ use crate::wire::virtio_net::{HEADER_LEN, VirtioNet};
 /// Two queues, and the side of the first one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Route<'a> {
-    pub(super) from: &'a Queue,
+    pub(super) from: &'a Arc<Queue>,
     pub(super) to: &'a Queue,
     pub(super) side: DeviceSide,
 }

@@ -272,7 +272,7 @@ impl Queue {
         tun_error(&self.name, "the interface was removed".to_owned())
     }
 
-    fn read_error(&self, error: &io::Error) -> Error {
+    pub(crate) fn read_error(&self, error: &io::Error) -> Error {
         // A read that waits while the interface is removed ends with EFAULT.
         if Self::is_gone(error) || Errno::from_io_error(error) == Some(Errno::FAULT) {
             return self.gone();
