@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }))?;
     let (left, right) = (TunDevice::open(left, config)?, TunDevice::open(right, config)?);
     let mut forwarder = Forwarder::new(pipeline, left, right)?
-        .channel(has("--channel").then_some(16))
+        .channel(has("--channel").then_some(128))
         // For the benchmark, which measures the cost of tracking.
         .tracking(!has("--no-tracking"));
 

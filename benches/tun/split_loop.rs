@@ -51,7 +51,8 @@ fn split_and_merge(from: &SyncDevice, to: &SyncDevice) -> std::io::Result<()> {
     const BUFFER_LEN: usize = VIRTIO_NET_HDR_LEN + 1500;
     let mut original = vec![0; VIRTIO_NET_HDR_LEN + 65535];
     // Merged packets grow to 64 KiB.
-    let mut buffers = vec![bytes::BytesMut::with_capacity(VIRTIO_NET_HDR_LEN + 65536); IDEAL_BATCH_SIZE];
+    let buffer = |_| bytes::BytesMut::with_capacity(VIRTIO_NET_HDR_LEN + 65536);
+    let mut buffers: Vec<_> = (0..IDEAL_BATCH_SIZE).map(buffer).collect();
     let mut sizes = vec![0; IDEAL_BATCH_SIZE];
     let mut table = GROTable::default();
     loop {
