@@ -13,6 +13,7 @@ const CONGESTION_NOTIFICATION: u8 = 0x80;
 mod field {
     pub(super) const FLAGS: usize = 0;
     pub(super) const KIND: usize = 1;
+    pub(super) const HEADERS_LEN: usize = 2;
     pub(super) const SEGMENT_LEN: usize = 4;
     pub(super) const CHECKSUM_START: usize = 6;
     pub(super) const CHECKSUM_OFFSET: usize = 8;
@@ -68,11 +69,10 @@ pub(crate) fn shift(data: &mut [u8], added_len: isize) {
         return;
     }
     // The length of all headers is a hint, which the kernel replaces if it is shorter than the headers.
-    for at in [2, field::CHECKSUM_START] {
-        let word = u16::from_ne_bytes([header[at], header[at + 1]]);
-        let shifted = isize::try_from(word).unwrap_or_default().saturating_add(added_len).max(0);
-        let octets = u16::try_from(shifted).unwrap_or(u16::MAX).to_ne_bytes();
-        header[at..at + 2].copy_from_slice(&octets);
+    for at in [field::HEADERS_LEN, field::CHECKSUM_START] {
+        let Some(octets) = header.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) else { continue };
+        let shifted = isize::try_from(u16::from_ne_bytes(*octets)).unwrap_or_default() + added_len;
+        *octets = u16::try_from(shifted.max(0)).unwrap_or(u16::MAX).to_ne_bytes();
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) enum Command {
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
     Collect(CollectArgs),
+    #[cfg(all(feature = "tun", target_os = "linux"))]
+    Tun(crate::tun::TunArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

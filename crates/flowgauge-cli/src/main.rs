@@ -21,6 +21,8 @@ mod slice;
 mod streams;
 mod summary;
 mod table;
+#[cfg(all(feature = "tun", target_os = "linux"))]
+mod tun;
 
 use std::process::ExitCode;
 
@@ -41,6 +43,8 @@ fn main() -> ExitCode {
         Command::Streams(args) => streams::run(&args, &mut console),
         Command::Sessions(args) => sessions::run(&args, &mut console),
         Command::Collect(args) => collect::run(&args, &mut console),
+        #[cfg(all(feature = "tun", target_os = "linux"))]
+        Command::Tun(args) => tun::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

@@ -9,7 +9,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
-use super::packets::{Packets, Route};
+use super::packets::Packets;
+use super::route::Route;
 use super::{Core, DeviceSide, End, ForwardHandler, ForwardStats, Forwarder, WAIT_TIME};
 use crate::base::StopHandle;
 use crate::pipeline::{Pipeline, Sink};
@@ -31,7 +32,7 @@ where
         self.core.check()?;
         let end = End { stop: stop.clone(), is_over: StopHandle::new() };
         let mut tasks = JoinSet::new();
-        let queue_count = self.core.devices[0].queues().len();
+        let queue_count = self.core.queue_count();
         let directions = [DeviceSide::Left, DeviceSide::Right];
         for (side, index) in directions.into_iter().flat_map(|side| (0..queue_count).map(move |i| (side, i)))
         {

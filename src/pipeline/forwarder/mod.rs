@@ -4,6 +4,7 @@
 mod asynchronous;
 mod handler;
 mod packets;
+mod route;
 mod stats;
 mod translation;
 
@@ -20,7 +21,8 @@ use crate::base::StopHandle;
 use crate::source::tun::{Queue, now};
 use crate::source::{self, TunDevice};
 use crate::tap::NeighborTable;
-use packets::{Packets, Route, Shared};
+use packets::{Packets, Shared};
+use route::Route;
 use translation::Translation;
 
 /// Maximum time for which a direction waits for packets before it checks whether it should stop.
@@ -178,7 +180,7 @@ impl<K: Sink, H: ForwardHandler<K>> Forwarder<K, H> {
         let core = &*self.core;
         // Ends all directions once one of them ends.
         let end = End { stop: stop.clone(), is_over: StopHandle::new() };
-        let indexes = 0..core.devices[0].queues().len();
+        let indexes = 0..core.queue_count();
         let directions =
             indexes.flat_map(|index| [DeviceSide::Left, DeviceSide::Right].map(|side| (side, index)));
         thread::scope(|scope| {
@@ -250,11 +252,16 @@ impl<K: Sink, H> Core<K, H> {
         })
     }
 
+    fn queue_count(&self) -> usize {
+        let [left, _] = &self.devices;
+        left.queues().len()
+    }
+
     /// Checks that packets can be converted between the devices.
     fn check(&self) -> Result<(), source::Error> {
         let state = self.lock();
-        let kinds = [&self.devices[0], &self.devices[1]].map(|device| device.config().layer);
-        let is_mixed = kinds[0] != kinds[1];
+        let [left, right] = &self.devices;
+        let is_mixed = left.config().layer != right.config().layer;
         for (device, table) in self.devices.iter().zip(&state.translation.tables) {
             let is_missing = table.is_none() && device.config().layer == source::TunLayer::Ethernet;
             if is_mixed && is_missing {

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
-use super::handler::{DeviceSide, ForwardAction, ForwardHandler};
+use super::handler::{ForwardAction, ForwardHandler};
+use super::route::Route;
 use super::stats::ForwardStats;
 use super::translation::{Translated, Translation};
 use crate::base::{FrameBatch, Timestamp};
@@ -12,14 +12,6 @@ use crate::pipeline::{Pipeline, Sink};
 use crate::source;
 use crate::source::tun::{HEADROOM, Queue, SuperPacket, complete_checksum};
 use crate::wire::virtio_net::{HEADER_LEN, VirtioNet};
-
-/// Two queues, and the side of the first one.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Route<'a> {
-    pub(super) from: &'a Arc<Queue>,
-    pub(super) to: &'a Queue,
-    pub(super) side: DeviceSide,
-}
 
 /// A packet to write: its positions, without the virtio-net header in front of it.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-use super::packets::Route;
+use super::route::Route;
 use crate::base::{EtherType, Frame, Timestamp};
 use crate::source::tun::ip_offset;
 use crate::tap::{NeighborEvent, NeighborTable, Resolution, ethernet_to_ip, ip_to_ethernet};
@@ -52,14 +52,19 @@ impl Translation {
         now: Timestamp,
     ) -> Translated {
         let converted = match (route.from.is_ethernet(), route.to.is_ethernet()) {
-            (true, false) => self.to_ip(block, range, route),
-            (false, true) => return self.to_ethernet(block, range, route, now),
+            (true, false) => self.without_ethernet(block, range, route),
+            (false, true) => return self.with_ethernet(block, range, route, now),
             _ => Some(range),
         };
         converted.map_or(Translated::NotIp, Translated::Packet)
     }
 
-    fn to_ip(&mut self, block: &mut [u8], range: Range<usize>, route: Route<'_>) -> Option<Range<usize>> {
+    fn without_ethernet(
+        &self,
+        block: &mut [u8],
+        range: Range<usize>,
+        route: Route<'_>,
+    ) -> Option<Range<usize>> {
         let frame = block.get(range.clone())?;
         let table = self.tables.get(route.side.index())?.as_ref()?;
         if ethernet::destination(frame)? != table.hardware_address() {
@@ -73,7 +78,7 @@ impl Translation {
         Some(start..start + packet_len)
     }
 
-    fn to_ethernet(
+    fn with_ethernet(
         &mut self,
         block: &mut [u8],
         range: Range<usize>,
