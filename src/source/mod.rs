@@ -67,6 +67,9 @@ pub use pcapng_writer::PcapngWriter;
 pub use several::Files;
 pub use stats::SourceStats;
 #[cfg(all(feature = "tun", target_os = "linux"))]
+#[doc(hidden)]
+pub use tun::split_super_packet;
+#[cfg(all(feature = "tun", target_os = "linux"))]
 pub use tun::{TunConfig, TunDevice, TunLayer, TunSource};
 pub use warning::{BadBlock, Warning, WarningKind};
 
