@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{} {} packets {} octets", record.key, record.packet_count(), record.octet_count());
     }))?;
     let (left, right) = (TunDevice::open(left, config)?, TunDevice::open(right, config)?);
-    let mut forwarder = Forwarder::new(pipeline, left, right)?
+    let mut forwarder = Forwarder::new(pipeline, (), left, right)?
         .channel(has("--channel").then_some(128))
         // For the benchmark, which measures the cost of tracking.
         .tracking(!has("--no-tracking"));

@@ -124,6 +124,8 @@
 //! | `protocols` | the module `protocols`: parsers of application protocols | |
 //! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
 //! | `live` | capture from interfaces | libpcap |
+//! | `tun` | frames from TUN and TAP devices; forwarding between two of them | Linux |
+//! | `tun-async` | the same on tokio | Linux |
 //!
 //! The command `flowgauge` is a separate package, `flowgauge-cli`.
 

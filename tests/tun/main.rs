@@ -55,7 +55,7 @@ fn transfer(offload: bool, channel: Option<usize>, is_asynchronous: bool) -> Tra
     let (pipeline, records) = pipeline();
     let devices = [0, 1].map(|side| network.open(side, config(offload)));
     let [left, right] = devices;
-    let mut forwarder = Forwarder::new(pipeline, left, right).expect("equal queues").channel(channel);
+    let mut forwarder = Forwarder::new(pipeline, (), left, right).expect("equal queues").channel(channel);
     let mut reports = Vec::new();
     let mut counters = [[[0; 2]; 2]; 2];
     let result = during(&mut forwarder, is_asynchronous, || {
@@ -162,8 +162,7 @@ fn transfer_with<H: ForwardHandler<Box<dyn Sink<State = (), Stage = flowgauge::F
     let network = Network::new(false);
     let pipeline = boxed_pipeline();
     let [left, right] = [0, 1].map(|side| network.open(side, config(offloads[side])));
-    let forwarder = Forwarder::new(pipeline, left, right).expect("equal queues");
-    let mut forwarder = forwarder.handler(handler);
+    let mut forwarder = Forwarder::new(pipeline, handler, left, right).expect("equal queues");
     during(&mut forwarder, false, || {
         network.attach_both();
         network.iperf(false, options);
@@ -244,7 +243,7 @@ fn several_queues_forward_all_flows() {
     config.queue_count = 2;
     let [left, right] = [0, 1].map(|side| network.open(side, config));
     let (pipeline, records) = pipeline();
-    let mut forwarder = Forwarder::new(pipeline, left, right).expect("equal queues");
+    let mut forwarder = Forwarder::new(pipeline, (), left, right).expect("equal queues");
     during(&mut forwarder, false, || {
         network.attach_both();
         network.iperf(false, &["-n", "5M", "-P", "8"]);
@@ -259,7 +258,7 @@ fn several_queues_forward_all_flows() {
         let left =
             TunDevice::open(&format!("{}q", network.devices[0]), TunConfig::default()).expect("a device");
         let right = network.open(1, config);
-        Forwarder::new(boxed_pipeline(), left, right).expect_err("different numbers of queues")
+        Forwarder::new(boxed_pipeline(), (), left, right).expect_err("different numbers of queues")
     };
     assert!(error.to_string().contains("has 2 queues"), "{error}");
 }
@@ -284,7 +283,7 @@ fn a_host_behind_a_tap_device_is_reached() {
             table.add_local(router.parse().expect("an address")).expect("a unicast address");
         }
         let (pipeline, records) = pipeline();
-        let forwarder = Forwarder::new(pipeline, left, right).expect("equal queues");
+        let forwarder = Forwarder::new(pipeline, (), left, right).expect("equal queues");
         let mut forwarder = forwarder.neighbors(DeviceSide::Right, table);
         during(&mut forwarder, false, || {
             network.attach_both();
@@ -328,7 +327,7 @@ fn mixed_devices_need_a_neighbor_table() {
     let mut tap = config(false);
     tap.layer = TunLayer::Ethernet;
     let (left, right) = (network.open(0, config(false)), network.open(1, tap));
-    let mut forwarder = Forwarder::new(pipeline().0, left, right).expect("equal queues");
+    let mut forwarder = Forwarder::new(pipeline().0, (), left, right).expect("equal queues");
     let error = forwarder.run(&flowgauge::StopHandle::new()).expect_err("a missing table");
     assert!(error.to_string().contains("needs a neighbor table"), "{error}");
 }
@@ -341,7 +340,7 @@ fn a_removed_interface_ends_the_run_with_an_error() {
     for (channel, is_asynchronous) in [(None, false), (Some(4), false), (None, true), (Some(4), true)] {
         let network = Network::new(false);
         let [left, right] = [0, 1].map(|side| network.open(side, config(true)));
-        let forwarder = Forwarder::new(pipeline().0, left, right).expect("equal queues");
+        let forwarder = Forwarder::new(pipeline().0, (), left, right).expect("equal queues");
         let mut forwarder = forwarder.channel(channel);
         let start = Instant::now();
         let error = during(&mut forwarder, is_asynchronous, || {
@@ -363,7 +362,7 @@ fn an_interface_that_is_down_rejects_packets() {
     }
     let network = Network::new(false);
     let [left, right] = [0, 1].map(|side| network.open(side, config(true)));
-    let mut forwarder = Forwarder::new(pipeline().0, left, right).expect("equal queues");
+    let mut forwarder = Forwarder::new(pipeline().0, (), left, right).expect("equal queues");
     during(&mut forwarder, false, || {
         network.attach(0);
         network.execute(0, &["ping", "-c", "2", "-i", "0.2", "-W", "1", &network.addresses(1)[0]]);
@@ -384,7 +383,7 @@ fn a_full_channel_drops_and_counts() {
     // A batch is full after one packet.
     small.batch_len = 1;
     let [left, right] = [0, 1].map(|side| network.open(side, small));
-    let mut forwarder = Forwarder::new(pipeline().0, left, right).expect("equal queues").channel(Some(1));
+    let mut forwarder = Forwarder::new(pipeline().0, (), left, right).expect("equal queues").channel(Some(1));
     during(&mut forwarder, false, || {
         network.attach_both();
         network.iperf(false, &["-u", "-b", "0", "-t", "2", "-l", "1000"]);

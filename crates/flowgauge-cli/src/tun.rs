@@ -113,7 +113,7 @@ pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     let table = neighbors(&args.tap, &right)?;
     let rows = Rows::new(Writer::open(args.format, args.fields.as_ref(), &args.export, &[])?, true);
     let pipeline = Pipeline::builder().build(RowSink { rows: Some(rows) })?;
-    let mut forwarder = Forwarder::new(pipeline, left, right)
+    let mut forwarder = Forwarder::new(pipeline, (), left, right)
         .map_err(failure)?
         .channel(args.channel.map(|count| count.get().into()));
     if let Some(table) = table {

@@ -45,7 +45,7 @@ const WAIT_TIME: Duration = Duration::from_millis(100);
 ///
 /// let pipeline = Pipeline::builder().build(Records::new(|record| println!("{}", record.key)))?;
 /// let open = |name| TunDevice::open(name, TunConfig::default());
-/// let mut forwarder = Forwarder::new(pipeline, open("left0")?, open("right0")?)?;
+/// let mut forwarder = Forwarder::new(pipeline, (), open("left0")?, open("right0")?)?;
 /// forwarder.run(&StopHandle::new())?;
 /// # Ok::<(), flowgauge::Error>(())
 /// ```
@@ -70,13 +70,18 @@ struct State<K: Sink, H> {
     is_tracking: bool,
 }
 
-impl<K: Sink> Forwarder<K> {
-    /// Creates a forwarder that passes all packets between two devices.
+impl<K: Sink, H> Forwarder<K, H> {
+    /// Creates a forwarder between two devices. The handler decides on each packet; `()` passes everything.
     ///
     /// # Errors
     ///
     /// Returns [`Error::Tun`](source::Error::Tun) if the devices have different numbers of queues.
-    pub fn new(pipeline: Pipeline<K>, left: TunDevice, right: TunDevice) -> Result<Self, source::Error> {
+    pub fn new(
+        pipeline: Pipeline<K>,
+        handler: H,
+        left: TunDevice,
+        right: TunDevice,
+    ) -> Result<Self, source::Error> {
         let [left_count, right_count] = [&left, &right].map(|device| device.queues().len());
         if left_count != right_count {
             let message = format!("has {right_count} queues, but {} has {left_count}", left.name());
@@ -84,7 +89,7 @@ impl<K: Sink> Forwarder<K> {
         }
         let state = State {
             pipeline,
-            handler: (),
+            handler,
             translation: Translation::default(),
             stats: [ForwardStats::default(); 2],
             error: None,
@@ -94,31 +99,6 @@ impl<K: Sink> Forwarder<K> {
             core: Arc::new(Core { devices: [left, right], state: Mutex::new(state) }),
             channel_len: None,
         })
-    }
-}
-
-impl<K: Sink, H> Forwarder<K, H> {
-    /// Sets the handler that decides on each packet.
-    #[must_use]
-    pub fn handler<T: ForwardHandler<K>>(self, handler: T) -> Forwarder<K, T> {
-        // The core has a single owner unless an asynchronous run was abandoned, whose tasks are then ending.
-        let mut core = self.core;
-        let core = loop {
-            match Arc::try_unwrap(core) {
-                Ok(core) => break core,
-                Err(shared) => {
-                    core = shared;
-                    thread::yield_now();
-                }
-            }
-        };
-        let State { pipeline, translation, stats, error, is_tracking, .. } =
-            core.state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let state = State { pipeline, handler, translation, stats, error, is_tracking };
-        Forwarder {
-            core: Arc::new(Core { devices: core.devices, state: Mutex::new(state) }),
-            channel_len: self.channel_len,
-        }
     }
 
     /// Writes packets on a thread of their own, behind a channel for `batch_count` batches in each direction (at least

@@ -20,6 +20,9 @@ use crate::wire::virtio_net::{self, VirtioNet};
 /// two VLAN tags.
 pub(crate) const HEADROOM: usize = 32;
 
+/// Maximum number of packets that one read drops, so that it ends although others follow.
+const DROPPED_COUNT_MAX: u32 = 256;
+
 const QUEUE_COUNT_MAX: u16 = 256;
 const PACKET_LEN_MAX: u32 = 1 << 20;
 const BATCH_LEN_MAX: u32 = 64 << 20;
@@ -176,7 +179,8 @@ impl Queue {
         let block_len = (self.config.batch_len as usize).max(need);
         let now = now();
         let mut is_drained = false;
-        while batch.bytes().len() + need <= block_len {
+        let mut dropped_count = 0;
+        while dropped_count < DROPPED_COUNT_MAX && batch.bytes().len() + need <= block_len {
             let start = batch.bytes().len();
             let space = batch.space(block_len);
             let offset = if self.has_header() { HEADROOM - virtio_net::HEADER_LEN } else { HEADROOM };
@@ -194,6 +198,7 @@ impl Queue {
             };
             if len > packet_len_max || len == 0 {
                 stats.oversized_frame_count += u64::from(len != 0);
+                dropped_count += 1;
                 continue;
             }
             let Some((headroom, packet)) = space.split_at_mut_checked(HEADROOM) else { break };

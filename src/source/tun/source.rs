@@ -24,6 +24,8 @@ pub struct TunSource {
     device: TunDevice,
     interface: Interface,
     stats: SourceStats,
+    /// Index of the queue that is read first next, so that none fills all batches.
+    first_queue: usize,
     stop: StopHandle,
 }
 
@@ -40,7 +42,7 @@ impl TunSource {
             resolution: TimeResolution::NANOSECONDS,
             ..Interface::new(link_type)
         };
-        Self { device, interface, stats: SourceStats::default(), stop: StopHandle::new() }
+        Self { device, interface, stats: SourceStats::default(), first_queue: 0, stop: StopHandle::new() }
     }
 
     /// Returns a stop handle, which ends this source once it is set.
@@ -56,9 +58,11 @@ impl TunSource {
     }
 
     fn read(&mut self, batch: &mut FrameBatch) -> Result<(), Error> {
-        for queue in self.device.queues() {
+        let queues = self.device.queues();
+        for queue in queues.iter().cycle().skip(self.first_queue).take(queues.len()) {
             queue.read(batch, &mut self.stats)?;
         }
+        self.first_queue = (self.first_queue + 1) % queues.len().max(1);
         Ok(())
     }
 }

@@ -2,15 +2,25 @@
 
 use super::run;
 
-const COMMANDS: [&[&str]; 8] =
-    [&[], &["flows"], &["slice"], &["streams"], &["sessions"], &["collect"], &["completions"], &["man"]];
+const COMMANDS: &[&[&str]] = &[
+    &[],
+    &["flows"],
+    &["slice"],
+    &["streams"],
+    &["sessions"],
+    &["collect"],
+    #[cfg(all(feature = "tun", target_os = "linux"))]
+    &["tun"],
+    &["completions"],
+    &["man"],
+];
 
 /// Lines and columns of a screen.
 const SCREEN: (usize, usize) = (50, 100);
 
 #[test]
 fn the_short_help_of_each_command_fits_a_screen() {
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let help = run(&[command, &["-h"]].concat());
         assert_eq!((help.status, help.err.as_str()), (0, ""), "{command:?}");
         assert!(help.out.contains("Usage: flowgauge"), "{command:?}: {}", help.out);
@@ -21,7 +31,7 @@ fn the_short_help_of_each_command_fits_a_screen() {
 
 #[test]
 fn the_long_help_of_each_command_has_an_example_of_it() {
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let help = run(&[command, &["--help"]].concat());
         assert_eq!((help.status, help.err.as_str()), (0, ""), "{command:?}");
         let (_, examples) = help.out.split_once("\nExamples:\n").expect("examples");
@@ -38,7 +48,7 @@ fn the_short_help_has_each_option_of_the_long_help() {
         let long = lines.filter_map(|line| line.split([' ', '[', ',']).find(|word| word.starts_with("--")));
         long.map(str::to_owned).collect()
     };
-    for command in COMMANDS {
+    for &command in COMMANDS {
         let [short, long] = ["-h", "--help"].map(|help| options(&run(&[command, &[help]].concat()).out));
         assert!(!short.is_empty(), "{command:?}");
         assert_eq!(short, long, "{command:?}");
