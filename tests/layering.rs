@@ -19,7 +19,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("record", &["base"]),
     ("codec", &["base", "record"]),
     ("wire", &["base", "codec"]),
-    ("source", &["base"]),
+    ("source", &["base", "wire"]),
     ("decode", &["base", "wire", "record"]),
     ("tap", &["base", "wire", "decode"]),
     ("dedup", &["base", "wire"]),

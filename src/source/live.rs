@@ -1,14 +1,14 @@
 //! Frames from a network interface, through libpcap (feature `live`).
 
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pcap::{Active, Capture, Precision};
 
 use super::error::Error;
 use super::stats::{SourceStats, Tally};
 use super::warning::Warning;
-use super::{Interface, Next, Source, TimeResolution};
+use super::{Interface, Next, Source, TimeResolution, now};
 use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, StopHandle, Timestamp};
 
 /// Maximum number of frames that are read from the capture library at once.
@@ -146,12 +146,6 @@ impl LiveSource {
             self.drops = (stat.dropped, stat.if_dropped);
         }
     }
-}
-
-/// Returns the time of the system clock, which is also the clock of the frames.
-fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
 }
 
 fn live_error(device: &str, error: &pcap::Error) -> Error {
