@@ -175,6 +175,7 @@ impl Capture {
             WarningKind::Truncated { .. } => &mut stats.truncated_file_count,
             WarningKind::BadBlock(_) => &mut stats.bad_block_count,
             WarningKind::Compression(_) => &mut stats.damaged_compression_count,
+            WarningKind::InterfaceDown => &mut stats.interface_down_count,
             WarningKind::NotACapture(_) | WarningKind::Io(_) | WarningKind::Connection(_) => {
                 &mut stats.failed_connection_count
             }

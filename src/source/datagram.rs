@@ -18,7 +18,7 @@ const DATAGRAM_LEN_MAX: usize = 1 << 16;
 /// A datagram that was received.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Datagram<'a> {
+pub struct ReceivedDatagram<'a> {
     /// Address of the sender; the port is zero if the transport protocol is not UDP.
     pub sender: SocketAddr,
     /// Time at which the kernel received the datagram; on systems other than Linux, the time at which it was read.
@@ -106,7 +106,11 @@ impl DatagramSocket {
     /// # Errors
     ///
     /// Returns the error of the operating system.
-    pub fn receive(&mut self, wait: Duration, mut each: impl FnMut(&Datagram<'_>)) -> io::Result<usize> {
+    pub fn receive(
+        &mut self,
+        wait: Duration,
+        mut each: impl FnMut(&ReceivedDatagram<'_>),
+    ) -> io::Result<usize> {
         if !system::is_readable(&self.socket, wait)? {
             return Ok(0);
         }
@@ -155,7 +159,7 @@ mod system {
     };
     use nix::sys::time::TimeSpec;
 
-    use super::{DATAGRAM_LEN_MAX, Datagram, RECEIVE_COUNT};
+    use super::{DATAGRAM_LEN_MAX, RECEIVE_COUNT, ReceivedDatagram};
     use crate::base::Timestamp;
 
     pub(super) fn configure(socket: &UdpSocket, buffer_len: usize) -> io::Result<()> {
@@ -176,7 +180,7 @@ mod system {
     pub(super) fn receive(
         socket: &UdpSocket,
         buffer: &mut [u8],
-        mut each: impl FnMut(Datagram<'_>, Option<u32>),
+        mut each: impl FnMut(ReceivedDatagram<'_>, Option<u32>),
     ) -> io::Result<usize> {
         let mut slices: Vec<_> =
             buffer.chunks_exact_mut(DATAGRAM_LEN_MAX).map(|chunk| [IoSliceMut::new(chunk)]).collect();
@@ -196,7 +200,7 @@ mod system {
                     _ => {}
                 }
             }
-            let datagram = Datagram {
+            let datagram = ReceivedDatagram {
                 sender: message.address.as_ref().and_then(of_storage).unwrap_or(super::UNKNOWN),
                 timestamp: timestamp.unwrap_or_else(super::now),
                 payload: message.iovs().next().unwrap_or_default(),
@@ -223,7 +227,7 @@ mod system {
     use std::net::UdpSocket;
     use std::time::Duration;
 
-    use super::Datagram;
+    use super::ReceivedDatagram;
 
     pub(super) fn configure(socket: &UdpSocket, buffer_len: usize) -> io::Result<()> {
         // Larger values than the system's limit may be refused; the default then remains.
@@ -238,11 +242,11 @@ mod system {
     pub(super) fn receive(
         socket: &UdpSocket,
         buffer: &mut [u8],
-        mut each: impl FnMut(Datagram<'_>, Option<u32>),
+        mut each: impl FnMut(ReceivedDatagram<'_>, Option<u32>),
     ) -> io::Result<usize> {
         let (len, sender) = socket.recv_from(buffer)?;
         let payload = buffer.get(..len).unwrap_or_default();
-        each(Datagram { sender, timestamp: super::now(), payload }, None);
+        each(ReceivedDatagram { sender, timestamp: super::now(), payload }, None);
         Ok(1)
     }
 }

@@ -87,6 +87,12 @@ pub enum Error {
     },
     /// The list of files is empty.
     NoFiles,
+    /// The process has no permission to capture on an interface or to open a raw socket. On Linux, it needs the
+    /// capability `CAP_NET_RAW`.
+    Permission {
+        /// Name of the network interface or of the address.
+        name: String,
+    },
     /// The capture library libpcap returned an error (feature `live`).
     Live {
         /// Name of the network interface.
@@ -170,6 +176,9 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::NoFiles => f.write_str("no capture file was specified"),
+            Self::Permission { name } => {
+                write!(f, "{name}: no permission to capture: the process needs the capability CAP_NET_RAW")
+            }
             Self::Live { device, message } => write!(f, "{device}: {message}"),
         }
     }

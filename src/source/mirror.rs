@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::config::SourceConfig;
-use super::datagram::{Datagram, DatagramSocket};
+use super::datagram::{DatagramSocket, ReceivedDatagram};
 use super::error::{Error, resolve, socket_error};
 use super::interfaces::Interfaces;
 use super::memory::Memory;
@@ -212,11 +212,16 @@ impl MirrorSource {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Io`] if the process has no permission, or the address is not local.
+    /// Returns [`Error::Permission`] if the process lacks the capability, and [`Error::Io`] if the address is not local.
     pub fn gre(address: IpAddr, config: MirrorConfig) -> Result<Self, Error> {
         let name = format!("gre {address}");
-        let socket = DatagramSocket::raw(address, IpProtocol::GRE, config.buffer_len)
-            .map_err(|error| Error::Io { path: PathBuf::from(&name), error })?;
+        let socket = DatagramSocket::raw(address, IpProtocol::GRE, config.buffer_len).map_err(|error| {
+            if error.kind() == io::ErrorKind::PermissionDenied {
+                Error::Permission { name: name.clone() }
+            } else {
+                Error::Io { path: PathBuf::from(&name), error }
+            }
+        })?;
         Ok(Self::new(socket, name, MirrorEncapsulation::Gre, &config.source))
     }
 
@@ -254,7 +259,7 @@ impl Source for MirrorSource {
             }
             let (sessions, tally) = (&mut self.sessions, &mut self.tally);
             let (encapsulation, name) = (self.encapsulation, &self.name);
-            let received = self.socket.receive(wait, |datagram: &Datagram<'_>| {
+            let received = self.socket.receive(wait, |datagram: &ReceivedDatagram<'_>| {
                 let Some(frame) = encapsulation.frame(datagram.payload) else {
                     tally.stats.invalid_datagram_count += 1;
                     return;

@@ -62,11 +62,11 @@ use std::time::{Duration, SystemTime};
 use crate::base::{FrameBatch, LinkType, Timestamp};
 
 pub use config::SourceConfig;
-pub use datagram::{Datagram, DatagramSocket};
+pub use datagram::{DatagramSocket, ReceivedDatagram};
 pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]
-pub use live::{LiveConfig, LiveSource};
+pub use live::{Device, LiveConfig, LiveSource};
 pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;

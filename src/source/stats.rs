@@ -54,6 +54,8 @@ pub struct SourceStats {
     /// card merged (GRO, TSO). Each is one frame, because the capture does not state the number of segments (live
     /// capture).
     pub merged_frame_count: u64,
+    /// Number of times at which the network interface was found to be disabled (live capture).
+    pub interface_down_count: u64,
     /// Number of datagrams that contain no frame in the encapsulation of the mirror session.
     pub invalid_datagram_count: u64,
     /// Number of connections that were closed because there were too many.
@@ -99,6 +101,7 @@ impl std::ops::AddAssign for SourceStats {
         self.kernel_drop_count += other.kernel_drop_count;
         self.interface_drop_count += other.interface_drop_count;
         self.merged_frame_count += other.merged_frame_count;
+        self.interface_down_count += other.interface_down_count;
         self.invalid_datagram_count += other.invalid_datagram_count;
         self.refused_connection_count += other.refused_connection_count;
         self.failed_connection_count += other.failed_connection_count;

@@ -43,6 +43,8 @@ pub enum WarningKind {
     Io(io::ErrorKind),
     /// A connection was closed for another reason.
     Connection(&'static str),
+    /// The network interface was disabled; the capture continues when it is enabled again.
+    InterfaceDown,
 }
 
 /// Reason that a record of a pcap file or a block of a pcapng file is invalid.
@@ -134,6 +136,7 @@ impl fmt::Display for WarningKind {
                 )
             }
             Self::Io(kind) => write!(f, "the connection ended: {kind}"),
+            Self::InterfaceDown => f.write_str("the interface is down; the capture waits for it"),
             Self::Connection(reason) => write!(f, "the connection was closed: {reason}"),
         }
     }
@@ -143,7 +146,11 @@ impl fmt::Display for Warning {
     /// Formats the warning as one line: path, position, and kind of damage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, offset, frame_number, kind } = self;
-        if matches!(kind, WarningKind::NotACapture(_) | WarningKind::Io(_) | WarningKind::Connection(_)) {
+        // The others are not about a position.
+        if !matches!(
+            kind,
+            WarningKind::Truncated { .. } | WarningKind::BadBlock(_) | WarningKind::Compression(_)
+        ) {
             return write!(f, "{}: {kind}", path.display());
         }
         write!(f, "{}: at offset {offset}, frame {frame_number}: {kind}", path.display())

@@ -69,8 +69,8 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_name = "ID", default_value_t = 1)]
     pub(crate) observation_domain: u32,
 
-    /// Overwrite an existing file given with --to
-    #[arg(long, requires = "to")]
+    /// Overwrite existing output files
+    #[arg(long)]
     pub(crate) force: bool,
 }
 
