@@ -63,19 +63,19 @@ pub(crate) struct LiveArgs {
     pub(super) capture_filter: Option<String>,
 
     /// Maximum number of octets that are kept of each frame [default: 262144]
-    #[arg(long, value_name = "N", requires = "interface", value_parser = clap::value_parser!(u32).range(64..))]
+    #[arg(long, hide_short_help = true, value_name = "N", requires = "interface", value_parser = clap::value_parser!(u32).range(64..))]
     pub(super) snap_length: Option<u32>,
 
     /// Capture only frames for this host (no promiscuous mode)
-    #[arg(long, requires = "interface")]
+    #[arg(long, hide_short_help = true, requires = "interface")]
     pub(super) no_promiscuous: bool,
 
     /// Read each frame when it arrives, instead of in groups
-    #[arg(long, requires = "interface")]
+    #[arg(long, hide_short_help = true, requires = "interface")]
     pub(super) immediate: bool,
 
     /// Size of the kernel's receive buffer, such as 64MiB [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = parse_size)]
     pub(super) buffer: Option<u64>,
 
     /// Write the frames to a pcapng file too
@@ -86,15 +86,15 @@ pub(crate) struct LiveArgs {
     ///
     /// With --rotate-size or --rotate-interval, a number and the time (UTC) precede the extension:
     /// day_00001_20261123T120000.pcapng.
-    #[arg(long, value_name = "SIZE", requires = "write", value_parser = parse_size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", requires = "write", value_parser = parse_size)]
     pub(super) rotate_size: Option<u64>,
 
     /// Begin a new file of --write after this time, such as 1h
-    #[arg(long, value_name = "TIME", requires = "write", value_parser = parse_duration)]
+    #[arg(long, hide_short_help = true, value_name = "TIME", requires = "write", value_parser = parse_duration)]
     pub(super) rotate_interval: Option<Duration>,
 
     /// Keep only the last N files of --write, and remove older ones
-    #[arg(long, value_name = "N", requires = "write", value_parser = parse_count::<NonZeroUsize>)]
+    #[arg(long, hide_short_help = true, value_name = "N", requires = "write", value_parser = parse_count::<NonZeroUsize>)]
     pub(super) keep: Option<NonZeroUsize>,
 
     #[command(flatten)]

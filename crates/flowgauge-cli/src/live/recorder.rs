@@ -37,7 +37,7 @@ impl Rotation {
 }
 
 impl Recorder {
-    /// Creates the first file, if the options ask for one.
+    /// Creates the first file, if the options request one.
     pub(super) fn open(args: &LiveArgs) -> Result<Option<Self>, Failure> {
         let Some(path) = &args.write else { return Ok(None) };
         let rotation = Rotation {

@@ -88,11 +88,6 @@ impl Live {
         fs::read_to_string(self.folder.path("err")).unwrap()
     }
 
-    #[cfg(feature = "live")]
-    fn record_count(&self) -> usize {
-        fs::read_to_string(self.folder.path("out")).unwrap().lines().count()
-    }
-
     /// Interrupts the command, and returns what it wrote.
     fn interrupt(self) -> Outcome {
         assert!(

@@ -171,7 +171,7 @@ fn invalid_addresses_are_explained() {
 #[test]
 fn a_missing_permission_is_named() {
     let mut command = Command::new("setpriv");
-    command.args(["--bounding-set", "-all", "--inh-caps", "-all", env!("CARGO_BIN_EXE_flowgauge")]);
+    command.args(["--bounding-set", "-all", env!("CARGO_BIN_EXE_flowgauge")]);
     if Command::new("setpriv")
         .args(["--bounding-set", "-all", "true"])
         .status()
