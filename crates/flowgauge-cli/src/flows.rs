@@ -34,7 +34,7 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     let builder = args.records.builder(&resources, filter.as_ref(), Timeout(None));
     // Most filters depend on the key alone and are applied before the flow table.
     let run = Run { args, resources, filter: filter.as_ref().filter(|filter| !filter.is_final()) };
-    if args.records.names_applications() {
+    if args.records.names_applications(false) {
         let mut naming = DriverConfig::default();
         naming.is_naming_only = true;
         run.run::<Sessions<Standard>>(&builder.sessions(naming), console)

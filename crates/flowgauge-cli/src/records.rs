@@ -108,14 +108,14 @@ impl RecordArgs {
         self.filter.as_deref().map(parse_filter).transpose()
     }
 
-    /// Returns whether the application protocols of flows are identified.
-    pub(crate) fn names_applications(&self) -> bool {
+    /// Returns whether the application protocols of flows are identified. `is_view` states that a view shows them.
+    pub(crate) fn names_applications(&self, is_view: bool) -> bool {
         match self.application {
             Applications::Always => true,
             Applications::Never => false,
             Applications::Auto => match &self.fields {
                 Some(fields) => fields.have_application(),
-                None => self.format != Format::Table,
+                None => is_view || self.format != Format::Table,
             },
         }
     }

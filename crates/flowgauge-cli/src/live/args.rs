@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::origin::{Connection, Listener};
 use crate::args::{parse_count, parse_duration, parse_size};
@@ -78,6 +78,13 @@ pub(crate) struct LiveArgs {
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = parse_size)]
     pub(super) buffer: Option<u64>,
 
+    /// Show rates and the flows with the most traffic, instead of a line per flow
+    ///
+    /// `auto` shows the view if standard input and output are terminals and the format is `table`. Keys: Tab selects
+    /// flows, hosts or protocols, s the order, p pauses, / selects flows by an expression as in --filter, q quits.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ViewChoice::Auto)]
+    pub(super) view: ViewChoice,
+
     /// Write the frames to a pcapng file too
     #[arg(long, short = 'w', value_name = "FILE")]
     pub(super) write: Option<PathBuf>,
@@ -99,4 +106,13 @@ pub(crate) struct LiveArgs {
 
     #[command(flatten)]
     pub(super) records: RecordArgs,
+}
+
+/// Conditions for the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ViewChoice {
+    /// Show it on a terminal
+    Auto,
+    /// Write records
+    Never,
 }

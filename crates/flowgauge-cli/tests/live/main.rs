@@ -1,6 +1,6 @@
 //! `flowgauge live`: mirror sessions and captures over TCP on loopback, and interfaces in network namespaces.
 //!
-//! The tests of `interfaces` need the feature `live`, root, and the programs ip, tcpreplay and iperf3. Without them, they
+//! The test of `view` needs tmux. The tests of `interfaces` need the feature `live`, root, and the programs ip, tcpreplay and iperf3. Without them, they
 //! print a note and pass. If `FLOWGAUGE_ROOT_TESTS` is set to `required`, they fail instead:
 //!
 //! ```sh
@@ -16,6 +16,7 @@ mod interfaces;
 #[cfg(feature = "live")]
 mod network;
 mod receiving;
+mod view;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
