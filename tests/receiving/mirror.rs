@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use flowgauge::base::{FrameBatch, Limits, LinkType};
 use flowgauge::source::{
-    DatagramSocket, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, Source, SourceConfig,
+    DatagramSocket, Error, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, Source, SourceConfig,
 };
 use flowgauge::{StopHandle, Timestamp};
 
@@ -65,6 +65,34 @@ fn frames_of_each_encapsulation_give_the_flows_of_the_capture() {
         assert!(received.iter().all(|frame| (start..=now()).contains(&frame.timestamp)), "{encapsulation}");
         assert!(received.iter().zip(&frames).all(|(received, sent)| received.data == sent.data));
         assert_eq!(totals(&received), expected, "{encapsulation}");
+    }
+}
+
+/// Needs root, as the raw socket does.
+#[cfg(target_os = "linux")]
+#[test]
+fn frames_in_gre_directly_over_ip_give_the_flows_of_the_capture() {
+    use socket2::{Domain, Protocol, Socket, Type};
+    for address in ["127.0.0.1", "::1"] {
+        let address = SocketAddr::new(address.parse().unwrap(), 0);
+        let mut source = match MirrorSource::gre(address.ip(), MirrorConfig::default()) {
+            Ok(source) => source,
+            Err(Error::Permission { name }) => return println!("skipped: no permission for {name}"),
+            Err(error) => panic!("{error}"),
+        };
+        let gre = Some(Protocol::from(47));
+        let sender = Socket::new(Domain::for_address(address), Type::from(3), gre).unwrap();
+        let frames = frames_of("dns.pcap");
+        let mut received = Vec::new();
+        for group in frames.chunks(16) {
+            for frame in group {
+                let header = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 1, 0, 4, 0, 0, 0, 2];
+                sender.send_to(&[&header[..], &frame.data].concat(), &address.into()).unwrap();
+            }
+            received.extend(read_until(&mut source, |frames, _| frames.len() >= group.len()));
+        }
+        assert_eq!(totals(&received), totals(&frames));
+        assert_eq!(source.interfaces()[0].name.as_deref(), Some("gre-4"));
     }
 }
 
