@@ -9,8 +9,8 @@ use crate::wire::ipv4;
 
 use super::now;
 
-/// Number of datagrams that are received per call of the operating system.
-const RECEIVE_COUNT: usize = 32;
+/// Maximum number of datagrams that are received per call of the operating system.
+pub(super) const RECEIVE_COUNT: usize = if cfg!(target_os = "linux") { 32 } else { 1 };
 
 /// Length of the buffer for a datagram in octets: no datagram of UDP or IP is longer.
 const DATAGRAM_LEN_MAX: usize = 1 << 16;
@@ -111,9 +111,17 @@ impl DatagramSocket {
         wait: Duration,
         mut each: impl FnMut(&ReceivedDatagram<'_>),
     ) -> io::Result<usize> {
-        if !system::is_readable(&self.socket, wait)? {
-            return Ok(0);
+        // A socket that is busy is read without waiting.
+        match self.receive_arrived(&mut each)? {
+            0 if wait > Duration::ZERO && system::is_readable(&self.socket, wait)? => {
+                self.receive_arrived(&mut each)
+            }
+            count => Ok(count),
         }
+    }
+
+    /// Receives the datagrams that have arrived.
+    fn receive_arrived(&mut self, each: &mut impl FnMut(&ReceivedDatagram<'_>)) -> io::Result<usize> {
         let has_ipv4_header = self.has_ipv4_header;
         let mut overflow = None;
         let result = system::receive(&self.socket, &mut self.buffer, |mut datagram, drops| {
@@ -232,11 +240,16 @@ mod system {
     pub(super) fn configure(socket: &UdpSocket, buffer_len: usize) -> io::Result<()> {
         // Larger values than the system's limit may be refused; the default then remains.
         let _ = socket2::SockRef::from(socket).set_recv_buffer_size(buffer_len);
-        Ok(())
+        socket.set_nonblocking(true)
     }
 
     pub(super) fn is_readable(socket: &UdpSocket, wait: Duration) -> io::Result<bool> {
-        socket.set_read_timeout(Some(wait.max(Duration::from_millis(1)))).map(|()| true)
+        socket.set_nonblocking(false)?;
+        socket.set_read_timeout(Some(wait.max(Duration::from_millis(1))))?;
+        let result = socket.peek(&mut [0]);
+        socket.set_nonblocking(true)?;
+        // Windows reports a datagram that is longer than the buffer as an error.
+        Ok(!result.is_err_and(|error| super::is_pause(&error)))
     }
 
     pub(super) fn receive(

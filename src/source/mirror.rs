@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::config::SourceConfig;
-use super::datagram::{DatagramSocket, ReceivedDatagram};
+use super::datagram::{DatagramSocket, RECEIVE_COUNT, ReceivedDatagram};
 use super::error::{Error, resolve, socket_error};
 use super::interfaces::Interfaces;
 use super::memory::Memory;
@@ -276,7 +276,7 @@ impl Source for MirrorSource {
             });
             let count = received.map_err(|error| Error::Io { path: PathBuf::from(&self.name), error })?;
             tally.stats.kernel_drop_count = self.socket.drop_count();
-            if count == 0 {
+            if count < RECEIVE_COUNT {
                 break;
             }
             wait = Duration::ZERO;
