@@ -1,15 +1,19 @@
-//! Reading of captures: frames per second from a file in the page cache.
+//! Reading of captures: frames per second from a file in the page cache, and from the datagrams of a mirror session.
 //!
 //! Run with `cargo bench --bench source`; `--features compression` adds the compressed rows.
 
 use std::fs;
 use std::hint::black_box;
 use std::io::BufWriter;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
+use flowgauge::source::{
+    FileSource, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, PcapngWriter, Source,
+};
 
 const FRAMES: u64 = 100_000;
 
@@ -131,5 +135,65 @@ fn source(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, source);
+/// Number of datagrams that wait in the socket when they are received; they fit in the receive buffer of any process.
+const WAITING_COUNT: u64 = 64;
+
+/// Receiving frames of 60 octets in VXLAN that wait in the socket: the calls of the kernel, decapsulation, and the copy
+/// into the batch. Sending is not timed. For comparison, the same datagrams with one call of the standard library each.
+fn mirror(criterion: &mut Criterion) {
+    let datagram = [&[8, 0, 0, 0, 0, 0, 42, 0][..], &[0; 60]].concat();
+    let sender = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let send = |address| {
+        for _ in 0..WAITING_COUNT {
+            sender.send_to(&datagram, address).expect("a datagram that is sent");
+        }
+    };
+    let mut group = criterion.benchmark_group("source/mirror");
+    group.sample_size(20).throughput(Throughput::Elements(WAITING_COUNT));
+
+    let config = MirrorConfig::default();
+    let mut source = MirrorSource::udp("127.0.0.1:0", MirrorEncapsulation::Vxlan, config).expect("a socket");
+    let address = source.local_addr().expect("an address");
+    let mut batch = FrameBatch::new();
+    group.bench_function("vxlan", |bencher| {
+        bencher.iter_custom(|iteration_count| {
+            let mut elapsed = Duration::ZERO;
+            for _ in 0..iteration_count {
+                send(address);
+                let start = Instant::now();
+                let mut frame_count = 0;
+                while frame_count < WAITING_COUNT {
+                    assert_eq!(source.next_batch(&mut batch).expect("a working socket"), Next::Frames);
+                    frame_count += black_box(&batch).len() as u64;
+                }
+                elapsed += start.elapsed();
+                assert_eq!(frame_count, WAITING_COUNT);
+            }
+            elapsed
+        });
+    });
+    assert_eq!(source.stats().kernel_drop_count + source.stats().invalid_datagram_count, 0);
+
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let address = socket.local_addr().expect("an address");
+    let mut buffer = [0; 2048];
+    group.bench_function("recv_from", |bencher| {
+        bencher.iter_custom(|iteration_count| {
+            let mut elapsed = Duration::ZERO;
+            for _ in 0..iteration_count {
+                send(address);
+                let start = Instant::now();
+                for _ in 0..WAITING_COUNT {
+                    let (len, _) = socket.recv_from(&mut buffer).expect("a datagram");
+                    assert_eq!(black_box(&buffer[..len]).len(), datagram.len());
+                }
+                elapsed += start.elapsed();
+            }
+            elapsed
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, source, mirror);
 criterion_main!(benches);

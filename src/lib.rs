@@ -180,9 +180,9 @@ pub use session::{
     Datagram, DriverConfig, Fault, Input, MessageMeta, Out, Parser, Progress, Protocol, Protocols, Role,
     SessionEvent, StreamOpening, Verdict,
 };
-pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
 #[cfg(feature = "live")]
-pub use source::{LiveConfig, LiveSource};
+pub use source::{Device, LiveConfig, LiveSource};
+pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
 pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowView, Interest, TrackerConfig};
 
 /// The code examples of the README, which are compiled and run as documentation tests.

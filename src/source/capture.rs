@@ -78,23 +78,33 @@ impl Capture {
                     input = decompressed(input, std::mem::take(&mut head), method, (limits, memory))?;
                 }
                 Head::Capture(format, start) => {
-                    let (path, carry) = (input.path().to_owned(), head.split_off(start));
-                    let mut charge = memory.charge();
-                    charge.set(carry.capacity() as u64).map_err(|refused| Error::memory(&path, refused))?;
-                    return Ok(Self {
-                        input,
-                        format,
-                        limits: *limits,
-                        carry,
-                        charge,
-                        offset: start as u64,
-                        tally: Tally::default(),
-                        warnings: Vec::new(),
-                        ended: false,
-                    });
+                    return Self::with_head(input, format, head.split_off(start), start, (limits, memory));
                 }
             }
         }
+    }
+
+    /// Creates a capture whose header ends at the offset `start`, and of which `carry` was already read behind it.
+    fn with_head(
+        input: Input,
+        format: Format,
+        carry: Vec<u8>,
+        start: usize,
+        (limits, memory): (&Limits, &Memory),
+    ) -> Result<Self, Error> {
+        let mut charge = memory.charge();
+        charge.set(carry.capacity() as u64).map_err(|refused| Error::memory(input.path(), refused))?;
+        Ok(Self {
+            input,
+            format,
+            limits: *limits,
+            carry,
+            charge,
+            offset: start as u64,
+            tally: Tally::default(),
+            warnings: Vec::new(),
+            ended: false,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -165,6 +175,10 @@ impl Capture {
             WarningKind::Truncated { .. } => &mut stats.truncated_file_count,
             WarningKind::BadBlock(_) => &mut stats.bad_block_count,
             WarningKind::Compression(_) => &mut stats.damaged_compression_count,
+            WarningKind::InterfaceDown => &mut stats.interface_down_count,
+            WarningKind::NotACapture(_) | WarningKind::Io(_) | WarningKind::Connection(_) => {
+                &mut stats.failed_connection_count
+            }
         } += 1;
         self.warnings.push(Warning {
             path: self.input.path().to_owned(),
@@ -270,6 +284,67 @@ impl Capture {
                     batch.fill(0);
                     return self.refused_read(batch, error);
                 }
+            }
+        }
+    }
+}
+
+/// Stream whose first octets are read as they arrive, for a caller that cannot wait.
+#[derive(Debug)]
+pub(super) struct NewStream {
+    input: Input,
+    head: Vec<u8>,
+    charge: Charge,
+}
+
+/// State of a [`NewStream`] after reading what has arrived.
+pub(super) enum Advanced {
+    /// More octets are needed.
+    Waiting(NewStream),
+    /// The header of the capture is complete.
+    Open(Box<Capture>),
+    /// The stream ended before its first octet.
+    End,
+}
+
+impl NewStream {
+    /// Creates a stream; `reader` returns [`ErrorKind::WouldBlock`] if nothing has arrived.
+    pub(super) fn new(reader: impl Read + Send + 'static, path: &Path, memory: &Memory) -> Self {
+        let input = Input::stream(reader, path, memory.stop());
+        Self { input, head: Vec::new(), charge: memory.charge() }
+    }
+
+    /// Reads what has arrived, until the header of the capture is complete. Memory grows with the octets that arrive,
+    /// not with the length that they claim.
+    pub(super) fn advance(mut self, limits: &Limits, memory: &Memory) -> Result<Advanced, Error> {
+        loop {
+            let need = match head::judge(&self.head, self.input.path(), limits, memory)? {
+                Head::Need(need) => need,
+                Head::Compressed(_) => {
+                    let looks_like = "compressed data, which is not read from a connection";
+                    return Err(Error::NotACapture { path: self.input.path().to_owned(), looks_like });
+                }
+                Head::Capture(format, start) => {
+                    let Self { input, mut head, charge } = self;
+                    // The capture charges the rest of the head.
+                    drop(charge);
+                    let carry = head.split_off(start);
+                    let capture = Capture::with_head(input, format, carry, start, (limits, memory))?;
+                    return Ok(Advanced::Open(Box::new(capture)));
+                }
+            };
+            let have = self.head.len();
+            self.head.resize(need.min(have * 2).max(HEAD_LEN), 0);
+            let charged = self.charge.set(self.head.capacity() as u64);
+            charged.map_err(|refused| Error::memory(self.input.path(), refused))?;
+            let result = self.input.read(self.head.get_mut(have..).unwrap_or_default());
+            self.head.truncate(have + *result.as_ref().unwrap_or(&0));
+            match result {
+                Ok(0) if self.head.is_empty() => return Ok(Advanced::End),
+                Ok(0) => return Err(head::too_short(&self.head, self.input.path())),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Advanced::Waiting(self)),
+                Err(error) => return Err(Error::io(self.input.path(), error)),
             }
         }
     }

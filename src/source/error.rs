@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use super::memory::Refused;
@@ -13,9 +14,9 @@ use super::memory::Refused;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system returned an error when the file was opened or read.
+    /// The operating system returned an error when the file or the socket was opened or read.
     Io {
-        /// Path of the file.
+        /// Path of the file; for a socket, its transport protocol and address, such as `udp 127.0.0.1:4789`.
         path: PathBuf,
         /// Error of the operating system.
         error: io::Error,
@@ -86,6 +87,12 @@ pub enum Error {
     },
     /// The list of files is empty.
     NoFiles,
+    /// The process has no permission to capture on an interface or to open a raw socket. On Linux, it needs the
+    /// capability `CAP_NET_RAW`.
+    Permission {
+        /// Name of the network interface or of the address.
+        name: String,
+    },
     /// The capture library libpcap returned an error (feature `live`).
     Live {
         /// Name of the network interface.
@@ -176,6 +183,9 @@ impl fmt::Display for Error {
                 path.display()
             ),
             Self::NoFiles => f.write_str("no capture file was specified"),
+            Self::Permission { name } => {
+                write!(f, "{name}: no permission to capture: the process needs the capability CAP_NET_RAW")
+            }
             Self::Live { device, message } | Self::Tun { device, message } => {
                 write!(f, "{device}: {message}")
             }
@@ -190,6 +200,20 @@ impl std::error::Error for Error {
             _ => None,
         }
     }
+}
+
+/// Looks up the addresses of a socket for a transport protocol.
+pub(super) fn resolve(protocol: &str, address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error> {
+    address.to_socket_addrs().map(Iterator::collect).map_err(|error| socket_error(protocol, &[], error))
+}
+
+/// Returns the error of a socket for any of the addresses, of which the message names the first.
+pub(super) fn socket_error(protocol: &str, addresses: &[SocketAddr], error: io::Error) -> Error {
+    let path = match addresses {
+        [] => protocol.to_owned(),
+        [address, ..] => format!("{protocol} {address}"),
+    };
+    Error::Io { path: path.into(), error }
 }
 
 /// Error of the reader below a decompressor. Unlike other read errors of a decompressor, it does not mean

@@ -56,19 +56,35 @@ struct Polled<R> {
 
 /// Maximum time that a read from a pipe, a device or a socket waits for data: 50 ms.
 #[cfg(unix)]
-const POLL_INTERVAL: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const POLL_INTERVAL: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Converts a time to that of a call of the operating system.
+#[cfg(unix)]
+pub(super) fn time_spec(time: std::time::Duration) -> rustix::event::Timespec {
+    rustix::event::Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() }
+}
+
+/// Waits up to `wait` for data, and returns whether there is some; `false` if a signal ended the wait.
+#[cfg(unix)]
+pub(super) fn is_readable(input: &impl std::os::fd::AsFd, wait: std::time::Duration) -> io::Result<bool> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    match poll(&mut [PollFd::new(input, PollFlags::IN)], Some(&time_spec(wait))) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => Ok(false),
+        Ok(_) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
 
 #[cfg(unix)]
 impl<R: Read + std::os::fd::AsFd> Read for Polled<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        use rustix::event::{PollFd, PollFlags, poll};
         if self.stop.is_stopped() {
             return Ok(0);
         }
-        match poll(&mut [PollFd::new(&self.inner, PollFlags::IN)], Some(&POLL_INTERVAL)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
-            Ok(_) => self.inner.read(buffer),
-            Err(error) => Err(error.into()),
+        if is_readable(&self.inner, POLL_INTERVAL)? {
+            self.inner.read(buffer)
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     }
 }

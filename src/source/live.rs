@@ -1,14 +1,15 @@
 //! Frames from a network interface, through libpcap (feature `live`).
 
+use std::net::IpAddr;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant};
 
 use pcap::{Active, Capture, Precision};
 
 use super::error::Error;
 use super::stats::{SourceStats, Tally};
-use super::warning::Warning;
-use super::{Interface, Next, Source, TimeResolution};
+use super::warning::{Warning, WarningKind};
+use super::{Interface, Next, Source, TimeResolution, now};
 use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, StopHandle, Timestamp};
 
 /// Maximum number of frames that are read from the capture library at once.
@@ -17,6 +18,12 @@ const DISPATCH_COUNT: usize = 64;
 /// Sleep time before frames are read again if none are available. The wait of the capture library itself
 /// would not end on an interface without traffic.
 const NAP: Duration = Duration::from_millis(1);
+
+/// Time between two checks of the state of the interface while no frames arrive.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Number of warnings that a source keeps; later ones are only counted.
+const WARNING_COUNT_MAX: usize = 64;
 
 /// Resolution of timestamps: as requested from the capture library, as nanoseconds per unit, and as reported
 /// in the [`Interface`]. Linux supports nanoseconds on all interfaces; on other systems, where the library
@@ -28,7 +35,7 @@ const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux")
 };
 
 /// Configuration of a live capture on a network interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LiveConfig {
     /// Snap length: maximum number of octets that are kept of each frame. The default is 262,144 octets,
@@ -47,6 +54,11 @@ pub struct LiveConfig {
     /// Number of octets after which a batch is full. A batch holds at most these octets and 64 more frames.
     /// The default is that of [`Limits`].
     pub batch_len: u32,
+    /// Expression of pcap-filter(7) that the kernel applies, so that other frames cost nothing. The default is `None`,
+    /// for all frames.
+    pub capture_filter: Option<String>,
+    /// Handle that ends the source once it is set. The default is `None`, for a handle of its own.
+    pub stop: Option<StopHandle>,
 }
 
 impl Default for LiveConfig {
@@ -58,8 +70,29 @@ impl Default for LiveConfig {
             read_timeout: Duration::from_millis(100),
             immediate: false,
             batch_len: Limits::DEFAULT.batch_len,
+            capture_filter: None,
+            stop: None,
         }
     }
+}
+
+/// Network interface on which frames can be captured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Device {
+    /// Name of the interface, such as `eth0`.
+    pub name: String,
+    /// Description of the interface, if the system has one.
+    pub description: Option<String>,
+    /// IP addresses of the interface.
+    pub addresses: Vec<IpAddr>,
+    /// True if the interface is enabled.
+    pub is_up: bool,
+    /// True if the interface is operational, for example because its cable is connected.
+    pub is_running: bool,
+    /// True for the loopback interface.
+    pub is_loopback: bool,
 }
 
 /// Live capture on a network interface.
@@ -67,6 +100,13 @@ impl Default for LiveConfig {
 /// [`Source::next_batch`] returns the frames that have arrived, [`Next::Idle`] after
 /// [`LiveConfig::read_timeout`] without frames, and [`Next::End`] once the source's [`StopHandle`] is set.
 /// Each frame is copied once, out of the kernel's buffer.
+///
+/// A frame may contain several segments that the kernel or the network card merged (GRO, TSO), up to 64 KiB. libpcap does
+/// not report their number, so such a frame counts as one packet;
+/// [`SourceStats::merged_frame_count`](super::SourceStats::merged_frame_count) is the number of these frames.
+///
+/// An interface that vanishes during the capture is an error. While it is disabled, the source waits, with a
+/// [warning](Source::warnings).
 pub struct LiveSource {
     capture: Capture<Active>,
     interface: Interface,
@@ -75,7 +115,18 @@ pub struct LiveSource {
     /// Last values of the capture library's counters, which wrap: frames dropped by the kernel, and frames
     /// dropped by the interface.
     drops: (u32, u32),
+    /// Length of the longest frame that the interface sends or receives, in octets, if it is known.
+    frame_len_max: u32,
+    link: LinkWatch,
     stop: StopHandle,
+}
+
+/// State of an interface, which libpcap does not report: it waits until a disabled interface is enabled again.
+#[derive(Debug)]
+struct LinkWatch {
+    is_up: bool,
+    next_check: Instant,
+    warnings: Vec<Warning>,
 }
 
 impl LiveSource {
@@ -83,13 +134,13 @@ impl LiveSource {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Live`] with the message of the capture library, for example if there is no such
-    /// interface or no permission.
+    /// Returns [`Error::Permission`] if the process may not capture, and [`Error::Live`] with the message of the capture
+    /// library otherwise, for example if there is no such interface or the filter is invalid.
     pub fn open(device: &str, config: LiveConfig) -> Result<Self, Error> {
         let error = |error: pcap::Error| live_error(device, &error);
         let clamped = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
         let timeout = i32::try_from(config.read_timeout.as_millis()).unwrap_or(i32::MAX).max(1);
-        let capture = Capture::from_device(device)
+        let mut capture = Capture::from_device(device)
             .map_err(error)?
             .snaplen(clamped(config.snap_len))
             .promisc(config.promiscuous)
@@ -101,14 +152,41 @@ impl LiveSource {
             .map_err(error)?
             .setnonblock()
             .map_err(error)?;
+        if let Some(filter) = &config.capture_filter {
+            capture.filter(filter, true).map_err(|error| Error::Live {
+                device: device.to_owned(),
+                message: format!("invalid capture filter `{filter}`: {}", text(&error)),
+            })?;
+        }
         let interface = Interface {
             name: Some(device.to_owned()),
             resolution: PRECISION.2,
             snap_len: Some(config.snap_len),
             ..Interface::new(LinkType(capture.get_datalink().0 as u16))
         };
-        let stop = StopHandle::new();
-        Ok(Self { capture, interface, config, tally: Tally::default(), drops: (0, 0), stop })
+        let stop = config.stop.clone().unwrap_or_default();
+        let frame_len_max = frame_len_max(device, interface.link_type);
+        let link = LinkWatch { is_up: true, next_check: Instant::now(), warnings: Vec::new() };
+        let (tally, drops) = (Tally::default(), (0, 0));
+        Ok(Self { capture, interface, config, tally, drops, frame_len_max, link, stop })
+    }
+
+    /// Lists the interfaces on which frames can be captured.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Error::Live`] with the message of the capture library.
+    pub fn devices() -> Result<Vec<Device>, Error> {
+        let devices = pcap::Device::list().map_err(|error| live_error("interfaces", &error))?;
+        let device = |device: pcap::Device| Device {
+            addresses: device.addresses.iter().map(|address| address.addr).collect(),
+            is_up: device.flags.is_up(),
+            is_running: device.flags.is_running(),
+            is_loopback: device.flags.is_loopback(),
+            name: device.name,
+            description: device.desc,
+        };
+        Ok(devices.into_iter().map(device).collect())
     }
 
     /// Returns a stop handle, which ends this source once it is set.
@@ -121,16 +199,42 @@ impl LiveSource {
     /// appended.
     fn take(&mut self, batch: &mut FrameBatch) -> Result<usize, Error> {
         let (link_type, tally) = (self.interface.link_type, &mut self.tally);
+        let frame_len_max = self.frame_len_max;
         let taken = self.capture.dispatch(Some(DISPATCH_COUNT), |packet| {
             let seconds = u64::try_from(packet.header.ts.tv_sec).unwrap_or(0);
             let fraction = u64::try_from(packet.header.ts.tv_usec).unwrap_or(0).saturating_mul(PRECISION.1);
             let timestamp =
                 Timestamp::from_nanos(seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(fraction));
             let wire_len = packet.header.len;
+            tally.stats.merged_frame_count += u64::from(wire_len > frame_len_max);
             tally.timed_frame(timestamp, packet.data.len() as u32, wire_len);
             batch.push(&Frame { timestamp, link_type, data: packet.data, wire_len, interface: 0 });
         });
         taken.map_err(|error| live_error(self.device(), &error))
+    }
+
+    /// Checks, at most once per [`CHECK_INTERVAL`], whether the interface still exists and is enabled.
+    fn check_link(&mut self) -> Result<(), Error> {
+        if Instant::now() < self.link.next_check {
+            return Ok(());
+        }
+        self.link.next_check = Instant::now() + CHECK_INTERVAL;
+        let devices = Self::devices()?;
+        let device = devices.iter().find(|device| device.name == self.device()).ok_or_else(|| {
+            let message = "the interface disappeared".to_owned();
+            Error::Live { device: self.device().to_owned(), message }
+        })?;
+        if self.link.is_up && !device.is_up {
+            let stats = &mut self.tally.stats;
+            stats.interface_down_count += 1;
+            if self.link.warnings.len() < WARNING_COUNT_MAX {
+                let (path, frame_number) = (self.device().into(), self.tally.stats.frame_count + 1);
+                let kind = WarningKind::InterfaceDown;
+                self.link.warnings.push(Warning { path, offset: 0, frame_number, kind });
+            }
+        }
+        self.link.is_up = device.is_up;
+        Ok(())
     }
 
     fn device(&self) -> &str {
@@ -148,14 +252,32 @@ impl LiveSource {
     }
 }
 
-/// Returns the time of the system clock, which is also the clock of the frames.
-fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+/// Returns the text of an error of the capture library, without a prefix.
+fn text(error: &pcap::Error) -> String {
+    match error {
+        pcap::Error::PcapError(message) => message.clone(),
+        error => error.to_string(),
+    }
 }
 
 fn live_error(device: &str, error: &pcap::Error) -> Error {
-    Error::Live { device: device.to_owned(), message: error.to_string() }
+    let message = text(error);
+    // The library reports its reasons only as text.
+    if message.contains("permission") || message.contains("Operation not permitted") {
+        return Error::Permission { name: device.to_owned() };
+    }
+    Error::Live { device: device.to_owned(), message }
+}
+
+/// Returns the length of the longest frame that an interface sends or receives, in octets: its MTU and an Ethernet header
+/// with two VLAN tags. The largest number if it is unknown.
+fn frame_len_max(device: &str, link_type: LinkType) -> u32 {
+    const HEADER_LEN_MAX: u32 = 22;
+    // A name with a slash is no interface.
+    let path = format!("/sys/class/net/{device}/mtu");
+    let mtu = || std::fs::read_to_string(path).ok()?.trim().parse::<u32>().ok();
+    let is_ethernet = link_type == LinkType::ETHERNET && !device.contains('/');
+    is_ethernet.then(mtu).flatten().map_or(u32::MAX, |mtu| mtu.saturating_add(HEADER_LEN_MAX))
 }
 
 impl Source for LiveSource {
@@ -171,7 +293,11 @@ impl Source for LiveSource {
             let full = batch.bytes().len() >= self.config.batch_len as usize;
             if full || (taken == 0 && (!batch.is_empty() || waited >= self.config.read_timeout)) {
                 self.count_drops();
-                return Ok(if batch.is_empty() { Next::Idle(now()) } else { Next::Frames });
+                if !batch.is_empty() {
+                    return Ok(Next::Frames);
+                }
+                self.check_link()?;
+                return Ok(Next::Idle(now()));
             }
             if taken == 0 {
                 thread::sleep(NAP);
@@ -181,7 +307,7 @@ impl Source for LiveSource {
     }
 
     fn warnings(&self) -> &[Warning] {
-        &[]
+        &self.link.warnings
     }
 
     fn stats(&self) -> SourceStats {

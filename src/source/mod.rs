@@ -1,9 +1,10 @@
-//! Sources of frames: capture files, plain or compressed, one or several, and live interfaces.
+//! Sources of frames: capture files, plain or compressed, one or several, network interfaces, mirror sessions, and
+//! captures that arrive over TCP.
 //!
 //! A [`Source`] fills a [`FrameBatch`] that the caller owns and recycles. [`FileSource`] reads one capture
-//! from a path or any reader, [`Files`] merges several captures in time order, [`PcapngWriter`] writes frames
-//! to a file, `LiveSource` (feature `live`) captures on an interface, and `TunSource` (feature `tun`) reads a TUN or
-//! TAP device.
+//! from a path or any reader, [`Files`] merges several captures in time order, [`MirrorSource`] receives frames inside
+//! datagrams, [`StreamSource`] reads captures from TCP connections, `LiveSource` (feature `live`) captures on an
+//! interface, and `TunSource` (feature `tun`) reads a TUN or TAP device. [`PcapngWriter`] writes frames to a file.
 //!
 //! Damaged input is not an error: the source returns the frames before the damage and then ends, and
 //! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
@@ -35,6 +36,7 @@
 mod capture;
 mod compressed;
 mod config;
+mod datagram;
 mod error;
 mod file;
 mod head;
@@ -43,11 +45,13 @@ mod interfaces;
 #[cfg(feature = "live")]
 mod live;
 mod memory;
+mod mirror;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
 mod several;
 mod stats;
+mod stream;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub(crate) mod tun;
 mod walk;
@@ -55,23 +59,37 @@ mod warning;
 #[cfg(feature = "compression")]
 mod zstd;
 
+use std::time::{Duration, SystemTime};
+
 use crate::base::{FrameBatch, LinkType, Timestamp};
 
 pub use config::SourceConfig;
+pub use datagram::{DatagramSocket, ReceivedDatagram};
 pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]
-pub use live::{LiveConfig, LiveSource};
+pub use live::{Device, LiveConfig, LiveSource};
+pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use several::Files;
 pub use stats::SourceStats;
+pub use stream::{StreamConfig, StreamSource};
 #[cfg(all(feature = "tun", target_os = "linux"))]
 #[doc(hidden)]
 pub use tun::split_super_packet;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub use tun::{TunConfig, TunDevice, TunLayer, TunSource};
 pub use warning::{BadBlock, Warning, WarningKind};
+
+/// Maximum time for which a live source waits for frames.
+const IDLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Returns the time of the system clock, which is also the clock of frames that are received live.
+pub(crate) fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}
 
 /// Result of [`Source::next_batch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,6 +222,8 @@ const _: () = {
     sendable::<dyn Source>();
     sendable::<FileSource>();
     sendable::<Files>();
+    sendable::<MirrorSource>();
+    sendable::<StreamSource>();
     #[cfg(feature = "live")]
     sendable::<LiveSource>();
 };

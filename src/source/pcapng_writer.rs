@@ -94,6 +94,11 @@ impl<W: Write> PcapngWriter<W> {
         self.out.write_all(trailer.get(3 - pad_len..).unwrap_or_default())
     }
 
+    /// Returns the output, for example to flush it. Octets that are written to it directly damage the file.
+    pub const fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Flushes the output of the writer and returns the output.
     ///
     /// # Errors

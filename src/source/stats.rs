@@ -54,6 +54,19 @@ pub struct SourceStats {
     pub oversized_frame_count: u64,
     /// Number of frames that are super-packets of segmentation offload (TUN and TAP devices).
     pub super_packet_count: u64,
+    /// Number of frames that are longer than the interface sends or receives: segments that the kernel or the network
+    /// card merged (GRO, TSO). Each is one frame, because the capture does not state the number of segments (live
+    /// capture).
+    pub merged_frame_count: u64,
+    /// Number of times at which the network interface was found to be disabled (live capture).
+    pub interface_down_count: u64,
+    /// Number of datagrams that contain no frame in the encapsulation of the mirror session.
+    pub invalid_datagram_count: u64,
+    /// Number of connections that were closed because there were too many.
+    pub refused_connection_count: u64,
+    /// Number of connections that could not be made, ended with an error, or were closed because they did not send a
+    /// capture.
+    pub failed_connection_count: u64,
 }
 
 impl SourceStats {
@@ -93,6 +106,11 @@ impl std::ops::AddAssign for SourceStats {
         self.interface_drop_count += other.interface_drop_count;
         self.oversized_frame_count += other.oversized_frame_count;
         self.super_packet_count += other.super_packet_count;
+        self.merged_frame_count += other.merged_frame_count;
+        self.interface_down_count += other.interface_down_count;
+        self.invalid_datagram_count += other.invalid_datagram_count;
+        self.refused_connection_count += other.refused_connection_count;
+        self.failed_connection_count += other.failed_connection_count;
     }
 }
 

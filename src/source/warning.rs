@@ -10,7 +10,8 @@ use super::memory::Refused;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
-    /// Path of the capture; `-` for standard input, `(stream)` for a reader.
+    /// Path of the capture; `-` for standard input, `(stream)` for a reader, and the address of the peer for a
+    /// connection, such as `tcp 192.0.2.1:40000`.
     pub path: PathBuf,
     /// Octets from the start of the capture to the record that could not be read, after decompression.
     pub offset: u64,
@@ -35,6 +36,15 @@ pub enum WarningKind {
     BadBlock(BadBlock),
     /// The compressed data is damaged, or ends prematurely ([`io::ErrorKind::UnexpectedEof`]).
     Compression(io::ErrorKind),
+    /// A connection was closed because it did not start with the header of a capture. Contains a description of what
+    /// it sent instead, such as `text`.
+    NotACapture(&'static str),
+    /// A connection ended with an error of the operating system.
+    Io(io::ErrorKind),
+    /// A connection was closed for another reason.
+    Connection(&'static str),
+    /// The network interface was disabled; the capture continues when it is enabled again.
+    InterfaceDown,
 }
 
 /// Reason that a record of a pcap file or a block of a pcapng file is invalid.
@@ -119,6 +129,15 @@ impl fmt::Display for WarningKind {
             Self::Compression(_) => {
                 f.write_str("the compressed data is damaged; the rest of the file is skipped")
             }
+            Self::NotACapture(looks_like) => {
+                write!(
+                    f,
+                    "not a pcap or pcapng capture: it looks like {looks_like}; the connection was closed"
+                )
+            }
+            Self::Io(kind) => write!(f, "the connection ended: {kind}"),
+            Self::InterfaceDown => f.write_str("the interface is down; the capture waits for it"),
+            Self::Connection(reason) => write!(f, "the connection was closed: {reason}"),
         }
     }
 }
@@ -127,6 +146,13 @@ impl fmt::Display for Warning {
     /// Formats the warning as one line: path, position, and kind of damage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, offset, frame_number, kind } = self;
+        // The others are not about a position.
+        if !matches!(
+            kind,
+            WarningKind::Truncated { .. } | WarningKind::BadBlock(_) | WarningKind::Compression(_)
+        ) {
+            return write!(f, "{}: {kind}", path.display());
+        }
         write!(f, "{}: at offset {offset}, frame {frame_number}: {kind}", path.display())
     }
 }

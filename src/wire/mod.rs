@@ -44,6 +44,7 @@ pub(crate) mod sll;
 pub(crate) mod tcp;
 pub(crate) mod teredo;
 pub(crate) mod token_ring;
+pub(crate) mod tzsp;
 pub(crate) mod udp;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub(crate) mod virtio_net;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use flowgauge::decode::fragment::OverlapPolicy;
 use flowgauge::dedup::Mode;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
@@ -18,7 +17,9 @@ use flowgauge::{
 
 use crate::collect::CollectArgs;
 use crate::console::Failure;
-use crate::ipfix::ExportArgs;
+use crate::interfaces::InterfacesArgs;
+use crate::live::LiveArgs;
+use crate::records::RecordArgs;
 use crate::sessions::SessionsArgs;
 use crate::streams::StreamsArgs;
 
@@ -28,7 +29,7 @@ use crate::streams::StreamsArgs;
 #[command(after_help = "Examples:
   flowgauge flows capture.pcap                     one line per flow
   flowgauge flows capture.pcap --top 10            the ten flows with the most octets
-  tcpdump -w - | flowgauge flows - --format ndjson
+  flowgauge live -i eth0                           the flows of an interface as they end
   flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
   flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
   flowgauge sessions capture.pcap --protocol dns   a line per message
@@ -42,12 +43,14 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Flows(FlowsArgs),
+    Live(LiveArgs),
     Slice(SliceArgs),
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
     Collect(CollectArgs),
     #[cfg(all(feature = "tun", target_os = "linux"))]
     Tun(crate::tun::TunArgs),
+    Interfaces(InterfacesArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -74,31 +77,8 @@ Exit status:
   2  The command line is invalid.")]
 pub(crate) struct FlowsArgs {
     /// Capture files; `-` is standard input
-    #[cfg_attr(feature = "live", arg(value_name = "FILE", required_unless_present = "interface"))]
-    #[cfg_attr(not(feature = "live"), arg(value_name = "FILE", required = true))]
+    #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-
-    /// Capture from a network interface instead of reading files
-    ///
-    /// The process needs the permission to capture. The default of --active-timeout is 30m for an interface.
-    #[cfg(feature = "live")]
-    #[arg(long, short = 'i', value_name = "NAME", conflicts_with = "files")]
-    pub(crate) interface: Option<String>,
-
-    /// Duration of the capture, such as 10s or 1h; without it, until Ctrl-C or SIGTERM
-    #[cfg(feature = "live")]
-    #[arg(long, value_name = "TIME", requires = "interface", value_parser = parse_duration)]
-    pub(crate) duration: Option<Duration>,
-
-    /// Output format
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
-
-    /// Write only these fields of each flow, separated by commas
-    ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
-    pub(crate) fields: Option<Fields>,
 
     /// Sort the flows by a field
     ///
@@ -120,43 +100,8 @@ pub(crate) struct FlowsArgs {
     #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
 
-    /// Write a record of each open flow every TIME, such as 30m
-    ///
-    /// `none` disables these records, which is the default for files. The field `sequence_number` numbers the records
-    /// of a flow.
-    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
-    pub(crate) active_timeout: Option<Timeout>,
-
-    /// Write only flows that match an expression, as in pcap-filter(7)
-    ///
-    /// The expression may contain host, net, port, portrange, tcp, udp, icmp, ip, ip6, proto and vlan, the directions
-    /// src and dst, the operators and, or and not, and parentheses. The source is the initiator of the flow. A flow is
-    /// written with all of its packets or not at all.
-    #[arg(long, short = 'F', value_name = "EXPR")]
-    pub(crate) filter: Option<String>,
-
-    /// Identify the application protocol of each flow
-    ///
-    /// The fields `application`, such as http, tls or dns, and `application_evidence`, content or port, contain the
-    /// result in ndjson and csv. The table shows the application behind the transport protocol with `always`. See
-    /// docs/protocols.md for the protocols.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto)]
-    pub(crate) application: Applications,
-
-    /// Verify the checksums of IPv4, TCP and UDP
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
-    pub(crate) checksums: Checksums,
-
-    /// Select the flow that counts a tunneled packet
-    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
-    pub(crate) tunnels: Tunnels,
-
-    /// Add the outer headers of each flow to ndjson and csv
-    ///
-    /// The headers are label stacks and tunnels, with their identifiers and endpoints, from the outermost inward. A table
-    /// shows them if --fields lists them.
-    #[arg(long)]
-    pub(crate) encapsulation: bool,
+    #[command(flatten)]
+    pub(crate) records: RecordArgs,
 
     /// Number of threads that track flows
     ///
@@ -164,26 +109,7 @@ pub(crate) struct FlowsArgs {
     /// one thread, but flows that end at the same time may be written in another order. Cannot be combined with
     /// `--tunnels both`.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
-    #[cfg_attr(feature = "live", arg(conflicts_with = "interface"))]
     pub(crate) shards: NonZeroUsize,
-
-    /// Handling of IP fragments
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole)]
-    pub(crate) fragments: Fragments,
-
-    /// Policy for overlapping IPv4 fragments
-    ///
-    /// Policies: discard, linux, first, last, bsd, bsd_right, linux2, windows, solaris. `discard` discards the datagram,
-    /// as RFC 5722 requires for IPv6. The others keep the octets that the named operating system keeps, or those of
-    /// the first or last fragment.
-    #[arg(long, value_name = "POLICY", default_value = "discard")]
-    pub(crate) fragment_policy: OverlapPolicy,
-
-    #[command(flatten)]
-    pub(crate) export: ExportArgs,
-
-    #[command(flatten)]
-    pub(crate) shared: SharedArgs,
 }
 
 /// Write the packets of selected flows to a pcapng file.
@@ -230,17 +156,6 @@ pub(crate) struct SliceArgs {
     pub(crate) shared: SharedArgs,
 }
 
-/// Formats for which application protocols are identified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Applications {
-    /// Identify applications for ndjson and csv
-    Auto,
-    /// Identify applications for all formats
-    Always,
-    /// Leave the fields empty
-    Never,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct DedupArgs {
     /// Skip duplicate packets within TIME [default TIME: 1ms]
@@ -256,7 +171,7 @@ pub(crate) struct DedupArgs {
     pub(crate) dedup_mode: DedupMode,
 
     /// With --dedup, compare the octets, not only 64-bit keyed hashes
-    #[arg(long, requires = "dedup")]
+    #[arg(long, hide_short_help = true, requires = "dedup")]
     pub(crate) dedup_verify: bool,
 
     /// With --dedup, skip only duplicates from another interface
@@ -510,7 +425,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
         .map_err(|error| format!("must be a time with a unit, such as 500us, 30s or 5m: {error}"))
 }
 
-fn parse_timeout(text: &str) -> Result<Timeout, String> {
+pub(crate) fn parse_timeout(text: &str) -> Result<Timeout, String> {
     match text {
         "none" => Ok(Timeout(None)),
         _ => match parse_duration(text)? {

@@ -1,4 +1,5 @@
-//! The command line: converts capture files to flow records, streams, or smaller capture files.
+//! The command line: converts packets of capture files and interfaces to flow records, streams, messages, or smaller
+//! capture files.
 
 mod args;
 mod choice;
@@ -10,13 +11,17 @@ mod flows;
 mod formats;
 mod human;
 mod input;
+mod interfaces;
 mod interrupt;
 mod ipfix;
+mod live;
 mod manual;
 mod order;
 mod output;
+mod records;
 mod rows;
 mod sessions;
+mod sinks;
 mod slice;
 mod streams;
 mod summary;
@@ -39,12 +44,14 @@ fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Flows(args) => flows::run(&args, &mut console),
+        Command::Live(args) => live::run(&args, &mut console),
         Command::Slice(args) => slice::run(&args, &mut console),
         Command::Streams(args) => streams::run(&args, &mut console),
         Command::Sessions(args) => sessions::run(&args, &mut console),
         Command::Collect(args) => collect::run(&args, &mut console),
         #[cfg(all(feature = "tun", target_os = "linux"))]
         Command::Tun(args) => tun::run(&args),
+        Command::Interfaces(args) => interfaces::run(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

@@ -94,6 +94,14 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(stats.sessions.suppressed_message_count, "message", "suppressed by the output limit per flow");
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
     note(source.interface_drop_count, "packet", "dropped by the interface");
+    note(
+        source.merged_frame_count,
+        "packet",
+        "longer than the interface permits: segments merged by GRO or TSO, each counted as one packet",
+    );
+    note(source.invalid_datagram_count, "datagram", "without a frame of the mirror session");
+    note(source.refused_connection_count, "connection", "closed, because there were too many");
+    note(source.failed_connection_count, "connection", "failed or closed without a capture");
     note(source.unknown_block_count, "pcapng block", "of unknown type skipped");
     lines
 }

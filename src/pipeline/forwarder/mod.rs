@@ -18,8 +18,8 @@ pub use stats::ForwardStats;
 
 use super::{Pipeline, Sink};
 use crate::base::StopHandle;
-use crate::source::tun::{Queue, now};
-use crate::source::{self, TunDevice};
+use crate::source::tun::Queue;
+use crate::source::{self, TunDevice, now};
 use crate::tap::NeighborTable;
 use packets::{Packets, Shared};
 use route::Route;

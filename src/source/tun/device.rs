@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -11,8 +11,9 @@ use tun_rs::{DeviceBuilder, Layer, SyncDevice};
 
 use super::config::{TunConfig, TunLayer};
 use super::offload::SuperPacket;
-use crate::base::{FrameBatch, LinkType, Timestamp};
+use crate::base::{FrameBatch, LinkType};
 use crate::source::error::Error;
+use crate::source::now;
 use crate::source::stats::SourceStats;
 use crate::wire::virtio_net::{self, VirtioNet};
 
@@ -305,12 +306,6 @@ pub(super) fn wait(queues: &[Arc<Queue>], timeout: Duration) -> Result<(), Error
     let mut list: Vec<_> = queues.iter().map(|queue| PollFd::new(&queue.device, PollFlags::IN)).collect();
     let result = poll(&mut list, timeout.as_ref());
     queues.first().map_or(Ok(()), |queue| queue.waited(result))
-}
-
-/// Returns the time of the system clock, which is also the clock of the frames.
-pub(crate) fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
 }
 
 pub(super) fn tun_error(name: &str, message: String) -> Error {

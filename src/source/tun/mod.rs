@@ -13,7 +13,7 @@ pub use config::{TunConfig, TunLayer};
 pub use device::TunDevice;
 pub use source::TunSource;
 
-pub(crate) use device::{HEADROOM, Queue, now};
+pub(crate) use device::{HEADROOM, Queue};
 pub(crate) use offload::{SuperPacket, complete_checksum, ip_offset};
 
 /// Calls `each` with the segments of a TUN packet behind the virtio-net header `header`. Returns false if the packet is

@@ -1,17 +1,12 @@
 //! Frames from a TUN or TAP device.
 
-use std::time::Duration;
-
 use super::config::TunLayer;
 use super::device::{self, TunDevice};
 use crate::base::{FrameBatch, LinkType, StopHandle};
 use crate::source::error::Error;
 use crate::source::stats::SourceStats;
 use crate::source::warning::Warning;
-use crate::source::{Interface, Next, Source, TimeResolution};
-
-/// Time without packets after which [`Source::next_batch`] returns [`Next::Idle`].
-const IDLE_TIME: Duration = Duration::from_millis(100);
+use crate::source::{IDLE_INTERVAL, Interface, Next, Source, TimeResolution, now};
 
 /// The packets that the kernel sends to a TUN or TAP device.
 ///
@@ -75,10 +70,10 @@ impl Source for TunSource {
         }
         self.read(batch)?;
         if batch.is_empty() {
-            device::wait(self.device.queues(), IDLE_TIME)?;
+            device::wait(self.device.queues(), IDLE_INTERVAL)?;
             self.read(batch)?;
         }
-        Ok(if batch.is_empty() { Next::Idle(device::now()) } else { Next::Frames })
+        Ok(if batch.is_empty() { Next::Idle(now()) } else { Next::Frames })
     }
 
     fn warnings(&self) -> &[Warning] {

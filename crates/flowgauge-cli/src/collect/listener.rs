@@ -1,7 +1,7 @@
 //! Sockets that receive messages, each with a thread of its own.
 
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -10,11 +10,15 @@ use std::time::{Duration, Instant};
 
 use flowgauge::StopHandle;
 use flowgauge::codec::ipfix::MessageReader;
+use flowgauge::source::DatagramSocket;
 
 use crate::endpoint::Endpoint;
 
 /// Number of messages that wait for the collector, at most 16 MiB. Sockets are read no further when it is reached.
 const QUEUE_LEN: usize = 256;
+
+/// Length of the kernel's receive buffer of a UDP socket in octets, if the system permits it.
+const BUFFER_LEN: usize = 16 << 20;
 
 /// Number of simultaneous connections of all TCP sockets. Further connections are closed.
 const CONNECTION_COUNT_MAX: usize = 64;
@@ -31,6 +35,8 @@ pub(super) enum Event {
     Message(SocketAddr, Vec<u8>),
     /// The connection of an exporter was closed.
     Closed(SocketAddr),
+    /// The kernel dropped this number of messages, because they arrived faster than they were read.
+    Dropped(u64),
     /// A socket or a connection cannot be read further.
     Problem(String),
 }
@@ -51,9 +57,8 @@ pub(super) fn listen(endpoints: &[Endpoint], stop: &StopHandle) -> Result<Receiv
         match endpoint {
             Endpoint::Udp(_) => {
                 let addresses = endpoint.resolve().map_err(problem)?;
-                let socket = UdpSocket::bind(&*addresses).map_err(problem)?;
-                socket.set_read_timeout(Some(POLL_INTERVAL)).map_err(problem)?;
-                thread::spawn(move || context.receive(&socket));
+                let socket = DatagramSocket::bind(&*addresses, BUFFER_LEN).map_err(problem)?;
+                thread::spawn(move || context.receive(socket));
             }
             Endpoint::Tcp(_) => {
                 let addresses = endpoint.resolve().map_err(problem)?;
@@ -81,17 +86,22 @@ impl Context {
         let _ = self.events.send(event);
     }
 
-    fn receive(&self, socket: &UdpSocket) {
-        let mut buffer = vec![0; 1 << 16];
+    fn receive(&self, mut socket: DatagramSocket) {
         let mut drain = Drain::default();
+        let mut drop_count = 0;
         while !drain.is_over(&self.stop) {
-            match socket.recv_from(&mut buffer) {
-                Ok((len, exporter)) => {
-                    self.send(Event::Message(exporter, buffer.get(..len).unwrap_or_default().to_vec()));
-                }
+            let received = socket.receive(POLL_INTERVAL, |datagram| {
+                self.send(Event::Message(datagram.sender, datagram.payload.to_vec()));
+            });
+            let new_drop_count = socket.drop_count() - drop_count;
+            if new_drop_count > 0 {
+                drop_count += new_drop_count;
+                self.send(Event::Dropped(new_drop_count));
+            }
+            match received {
                 // Messages that arrived before the end were received first.
-                Err(error) if is_pause(&error) && self.stop.is_stopped() => return,
-                Err(error) if is_pause(&error) => {}
+                Ok(0) if self.stop.is_stopped() => return,
+                Ok(_) => {}
                 Err(error) => return self.send(Event::Problem(format!("{}: {error}", self.name))),
             }
         }

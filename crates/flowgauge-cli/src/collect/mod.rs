@@ -52,6 +52,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         collector: Collector::new(CollectorConfig::default())?,
         output: Output { rows: Rows::new(writer, events.is_some()), joiner },
     };
+    let mut drop_count = 0;
     match events {
         None => {
             for path in &args.files {
@@ -68,6 +69,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
                 match events.recv_timeout(wait) {
                     Ok(Event::Message(exporter, message)) => collection.message(exporter, &message, now()),
                     Ok(Event::Closed(exporter)) => collection.collector.disconnect(exporter),
+                    Ok(Event::Dropped(count)) => drop_count += count,
                     Ok(Event::Problem(problem)) => console.problem(problem),
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
@@ -87,7 +89,11 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
     }
     let (stats, record_count) = collection.finish()?;
     if !args.quiet {
-        lines(&stats, record_count, started_at.elapsed()).iter().for_each(|line| write_line(line));
+        let mut lines = lines(&stats, record_count, started_at.elapsed());
+        if drop_count > 0 {
+            lines.push(format!("{} dropped by the kernel", plural(drop_count, "message")));
+        }
+        lines.iter().for_each(|line| write_line(line));
     }
     Ok(())
 }
@@ -112,9 +118,7 @@ impl Output {
             None => rows.write(record),
         }
     }
-}
 
-impl Output {
     /// Flushes the rows, and the uniflows whose time has passed. Returns [`ControlFlow::Break`] after a failed write.
     fn flush(&mut self, now: Timestamp) -> ControlFlow<()> {
         let Self { rows, joiner } = self;

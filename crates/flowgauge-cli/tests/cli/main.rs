@@ -820,6 +820,8 @@ fn help_completions_and_man_pages() {
     for name in [
         "flowgauge.1",
         "flowgauge-flows.1",
+        "flowgauge-interfaces.1",
+        "flowgauge-live.1",
         "flowgauge-slice.1",
         "flowgauge-streams.1",
         "flowgauge-sessions.1",

@@ -11,18 +11,18 @@ use crate::rows::Rows;
 
 /// Sink that writes a row for each flow record. The stage `G` determines whether the record contains the application
 /// protocol.
-pub(super) struct RowSink<'a, G> {
+pub(crate) struct RowSink<'a, G> {
     rows: Rows,
     filter: Option<&'a Filter>,
     stage: PhantomData<fn() -> G>,
 }
 
 impl<'a, G> RowSink<'a, G> {
-    pub(super) const fn new(rows: Rows, filter: Option<&'a Filter>) -> Self {
+    pub(crate) const fn new(rows: Rows, filter: Option<&'a Filter>) -> Self {
         Self { rows, filter, stage: PhantomData }
     }
 
-    pub(super) fn into_rows(self) -> Rows {
+    pub(crate) fn into_rows(self) -> Rows {
         self.rows
     }
 }
@@ -48,18 +48,18 @@ impl<G: Stage> Sink for RowSink<'_, G> {
 }
 
 /// Sink that keeps the first flow records of an order.
-pub(super) struct SortedSink<'a, G> {
+pub(crate) struct SortedSink<'a, G> {
     sorted: Sorted,
     filter: Option<&'a Filter>,
     stage: PhantomData<fn() -> G>,
 }
 
 impl<'a, G> SortedSink<'a, G> {
-    pub(super) const fn new(sorted: Sorted, filter: Option<&'a Filter>) -> Self {
+    pub(crate) const fn new(sorted: Sorted, filter: Option<&'a Filter>) -> Self {
         Self { sorted, filter, stage: PhantomData }
     }
 
-    pub(super) fn into_sorted(self) -> Sorted {
+    pub(crate) fn into_sorted(self) -> Sorted {
         self.sorted
     }
 }

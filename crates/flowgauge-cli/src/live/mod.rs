@@ -1,0 +1,126 @@
+//! `flowgauge live`: flow records of interfaces, mirror sessions and remote captures.
+
+mod args;
+mod monitor;
+mod origin;
+mod recorder;
+mod view;
+
+use std::io::{self, IsTerminal as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flowgauge::source::SourceStats;
+use flowgauge::{
+    Builder, DriverConfig, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Source as _,
+    Stage, Standard,
+};
+
+use crate::args::{Format, Timeout, check};
+use crate::console::{Console, Failure, write_line};
+use crate::formats::Writer;
+use crate::human::plural;
+use crate::input::Input;
+use crate::interrupt;
+use crate::records::result;
+use crate::rows::Rows;
+use crate::sinks::RowSink;
+use crate::summary;
+pub(crate) use args::LiveArgs;
+use args::ViewChoice;
+use monitor::Monitor;
+use recorder::Recorder;
+use view::View;
+
+/// Default of `--active-timeout`: flows may continue for as long as the command runs.
+const ACTIVE_TIMEOUT: Timeout = Timeout(Some(Duration::from_secs(1800)));
+
+/// Runs the command `flowgauge live`.
+pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure> {
+    args.records.check()?;
+    let filter = args.records.filter()?;
+    let resources = args.records.shared.resources();
+    let is_view = args.view == ViewChoice::Auto
+        && args.records.format == Format::Table
+        && args.records.fields.is_none()
+        && io::stdin().is_terminal()
+        && io::stdout().is_terminal();
+    // A record would begin the counts of a flow in the view again.
+    let active_timeout = if is_view { Timeout(None) } else { ACTIVE_TIMEOUT };
+    let builder = args.records.builder(&resources, filter.as_ref(), active_timeout);
+    let flow_filter = filter.as_ref().filter(|filter| !filter.is_final());
+    let run = Run { args, resources: &resources, filter: flow_filter, is_view };
+    if args.records.names_applications(is_view) {
+        let mut naming = DriverConfig::default();
+        naming.is_naming_only = true;
+        run.run::<Sessions<Standard>>(&builder.sessions(naming), console)
+    } else {
+        run.run::<Flows>(&builder, console)
+    }
+}
+
+struct Run<'a> {
+    args: &'a LiveArgs,
+    resources: &'a Resources,
+    /// The part of the filter expression that applies to complete flows.
+    filter: Option<&'a Filter>,
+    is_view: bool,
+}
+
+impl Run<'_> {
+    fn run<G: Stage>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
+        check::<G>(builder)?;
+        let Self { args, is_view, .. } = *self;
+        let is_quiet = args.records.shared.quiet;
+        let source = args.open(self.resources)?;
+        let recorder = Arc::new(Mutex::new(Recorder::open(args)?));
+        let mut monitor = Monitor::new(source, Arc::clone(&recorder), is_quiet || is_view);
+        if !is_quiet && !is_view {
+            write_line(&format!("flowgauge: capturing on {}", args.origin()));
+        }
+        let started_at = Instant::now();
+        if let Some(duration) = args.duration {
+            stop_after(duration);
+        }
+        let (stats, source_stats, result) = if is_view {
+            let view = View { origin: &args.origin(), resources: self.resources, filter: self.filter };
+            let stats = view.run::<G>(builder, &mut monitor, console)?;
+            let flows = plural(stats.tracker.started_count, "flow");
+            (stats, monitor.stats(), flows)
+        } else {
+            self.write_records::<G>(builder, monitor, console)?
+        };
+        let recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        recorder.map_or(Ok(()), Recorder::finish)?;
+        if !is_quiet {
+            summary::write(&stats, &source_stats, started_at.elapsed(), &result);
+        }
+        Ok(())
+    }
+
+    /// Writes records until the end. Returns the counters, and a description of the output.
+    fn write_records<G: Stage>(
+        &self,
+        builder: &Builder,
+        monitor: Monitor,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, SourceStats, String), Failure> {
+        let records = &self.args.records;
+        let writer = Writer::open(records.format, records.fields.as_ref(), &records.export, &[])?;
+        let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
+        let mut pipeline = builder.build(RowSink::<G>::new(Rows::new(writer, true), self.filter))?;
+        let stats = input.run(&mut pipeline, console)?;
+        let record_count = pipeline.into_sink().into_rows().finish()?;
+        let result = result(&stats, record_count);
+        Ok((stats, input.stats(), result))
+    }
+}
+
+/// Ends the capture after a time.
+fn stop_after(duration: Duration) {
+    thread::spawn(move || {
+        thread::sleep(duration);
+        interrupt::stop().stop();
+    });
+}

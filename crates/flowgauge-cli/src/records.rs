@@ -1,0 +1,155 @@
+//! Options for flow records, which all commands that track flows share.
+
+use clap::{Args, ValueEnum};
+use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
+use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
+
+use crate::args::{
+    Checksums, Fields, Format, Fragments, SharedArgs, Timeout, Tunnels, parse_fields, parse_filter,
+    parse_timeout,
+};
+use crate::console::Failure;
+use crate::human::plural;
+use crate::ipfix::ExportArgs;
+
+/// Options for flow records.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Output format
+    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+
+    /// Write only these fields of each flow, separated by commas
+    ///
+    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
+    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    pub(crate) fields: Option<Fields>,
+
+    /// Write a record of each open flow every TIME, such as 30m
+    ///
+    /// `none` disables these records, which is the default for files; the default of `flowgauge live` is 30m. The field
+    /// `sequence_number` numbers the records of a flow.
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
+    pub(crate) active_timeout: Option<Timeout>,
+
+    /// Write only flows that match an expression, as in pcap-filter(7)
+    ///
+    /// The expression may contain host, net, port, portrange, tcp, udp, icmp, ip, ip6, proto and vlan, the directions
+    /// src and dst, the operators and, or and not, and parentheses. The source is the initiator of the flow. A flow is
+    /// written with all of its packets or not at all.
+    #[arg(long, short = 'F', value_name = "EXPR")]
+    filter: Option<String>,
+
+    /// Identify the application protocol of each flow
+    ///
+    /// The fields `application`, such as http, tls or dns, and `application_evidence`, content or port, contain the
+    /// result in ndjson and csv. The table shows the application behind the transport protocol with `always`. See
+    /// docs/protocols.md for the protocols.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto)]
+    application: Applications,
+
+    /// Verify the checksums of IPv4, TCP and UDP
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
+    checksums: Checksums,
+
+    /// Select the flow that counts a tunneled packet
+    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
+    pub(crate) tunnels: Tunnels,
+
+    /// Add the outer headers of each flow to ndjson and csv
+    ///
+    /// The headers are label stacks and tunnels, with their identifiers and endpoints, from the outermost inward. A table
+    /// shows them if --fields lists them.
+    #[arg(long)]
+    encapsulation: bool,
+
+    /// Handling of IP fragments
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole)]
+    fragments: Fragments,
+
+    /// Policy for overlapping IPv4 fragments
+    ///
+    /// Policies: discard, linux, first, last, bsd, bsd_right, linux2, windows, solaris. `discard` discards the datagram,
+    /// as RFC 5722 requires for IPv6. The others keep the octets that the named operating system keeps, or those of
+    /// the first or last fragment.
+    #[arg(long, value_name = "POLICY", default_value = "discard")]
+    fragment_policy: OverlapPolicy,
+
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
+
+    #[command(flatten)]
+    pub(crate) shared: SharedArgs,
+}
+
+/// Formats for which application protocols are identified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Applications {
+    /// Identify applications for ndjson and csv
+    Auto,
+    /// Identify applications for all formats
+    Always,
+    /// Leave the fields empty
+    Never,
+}
+
+impl RecordArgs {
+    /// Returns a failure if options contradict each other.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.export.check(self.format)?;
+        if self.format == Format::Ipfix && self.fields.is_some() {
+            return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns the parsed filter expression, if there is one.
+    pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
+        self.filter.as_deref().map(parse_filter).transpose()
+    }
+
+    /// Returns whether the application protocols of flows are identified. `is_view` states that a view shows them.
+    pub(crate) fn names_applications(&self, is_view: bool) -> bool {
+        match self.application {
+            Applications::Always => true,
+            Applications::Never => false,
+            Applications::Auto => match &self.fields {
+                Some(fields) => fields.have_application(),
+                None => is_view || self.format != Format::Table,
+            },
+        }
+    }
+
+    /// Returns a pipeline builder with the settings of these options. `active_timeout` is the default of the option.
+    pub(crate) fn builder(
+        &self,
+        resources: &Resources,
+        filter: Option<&Filter>,
+        active_timeout: Timeout,
+    ) -> Builder {
+        let mut pool = PoolConfig::default();
+        pool.policy = self.fragment_policy;
+        let mut key_policy = KeyPolicy::DEFAULT;
+        key_policy.decapsulation = self.tunnels.into();
+        let builder = self.shared.builder(resources, filter);
+        let builder = builder
+            .key_policy(key_policy)
+            .fragments(self.fragments.into())
+            .fragment_pool(pool)
+            .checksums(self.checksums.into())
+            .encapsulation(self.encapsulation);
+        match self.active_timeout.unwrap_or(active_timeout) {
+            Timeout(Some(timeout)) => builder.active_timeout(timeout),
+            Timeout(None) => builder,
+        }
+    }
+}
+
+/// Returns the description of a run's output for the summary.
+pub(crate) fn result(stats: &PipelineStats, record_count: u64) -> String {
+    let flows = plural(stats.tracker.started_count, "flow");
+    match (record_count, stats.tracker.started_count) {
+        (written, started) if written == started => flows,
+        (written, _) => format!("{flows}, {} written", plural(written, "record")),
+    }
+}

@@ -1,0 +1,192 @@
+//! Mirror sessions and captures over TCP, on loopback.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Folder, Live, capture, comparable, flowgauge, flows, wait_for};
+
+/// Returns the frames of a capture in pcap format with little-endian headers.
+fn frames(name: &str) -> Vec<Vec<u8>> {
+    let file = fs::read(capture(name)).unwrap();
+    let (mut frames, mut rest) = (Vec::new(), &file[24..]);
+    while let Some(header) = rest.get(..16) {
+        let len = u32::from_le_bytes(header[8..12].try_into().unwrap()) as usize;
+        frames.push(rest[16..16 + len].to_vec());
+        rest = &rest[16 + len..];
+    }
+    frames
+}
+
+fn udp_port() -> u16 {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn tcp_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn a_mirror_session_gives_the_records_of_the_capture() {
+    let port = udp_port();
+    let live = Live::start(flowgauge(), &["--listen", &format!("udp://127.0.0.1:{port}/vxlan")]);
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let frames = frames("web.pcap");
+    for group in frames.chunks(20) {
+        for frame in group {
+            let octets = [&[8, 0, 0, 0, 0, 0, 42, 0], &frame[..]].concat();
+            sender.send_to(&octets, ("127.0.0.1", port)).unwrap();
+        }
+        // The kernel's buffer of an unprivileged process holds about 100 of these datagrams.
+        thread::sleep(Duration::from_millis(5));
+    }
+    sender.send_to(b"no VXLAN", ("127.0.0.1", port)).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let outcome = live.interrupt();
+    assert_eq!(outcome.status, Some(130), "{}", outcome.messages);
+    assert!(outcome.messages.starts_with("1286 packets"), "{}", outcome.messages);
+    assert!(outcome.messages.contains("1 datagram without a frame"), "{}", outcome.messages);
+    assert_eq!(comparable(&outcome.records), comparable(&flows(&capture("web.pcap"), &[])));
+}
+
+#[test]
+fn captures_over_tcp_give_the_records_of_the_file() {
+    let port = tcp_port();
+    let live = Live::start(flowgauge(), &["--listen", &format!("tcp://127.0.0.1:{port}/pcap")]);
+    let mut garbage = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(&fs::read(capture("mail.pcap")).unwrap()).unwrap();
+    drop(stream);
+    wait_for("the message", || live.messages().contains("it looks like text"));
+    let outcome = live.interrupt();
+    assert_eq!(outcome.records.len(), flows(&capture("mail.pcap"), &[]).len());
+    assert_eq!(comparable(&outcome.records), comparable(&flows(&capture("mail.pcap"), &[])));
+    assert!(
+        outcome.messages.contains("1 connection failed or closed without a capture"),
+        "{}",
+        outcome.messages
+    );
+}
+
+#[test]
+fn a_remote_capture_is_read_and_connected_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("tcp://{}/pcap", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        for name in ["dns.pcap", "ssh.pcap"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(&fs::read(capture(name)).unwrap()).unwrap();
+        }
+    });
+    let live = Live::start(flowgauge(), &["--connect", &address]);
+    server.join().unwrap();
+    thread::sleep(Duration::from_millis(500));
+    let outcome = live.interrupt();
+    let both = [flows(&capture("dns.pcap"), &[]), flows(&capture("ssh.pcap"), &[])].concat();
+    // Flows of the second capture that continue those of the first are one, so only the packets are comparable.
+    let packet_count = |records: &[Value]| -> u64 {
+        let count = |record: &Value, name: &str| record[name].as_u64().unwrap();
+        records
+            .iter()
+            .map(|record| count(record, "packet_count") + count(record, "reverse_packet_count"))
+            .sum()
+    };
+    assert_eq!(packet_count(&outcome.records), packet_count(&both), "{}", outcome.messages);
+}
+
+#[test]
+fn recorded_files_contain_all_frames_and_old_ones_are_removed() {
+    let folder = Folder::new();
+    for (options, file_count) in
+        [(&[][..], 1), (&["--rotate-size", "200kB"], 7), (&["--rotate-size", "200kB", "--keep", "2"], 2)]
+    {
+        let port = tcp_port();
+        let address = format!("tcp://127.0.0.1:{port}/pcap");
+        let path = folder.path("web.pcapng");
+        let args = [&["--listen", &address, "--write", &path], options].concat();
+        let live = Live::start(flowgauge(), &args);
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(&fs::read(capture("web.pcap")).unwrap()).unwrap();
+        drop(stream);
+        thread::sleep(Duration::from_millis(500));
+        let outcome = live.interrupt();
+        assert_eq!(outcome.status, Some(130), "{}", outcome.messages);
+        let names = folder.names();
+        assert_eq!(names.len(), file_count, "{names:?}");
+        let paths: Vec<_> = names.iter().map(|name| folder.path(name)).collect();
+        let others: Vec<_> = paths[1..].iter().map(String::as_str).collect();
+        let written = flows(&paths[0], &others);
+        if file_count != 2 {
+            assert_eq!(comparable(&written), comparable(&flows(&capture("web.pcap"), &[])));
+            assert_eq!(comparable(&written), comparable(&outcome.records));
+        }
+        names.iter().for_each(|name| fs::remove_file(folder.path(name)).unwrap());
+    }
+}
+
+#[test]
+fn an_existing_file_is_not_overwritten() {
+    let folder = Folder::new();
+    let path = folder.file("old.pcapng", b"old");
+    let address = format!("udp://127.0.0.1:{}/vxlan", udp_port());
+    let args = ["--listen", &address, "--duration", "100ms", "--write", &path];
+    let outcome = Live::start(flowgauge(), &args).end();
+    assert_eq!(outcome.status, Some(1));
+    assert!(outcome.messages.contains("already exists; use --force"), "{}", outcome.messages);
+    let outcome = Live::start(flowgauge(), &[&args[..], &["--force"]].concat()).end();
+    assert_eq!(outcome.status, Some(0), "{}", outcome.messages);
+    assert_ne!(fs::read(&path).unwrap(), b"old");
+}
+
+#[test]
+fn invalid_addresses_are_explained() {
+    for (args, message) in [
+        (&["--listen", "udp://127.0.0.1:4789"][..], "must state the content behind the address"),
+        (&["--listen", "udp://127.0.0.1:4789/l2tp"], "unknown encapsulation `l2tp`; use one of vxlan,"),
+        (&["--listen", "tcp://127.0.0.1:4789/vxlan"], "is not received over TCP; use pcap"),
+        (&["--listen", "ip://127.0.0.1/vxlan"], "is not received directly over IP; use gre"),
+        (&["--listen", "ip://localhost/gre"], "`localhost` is not an IP address"),
+        (&["--connect", "udp://127.0.0.1:4789/pcap"], "must begin with tcp://"),
+        (&[], "the following required arguments were not provided"),
+        (&["--connect", "tcp://127.0.0.1:1/pcap", "--keep", "3"], "--write <FILE>"),
+    ] {
+        let outcome = Live::start(flowgauge(), args).end();
+        assert_eq!(outcome.status, Some(2), "{args:?}");
+        assert!(outcome.messages.contains(message), "{}", outcome.messages);
+    }
+    let used = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = used.local_addr().unwrap();
+    let outcome = Live::start(flowgauge(), &["--listen", &format!("udp://{address}/geneve")]).end();
+    assert_eq!(outcome.status, Some(1));
+    assert_eq!(outcome.messages, format!("flowgauge: udp {address}: Address already in use (os error 98)\n"));
+}
+
+/// A raw socket needs a capability, which is removed here.
+#[test]
+fn a_missing_permission_is_named() {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", "-all", env!("CARGO_BIN_EXE_flowgauge")]);
+    if Command::new("setpriv")
+        .args(["--bounding-set", "-all", "true"])
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        let outcome = Live::start(command, &["--listen", "ip://127.0.0.1/gre"]).end();
+        assert_eq!(outcome.status, Some(1));
+        assert!(
+            outcome.messages.contains("CAP_NET_RAW") && outcome.messages.contains("sudo setcap"),
+            "{}",
+            outcome.messages
+        );
+    } else {
+        // Only root may remove capabilities from the bounding set; other users have none.
+        let outcome = Live::start(flowgauge(), &["--listen", "ip://127.0.0.1/gre"]).end();
+        assert!(outcome.messages.contains("CAP_NET_RAW"), "{}", outcome.messages);
+    }
+}
