@@ -87,6 +87,7 @@ program() {
         ip -n "${ns[side]}" link set "fgbt$side" up
     done
     measure "$name" "$pid"
+    kill "$pid" 2> /dev/null || true
     wait "$pid" || true
 }
 

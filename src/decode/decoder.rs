@@ -107,6 +107,7 @@ impl Decoder {
             return Decoded::Nothing;
         }
         *packet = self.extractor.packet(&frame, &self.walked.packet);
+        packet.note_link_type(frame.link_type);
         if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
     }
 

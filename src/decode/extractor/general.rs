@@ -52,11 +52,6 @@ pub(super) fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &
     let is_captured_in_part = frame.data.len() < found.offset + ip.len;
     let is_len_bad = ip.is_bad_len || found.is_outer_len_bad || transport.is_len_bad;
     let is_without_ports = ip.protocol.has_ports() && transport.transport == Transport::Other;
-    // Devices accept only plain TCP and UDP as super-packets; anything else is one packet.
-    let is_super_packet = frame.link_type.is_super_packet()
-        && found.depth == 0
-        && !ip.is_fragment
-        && matches!(transport.transport, Transport::Tcp | Transport::Udp);
     Packet {
         key: policy.complete(transport.key, frame, &found.link),
         wire_len: frame.wire_len,
@@ -78,8 +73,7 @@ pub(super) fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &
             .with(PacketMarks::TRUNCATED, is_captured_in_part && (ip.is_truncated || transport.is_truncated))
             .with(PacketMarks::BAD_IP_LEN, is_len_bad)
             .with(PacketMarks::TOO_DEEP, found.is_too_deep)
-            .with(PacketMarks::ENCAPSULATED, found.depth > 0)
-            .with(PacketMarks::SUPER_PACKET, is_super_packet),
+            .with(PacketMarks::ENCAPSULATED, found.depth > 0),
         ..Packet::new(transport.key, transport.side, frame.timestamp, frame.data)
     }
 }

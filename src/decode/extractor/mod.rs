@@ -118,6 +118,7 @@ impl Extractor {
             return Ok(());
         }
         *packet = general::packet(frame, &self.policy, &self.limits)?;
+        packet.note_link_type(frame.link_type);
         Ok(())
     }
 
@@ -159,6 +160,8 @@ impl Extractor {
     /// Same as [`Extractor::extract`].
     #[doc(hidden)]
     pub fn extract_general<'a>(&self, frame: &Frame<'a>) -> Result<Packet<'a>, Skip> {
-        general::packet(frame, &self.policy, &self.limits)
+        let mut packet = general::packet(frame, &self.policy, &self.limits)?;
+        packet.note_link_type(frame.link_type);
+        Ok(packet)
     }
 }

@@ -1,6 +1,6 @@
 //! Packet: the input of the tracker.
 
-use crate::base::{FlowKey, SeqNum, Side, TcpFlags, Timestamp, VlanIds};
+use crate::base::{FlowKey, LinkType, SeqNum, Side, TcpFlags, Timestamp, VlanIds};
 use crate::decode::link::MacAddresses;
 use crate::wire::icmp;
 use crate::wire::tcp::TcpSegment;
@@ -184,6 +184,24 @@ impl<'a> Packet<'a> {
         let copied_len = self.wire_len.saturating_sub(self.frame.len() as u32);
         let copy_count = copied_len.checked_div(self.payload_offset).unwrap_or_default();
         1 + copy_count.min(self.payload_len.saturating_sub(1))
+    }
+
+    /// Marks the packet if the link type of its frame is that of super-packets. Called after the packet was written,
+    /// because packets of other frames must be written in place. Devices accept only plain TCP and UDP as super-packets;
+    /// anything else is one packet.
+    #[inline(always)]
+    pub(in crate::decode) fn note_link_type(&mut self, link_type: LinkType) {
+        if link_type.is_super_packet() {
+            self.mark_super_packet();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn mark_super_packet(&mut self) {
+        let is_plain = !self.marks.contains(PacketMarks::FRAGMENT.with(PacketMarks::ENCAPSULATED, true));
+        let has_segments = is_plain && matches!(self.transport, Transport::Tcp | Transport::Udp);
+        self.marks = self.marks.with(PacketMarks::SUPER_PACKET, has_segments);
     }
 
     /// Returns the ICMP type and code if the packet is ICMP or ICMPv6 and both fields were captured.
