@@ -5,17 +5,19 @@
 # (`bare`), super-packets passed by tun-rs (`whole`), its loop that splits and merges them (`split`), and each
 # configuration without tracking.
 #
-# Usage: run.sh [--seconds N] [--rounds N]    (default: 10 s, one round; with several, medians)
+# Usage: run.sh [--seconds N] [--rounds N] [--only REGEX]
+# The default is 10 s and one round; with several rounds, the table has medians. --only selects rows by name.
 # Needs root, iproute2, iperf3 and python3. Creates only the namespaces fgbench0 and fgbench1, and removes them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-seconds=10 rounds=1
+seconds=10 rounds=1 only=.
 while (($#)); do
     case $1 in
         --seconds) seconds=$2; shift 2 ;;
         --rounds) rounds=$2; shift 2 ;;
-        *) echo "usage: run.sh [--seconds N] [--rounds N]" >&2; exit 2 ;;
+        --only) only=$2; shift 2 ;;
+        *) echo "usage: run.sh [--seconds N] [--rounds N] [--only REGEX]" >&2; exit 2 ;;
     esac
 done
 [[ $(id -u) == 0 ]] || { echo "run.sh: root is required" >&2; exit 1; }
@@ -77,6 +79,7 @@ PY
 program() {
     local name=$1
     shift
+    [[ $name =~ $only ]] || return 0
     "$@" --seconds $((seconds + 5)) > "$work/out" 2>&1 &
     local pid=$!
     children+=("$pid")
@@ -114,6 +117,7 @@ for ((round = 1; round <= rounds; round++)); do
             ((round % 2)) || orders=("--no-tracking" "")
             for tracking in "${orders[@]}"; do
                 name=$(echo "${mode:-sync} $options $tracking" | tr -s ' -' ' ')
+                name=${name# } name=${name% }
                 # shellcheck disable=SC2086
                 program "$name" "$forward" fgbt0 fgbt1 $mode $options $tracking
             done
