@@ -171,7 +171,7 @@ pub(crate) struct DedupArgs {
     pub(crate) dedup_mode: DedupMode,
 
     /// With --dedup, compare the octets, not only 64-bit keyed hashes
-    #[arg(long, hide_short_help = true, requires = "dedup")]
+    #[arg(long, requires = "dedup")]
     pub(crate) dedup_verify: bool,
 
     /// With --dedup, skip only duplicates from another interface

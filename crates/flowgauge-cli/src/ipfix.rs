@@ -54,7 +54,7 @@ pub(crate) struct ExportArgs {
     pub(crate) uniflow: bool,
 
     /// Send IPFIX times in milliseconds instead of nanoseconds
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub(crate) milliseconds: bool,
 
     /// Enterprise number for fields without a registered IPFIX element
@@ -66,7 +66,7 @@ pub(crate) struct ExportArgs {
     pub(crate) enterprise_number: Option<u32>,
 
     /// Identifier of the IPFIX observation domain
-    #[arg(long, value_name = "ID", hide_short_help = true, default_value_t = 1)]
+    #[arg(long, value_name = "ID", default_value_t = 1)]
     pub(crate) observation_domain: u32,
 
     /// Overwrite existing output files

@@ -47,11 +47,13 @@ pub(crate) struct LiveArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<Listener>,
 
-    /// Read a capture from tcp://HOST:PORT/pcap, and connect again when it ends
+    /// Read a capture from tcp://HOST:PORT/pcap
+    ///
+    /// The connection is made again whenever it ends.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) connect: Option<Connection>,
 
-    /// Duration of the capture, such as 10s or 1h; without it, until Ctrl-C or SIGTERM
+    /// Duration of the capture, such as 1h; default: until Ctrl-C
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(super) duration: Option<Duration>,
 
