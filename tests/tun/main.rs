@@ -463,7 +463,7 @@ fn a_missing_permission_is_explained() {
     }
     let test = std::env::current_exe().expect("the test");
     let output = Command::new("setpriv")
-        .args(["--bounding-set=-net_admin", "--inh-caps=-net_admin"])
+        .args(["--bounding-set=-net_admin"])
         .arg(test)
         .args(["--exact", "open_without_permission", "--ignored", "--nocapture"])
         .output()
