@@ -20,12 +20,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let seconds = arguments.iter().skip_while(|argument| *argument != "--seconds").nth(1);
     let seconds: u64 = seconds.map_or(Ok(10), |text| text.parse())?;
-    let (is_split, is_whole) = (has("--offload"), has("--whole"));
+    let (is_split, passes_unchanged) = (has("--offload"), has("--whole"));
     let open = |name: &str| {
         let builder = DeviceBuilder::new().name(name).inherit_enable_state();
         builder
             .with(|settings| {
-                settings.offload(is_split || is_whole);
+                settings.offload(is_split || passes_unchanged);
             })
             .build_sync()
             .map(Arc::new)
