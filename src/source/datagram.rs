@@ -171,6 +171,8 @@ mod system {
     use crate::base::Timestamp;
 
     pub(super) fn configure(socket: &UdpSocket, buffer_len: usize) -> io::Result<()> {
+        // The kernel's type of the length is a signed number of 32 bits.
+        let buffer_len = buffer_len.min(i32::MAX as usize);
         socket.set_nonblocking(true)?;
         setsockopt(socket, sockopt::ReceiveTimestampns, &true)?;
         setsockopt(socket, sockopt::RxqOvfl, &1)?;

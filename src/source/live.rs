@@ -117,16 +117,17 @@ pub struct LiveSource {
     drops: (u32, u32),
     /// Length of the longest frame that the interface sends or receives, in octets, if it is known.
     frame_len_max: u32,
-    link: LinkWatch,
+    link: Option<LinkWatch>,
+    warnings: Vec<Warning>,
     stop: StopHandle,
 }
 
-/// State of an interface, which libpcap does not report: it waits until a disabled interface is enabled again.
+/// State of an interface, which libpcap does not report: it waits until a disabled interface is enabled again. Only
+/// interfaces that were listed as enabled at first are watched; others, such as `nflog:5`, have no such state.
 #[derive(Debug)]
 struct LinkWatch {
     is_up: bool,
     next_check: Instant,
-    warnings: Vec<Warning>,
 }
 
 impl LiveSource {
@@ -166,9 +167,11 @@ impl LiveSource {
         };
         let stop = config.stop.clone().unwrap_or_default();
         let frame_len_max = frame_len_max(device, interface.link_type);
-        let link = LinkWatch { is_up: true, next_check: Instant::now(), warnings: Vec::new() };
-        let (tally, drops) = (Tally::default(), (0, 0));
-        Ok(Self { capture, interface, config, tally, drops, frame_len_max, link, stop })
+        let is_watched = Self::devices()
+            .is_ok_and(|devices| devices.iter().any(|listed| listed.name == device && listed.is_up));
+        let link = is_watched.then(|| LinkWatch { is_up: true, next_check: Instant::now() + CHECK_INTERVAL });
+        let (tally, drops, warnings) = (Tally::default(), (0, 0), Vec::new());
+        Ok(Self { capture, interface, config, tally, drops, frame_len_max, link, warnings, stop })
     }
 
     /// Lists the interfaces on which frames can be captured.
@@ -215,25 +218,26 @@ impl LiveSource {
 
     /// Checks, at most once per [`CHECK_INTERVAL`], whether the interface still exists and is enabled.
     fn check_link(&mut self) -> Result<(), Error> {
-        if Instant::now() < self.link.next_check {
+        let Some(link) = self.link.as_mut().filter(|link| Instant::now() >= link.next_check) else {
             return Ok(());
-        }
-        self.link.next_check = Instant::now() + CHECK_INTERVAL;
-        let devices = Self::devices()?;
-        let device = devices.iter().find(|device| device.name == self.device()).ok_or_else(|| {
+        };
+        link.next_check = Instant::now() + CHECK_INTERVAL;
+        // A list that cannot be obtained does not end a capture that works.
+        let Ok(devices) = Self::devices() else { return Ok(()) };
+        let name = self.interface.name.as_deref().unwrap_or_default();
+        let device = devices.iter().find(|device| device.name == name).ok_or_else(|| {
             let message = "the interface disappeared".to_owned();
-            Error::Live { device: self.device().to_owned(), message }
+            Error::Live { device: name.to_owned(), message }
         })?;
-        if self.link.is_up && !device.is_up {
-            let stats = &mut self.tally.stats;
-            stats.interface_down_count += 1;
-            if self.link.warnings.len() < WARNING_COUNT_MAX {
-                let (path, frame_number) = (self.device().into(), self.tally.stats.frame_count + 1);
+        if link.is_up && !device.is_up {
+            self.tally.stats.interface_down_count += 1;
+            if self.warnings.len() < WARNING_COUNT_MAX {
+                let (path, frame_number) = (name.into(), self.tally.stats.frame_count + 1);
                 let kind = WarningKind::InterfaceDown;
-                self.link.warnings.push(Warning { path, offset: 0, frame_number, kind });
+                self.warnings.push(Warning { path, offset: 0, frame_number, kind });
             }
         }
-        self.link.is_up = device.is_up;
+        link.is_up = device.is_up;
         Ok(())
     }
 
@@ -307,7 +311,7 @@ impl Source for LiveSource {
     }
 
     fn warnings(&self) -> &[Warning] {
-        &self.link.warnings
+        &self.warnings
     }
 
     fn stats(&self) -> SourceStats {

@@ -5,6 +5,8 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
 
 use flowgauge::StopHandle;
 
@@ -42,6 +44,14 @@ pub(crate) fn install() -> io::Result<()> {
 /// Returns the handle that the first signal sets, which ends the input.
 pub(crate) fn stop() -> StopHandle {
     interrupt().stop.clone()
+}
+
+/// Sets the handle that ends the input after a time.
+pub(crate) fn stop_after(duration: Duration) {
+    thread::spawn(move || {
+        thread::sleep(duration);
+        stop().stop();
+    });
 }
 
 /// Returns the exit status of a run that a signal ended.

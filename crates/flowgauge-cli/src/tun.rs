@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::ops::ControlFlow;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -121,11 +120,7 @@ pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     }
     let (stop, started_at) = (interrupt::stop(), Instant::now());
     if let Some(duration) = args.duration {
-        let timer = stop.clone();
-        thread::spawn(move || {
-            thread::sleep(duration);
-            timer.stop();
-        });
+        interrupt::stop_after(duration);
     }
     let outcome = if args.is_asynchronous {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

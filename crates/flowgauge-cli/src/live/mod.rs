@@ -8,7 +8,6 @@ mod view;
 
 use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::source::SourceStats;
@@ -81,7 +80,7 @@ impl Run<'_> {
         }
         let started_at = Instant::now();
         if let Some(duration) = args.duration {
-            stop_after(duration);
+            interrupt::stop_after(duration);
         }
         let (stats, source_stats, result) = if is_view {
             let view = View { origin: &args.origin(), resources: self.resources, filter: self.filter };
@@ -115,12 +114,4 @@ impl Run<'_> {
         let result = result(&stats, record_count);
         Ok((stats, input.stats(), result))
     }
-}
-
-/// Ends the capture after a time.
-fn stop_after(duration: Duration) {
-    thread::spawn(move || {
-        thread::sleep(duration);
-        interrupt::stop().stop();
-    });
 }

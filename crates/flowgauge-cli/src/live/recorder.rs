@@ -108,7 +108,11 @@ impl Recorder {
         }
         while self.files.len() > kept_count {
             if let Some(oldest) = self.files.pop_front() {
-                fs::remove_file(oldest)?;
+                match fs::remove_file(oldest) {
+                    // The user removed or moved it.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    result => result?,
+                }
             }
         }
         Ok(())
