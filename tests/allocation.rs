@@ -1,9 +1,9 @@
-//! No allocation per packet: a counting allocator checks each path that guarantees this.
-//!
-//! This is a separate binary with one test, so that nothing else allocates in the meantime; the count is per thread.
+//! No allocation per packet: a counting allocator checks each path that guarantees this. `tests/tun` checks the
+//! forwarder, which needs devices.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "support/allocations.rs"]
+mod allocations;
+
 use std::hint::black_box;
 use std::io;
 use std::time::Duration;
@@ -26,42 +26,10 @@ use flowgauge::tap::{
 use flowgauge::tracker::{Flow, Observer, Tracker, TrackerConfig};
 use flowgauge::{FlowKey, FlowRecord};
 
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. Counting touches a thread-local cell that is initialized at compile time and has no destructor; it neither
-// allocates nor unwinds (`try_with` fails quietly while a thread ends).
-#[allow(unsafe_code, reason = "a global allocator requires unsafe code")]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as above; `block` came from `System`, since all allocations do.
-        unsafe { System.dealloc(block, layout) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as above.
-        unsafe { System.realloc(block, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 fn assert_no_allocation<R>(what: &str, run: impl FnOnce() -> R) -> R {
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     let result = run();
-    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations: {what}");
+    assert_eq!(allocations::count() - before, 0, "allocations: {what}");
     result
 }
 
@@ -513,9 +481,9 @@ fn streams_cost_no_allocation() {
 
     let reversed: Vec<u32> = (0..40).rev().collect();
     send(&mut reassembler, &mut streams[..1], 6, &reversed);
-    let before = ALLOCATIONS.get();
+    let before = allocations::count();
     (1..11).for_each(|number| _ = send(&mut reassembler, &mut streams[..1], 6 + 40 * number, &reversed));
-    let count = ALLOCATIONS.get() - before;
+    let count = allocations::count() - before;
     assert!(count <= 10 * 5, "{count} allocations for ten sequences of 39 segments");
 
     let mut config = ReassemblerConfig::default();

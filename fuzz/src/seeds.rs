@@ -89,6 +89,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
         generated::add_file(&mut seeds, &fs::read(path)?);
         messages::add_capture(&mut seeds, path);
         let frames = frames(path)?;
+        messages::add_mirrored(&mut seeds, &frames);
         scripts::add(&mut seeds, &frames);
         dialogues::add(&mut seeds, &frames);
     }

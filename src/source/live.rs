@@ -19,6 +19,9 @@ const DISPATCH_COUNT: usize = 64;
 /// would not end on an interface without traffic.
 const NAP: Duration = Duration::from_millis(1);
 
+/// End of libpcap's message if a socket in non-blocking mode has no data: the text of `EAGAIN`.
+const WOULD_BLOCK: &str = "Resource temporarily unavailable";
+
 /// Time between two checks of the state of the interface while no frames arrive.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -213,7 +216,11 @@ impl LiveSource {
             tally.timed_frame(timestamp, packet.data.len() as u32, wire_len);
             batch.push(&Frame { timestamp, link_type, data: packet.data, wire_len, interface: 0 });
         });
-        taken.map_err(|error| live_error(self.device(), &error))
+        match taken {
+            // For some kinds of interfaces, such as `nflog`, libpcap reports an empty socket as an error.
+            Err(pcap::Error::PcapError(message)) if message.ends_with(WOULD_BLOCK) => Ok(0),
+            taken => taken.map_err(|error| live_error(self.device(), &error)),
+        }
     }
 
     /// Checks, at most once per [`CHECK_INTERVAL`], whether the interface still exists and is enabled.

@@ -52,24 +52,41 @@ impl MirrorEncapsulation {
         }
     }
 
-    /// Returns the frame in the payload of a datagram; `None` if there is none.
-    fn frame(self, payload: &[u8]) -> Option<Mirrored<'_>> {
+    /// Returns the frame in a payload: of a UDP datagram, or for [`Gre`](Self::Gre) also of an IP packet. `None` if there is
+    /// none. Borrows from the payload and does not allocate.
+    ///
+    /// [`MirrorSource`] does this for the datagrams of its socket; this function is for payloads that were received in
+    /// another way.
+    ///
+    /// ```
+    /// use flowgauge::LinkType;
+    /// use flowgauge::source::MirrorEncapsulation;
+    ///
+    /// // RFC 7348 section 5: flags, VNI 42, then the frame.
+    /// let payload = [8, 0, 0, 0, 0, 0, 42, 0, 0xff, 0xff];
+    /// let frame = MirrorEncapsulation::Vxlan.frame(&payload).unwrap();
+    /// assert_eq!((frame.session, frame.link_type), (Some(42), LinkType::ETHERNET));
+    /// assert_eq!(frame.data, [0xff, 0xff]);
+    /// assert_eq!(MirrorEncapsulation::Vxlan.frame(&payload[..8]), None);
+    /// ```
+    #[must_use]
+    pub fn frame(self, payload: &[u8]) -> Option<MirroredFrame<'_>> {
         match self {
             Self::Vxlan => {
                 let vni = vxlan::vni(payload)?;
-                Mirrored::new(Some(vni), LinkType::ETHERNET, payload, vxlan::HEADER_LEN)
+                MirroredFrame::new(Some(vni), LinkType::ETHERNET, payload, vxlan::HEADER_LEN)
             }
             Self::VxlanGpe => {
                 let (vni, protocol) = vxlan::gpe(payload)?;
-                Mirrored::new(Some(vni), link_type(protocol)?, payload, vxlan::HEADER_LEN)
+                MirroredFrame::of_ether_type(Some(vni), protocol, payload, vxlan::HEADER_LEN)
             }
             Self::Geneve => {
                 let header = geneve::header(payload)?;
-                Mirrored::new(Some(header.vni), link_type(header.protocol)?, payload, header.len)
+                MirroredFrame::of_ether_type(Some(header.vni), header.protocol, payload, header.len)
             }
             Self::Tzsp => {
                 let header = tzsp::header(payload)?;
-                let mut frame = Mirrored::new(None, header.link_type, payload, header.len)?;
+                let mut frame = MirroredFrame::new(None, header.link_type, payload, header.len)?;
                 frame.original_len = header.original_len.map(u32::from);
                 Some(frame)
             }
@@ -79,34 +96,25 @@ impl MirrorEncapsulation {
 }
 
 /// Returns the frame behind a GRE header.
-fn of_gre(payload: &[u8]) -> Option<Mirrored<'_>> {
+fn of_gre(payload: &[u8]) -> Option<MirroredFrame<'_>> {
     let header = gre::header(payload).filter(|header| header.version == 0)?;
     let session = |id: u16| Some(u32::from(id));
     let rest = payload.get(header.len..)?;
     let erspan = match header.protocol {
         // Only type I has no sequence number, and no header of its own.
         gre::ERSPAN_II if !header.has_sequence => {
-            return Mirrored::new(None, LinkType::ETHERNET, rest, 0);
+            return MirroredFrame::new(None, LinkType::ETHERNET, rest, 0);
         }
         gre::ERSPAN_II => erspan::type_2(rest)?,
         gre::ERSPAN_III => erspan::type_3(rest)?,
-        gre::PPP => return Mirrored::new(header.key, LinkType::PPP, rest, 0),
+        gre::PPP => return MirroredFrame::new(header.key, LinkType::PPP, rest, 0),
         protocol => {
             let key = header.virtual_subnet().or(header.key);
-            return Mirrored::new(key, link_type(protocol)?, rest, 0);
+            return MirroredFrame::of_ether_type(key, protocol, rest, 0);
         }
     };
     let link_type = if erspan.is_ip { LinkType::RAW } else { LinkType::ETHERNET };
-    Mirrored::new(session(erspan.session_id), link_type, rest, erspan.len)
-}
-
-/// Returns the link type of a frame that an EtherType identifies.
-fn link_type(protocol: EtherType) -> Option<LinkType> {
-    match protocol {
-        EtherType::ETHERNET_BRIDGING => Some(LinkType::ETHERNET),
-        EtherType::IPV4 | EtherType::IPV6 => Some(LinkType::RAW),
-        _ => None,
-    }
+    MirroredFrame::new(session(erspan.session_id), link_type, rest, erspan.len)
 }
 
 impl fmt::Display for MirrorEncapsulation {
@@ -127,21 +135,45 @@ impl FromStr for MirrorEncapsulation {
     }
 }
 
-/// A frame in a datagram.
-struct Mirrored<'a> {
-    /// Identifier of the virtual network or of the mirror session, if the encapsulation has one.
-    session: Option<u32>,
-    link_type: LinkType,
-    data: &'a [u8],
-    /// Length of the frame before the sender truncated it, if it is known.
-    original_len: Option<u32>,
+/// A frame in the payload of a mirror session; see [`MirrorEncapsulation::frame`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MirroredFrame<'a> {
+    /// Identifier of the virtual network (VNI) or of the mirror session (ERSPAN session ID, GRE key), if the encapsulation
+    /// has one.
+    pub session: Option<u32>,
+    /// Link type of the frame.
+    pub link_type: LinkType,
+    /// Octets of the frame, at least one.
+    pub data: &'a [u8],
+    /// Length of the frame in octets before the sender truncated it, if the encapsulation states it.
+    pub original_len: Option<u32>,
 }
 
-impl<'a> Mirrored<'a> {
+impl<'a> MirroredFrame<'a> {
     /// Creates the frame behind a header of `header_len` octets; `None` if nothing follows.
     fn new(session: Option<u32>, link_type: LinkType, payload: &'a [u8], header_len: usize) -> Option<Self> {
         let data = payload.get(header_len..).filter(|data| !data.is_empty())?;
         Some(Self { session, link_type, data, original_len: None })
+    }
+
+    /// Creates the frame behind a header that ends with an EtherType; `None` if it is none that carries a frame, or if an
+    /// IP packet has the other version.
+    fn of_ether_type(
+        session: Option<u32>,
+        protocol: EtherType,
+        payload: &'a [u8],
+        header_len: usize,
+    ) -> Option<Self> {
+        let (link_type, version) = match protocol {
+            EtherType::ETHERNET_BRIDGING => (LinkType::ETHERNET, None),
+            EtherType::IPV4 => (LinkType::RAW, Some(4)),
+            EtherType::IPV6 => (LinkType::RAW, Some(6)),
+            _ => return None,
+        };
+        let is_of_version = |first: &u8| version.is_none_or(|version| first >> 4 == version);
+        Self::new(session, link_type, payload, header_len)
+            .filter(|frame| frame.data.first().is_some_and(is_of_version))
     }
 }
 
@@ -270,7 +302,7 @@ impl Source for MirrorSource {
                 };
                 let captured_len = frame.data.len() as u32;
                 let wire_len = frame.original_len.unwrap_or(0).max(captured_len);
-                let Mirrored { link_type, data, .. } = frame;
+                let MirroredFrame { link_type, data, .. } = frame;
                 tally.timed_frame(datagram.timestamp, captured_len, wire_len);
                 batch.push(&Frame { timestamp: datagram.timestamp, link_type, data, wire_len, interface });
             });
@@ -329,7 +361,7 @@ impl Sessions {
     /// Adds the interface of a new session, and returns its index.
     fn add(
         &mut self,
-        frame: &Mirrored<'_>,
+        frame: &MirroredFrame<'_>,
         encapsulation: MirrorEncapsulation,
         description: &str,
         tally: &mut Tally,

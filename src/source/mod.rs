@@ -69,7 +69,7 @@ pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]
 pub use live::{Device, LiveConfig, LiveSource};
-pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource};
+pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource, MirroredFrame};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use several::Files;

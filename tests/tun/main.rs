@@ -2,11 +2,13 @@
 //! interfaces and the reports of iperf3, and errors. Skipped without root; `FLOWGAUGE_ROOT_TESTS=required` turns a skip
 //! into a failure.
 
+#[path = "../support/allocations.rs"]
+mod allocations;
 mod network;
 
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -471,4 +473,58 @@ fn a_missing_permission_is_explained() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("<fgdenied0: cannot be opened: Operation not permitted"), "{text}");
     assert!(text.contains("the capability CAP_NET_ADMIN is required>"), "{text}");
+}
+
+/// Allocations of the threads that read from each device.
+#[derive(Debug)]
+struct Allocations {
+    packet_count: u64,
+    /// Number of allocations at the end of the warm-up.
+    warm: u64,
+    last: u64,
+}
+
+/// Number of packets of the warm-up, during which the batches and the flow table grow.
+const WARM_UP: u64 = 1000;
+
+/// Maximum number of later allocations: the two lists of packets in a batch double their length when a batch has more
+/// packets than all before.
+const GROWTH_MAX: u64 = 16;
+
+/// After a warm-up, the threads that read, track and forward packets do not allocate, except that the lists of a batch
+/// may still grow.
+#[test]
+fn forwarding_costs_no_allocation() {
+    if !is_available() {
+        return;
+    }
+    for (offload, octets) in [(true, "300M"), (false, "40M")] {
+        let network = Network::new(false);
+        let threads = Arc::new([const { Mutex::new(Allocations { packet_count: 0, warm: 0, last: 0 }) }; 2]);
+        let handler = {
+            let threads = Arc::clone(&threads);
+            move |_: &mut (), _: &Frame<'_>, from: DeviceSide| {
+                let mut thread = threads[from.index()].lock().expect("no panic");
+                thread.packet_count += 1;
+                thread.last = allocations::count();
+                if thread.packet_count <= WARM_UP {
+                    thread.warm = thread.last;
+                }
+                ForwardAction::Pass
+            }
+        };
+        let pipeline = Pipeline::builder().build(()).expect("valid settings");
+        let [left, right] = [0, 1].map(|side| network.open(side, config(offload)));
+        let mut forwarder = Forwarder::new(pipeline, handler, left, right).expect("equal queues");
+        let result = during(&mut forwarder, false, || {
+            network.attach_both();
+            network.iperf(false, &["-n", octets]);
+        });
+        result.expect("no error");
+        for thread in threads.iter() {
+            let thread = thread.lock().expect("no panic");
+            assert!(thread.packet_count > 2 * WARM_UP, "{thread:?}");
+            assert!(thread.last - thread.warm <= GROWTH_MAX, "{thread:?}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
@@ -324,6 +325,24 @@ impl From<Tunnels> for Decapsulation {
             Tunnels::Innermost => Self::Innermost,
             Tunnels::Outermost => Self::Outermost,
             Tunnels::Both => Self::Both,
+        }
+    }
+}
+
+/// Interfaces whose packets belong to the same flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowScope {
+    /// All interfaces: packets with the same addresses and ports are one flow
+    All,
+    /// Each interface, virtual network or mirror session has its own flows
+    Interface,
+}
+
+impl From<FlowScope> for Scope {
+    fn from(scope: FlowScope) -> Self {
+        match scope {
+            FlowScope::All => Self::Fixed(0),
+            FlowScope::Interface => Self::Interface,
         }
     }
 }

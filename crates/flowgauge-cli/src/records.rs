@@ -5,8 +5,8 @@ use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
 use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
 
 use crate::args::{
-    Checksums, Fields, Format, Fragments, SharedArgs, Timeout, Tunnels, parse_fields, parse_filter,
-    parse_timeout,
+    Checksums, Fields, FlowScope, Format, Fragments, SharedArgs, Timeout, Tunnels, parse_fields,
+    parse_filter, parse_timeout,
 };
 use crate::console::Failure;
 use crate::human::plural;
@@ -55,6 +55,14 @@ pub(crate) struct RecordArgs {
     /// Select the flow that counts a tunneled packet
     #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
     pub(crate) tunnels: Tunnels,
+
+    /// Select the interfaces that share flows
+    ///
+    /// With `interface`, packets of different interfaces never belong to the same flow, so that equal addresses behind
+    /// them do not mix. Each VXLAN network and each mirror session of `flowgauge live` is an interface. The field `scope` is
+    /// the interface then.
+    #[arg(long, hide_short_help = true, value_enum, value_name = "WHICH", default_value_t = FlowScope::All)]
+    scope: FlowScope,
 
     /// Add the outer headers of each flow to ndjson and csv
     ///
@@ -131,6 +139,7 @@ impl RecordArgs {
         pool.policy = self.fragment_policy;
         let mut key_policy = KeyPolicy::DEFAULT;
         key_policy.decapsulation = self.tunnels.into();
+        key_policy.scope = self.scope.into();
         let builder = self.shared.builder(resources, filter);
         let builder = builder
             .key_policy(key_policy)

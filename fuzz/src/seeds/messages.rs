@@ -1,8 +1,9 @@
-//! Messages of exporters, for the collector.
+//! Messages of exporters, for the collector, and datagrams of mirror sessions.
 
 use std::io;
 use std::path::Path;
 
+use flowgauge::base::{FrameBatch, LinkType};
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FileSource, records};
 
@@ -83,4 +84,26 @@ pub(super) fn add_netflow(seeds: &mut Seeds) {
     let option = words(&[257, 10, 1, 0, 100]);
     version9.push(2, &[header, template, options, data, option].concat());
     seeds.add(TARGET, version9.0);
+}
+
+/// Headers of mirror sessions: the place in [`MirrorEncapsulation::ALL`](flowgauge::source::MirrorEncapsulation::ALL), and
+/// the octets before a frame.
+const MIRROR_HEADERS: [(u8, &[u8]); 9] = [
+    (0, &[8, 0, 0, 0, 0, 1, 0x2c, 0]),
+    (1, &[0x0c, 0, 0, 3, 0, 0, 5, 0]),
+    (2, &[1, 0, 0x65, 0x58, 0, 0, 9, 0, 1, 2, 3, 0]),
+    (3, &[1, 0, 0, 1, 10, 1, 0xd0, 1]),
+    (4, &[0, 0, 0x65, 0x58]),
+    (4, &[0x20, 0, 0x65, 0x58, 0, 0, 7, 1]),
+    (4, &[0, 0, 0x88, 0xbe]),
+    (4, &[0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 1, 0, 4, 0, 0, 0, 2]),
+    (4, &[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 1, 0, 4, 0, 0, 0, 2, 0, 0, 0, 0]),
+];
+
+/// Adds the first Ethernet frames of a capture in the datagrams of mirror sessions.
+pub(super) fn add_mirrored(seeds: &mut Seeds, frames: &FrameBatch) {
+    let frames = frames.iter().filter(|frame| frame.link_type == LinkType::ETHERNET);
+    for (frame, (encapsulation, header)) in frames.take(40).zip(MIRROR_HEADERS.into_iter().cycle()) {
+        seeds.add("mirror", [&[encapsulation], header, frame.data].concat());
+    }
 }

@@ -14,6 +14,7 @@ mod fragment;
 pub mod frames;
 mod headers;
 pub mod input;
+mod mirror;
 mod neighbor;
 pub mod observer;
 mod phrases;
@@ -61,6 +62,7 @@ pub const ALL: &[Target] = &[
     ("codec", codec::run),
     ("collector", collector::run),
     ("dedup", dedup::run),
+    ("mirror", mirror::run),
     ("neighbor", neighbor::run),
     ("translate", translate::run),
     ("filter", filter::run),

@@ -1,5 +1,6 @@
 //! Mirror sessions and captures over TCP, on loopback.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -52,6 +53,32 @@ fn a_mirror_session_gives_the_records_of_the_capture() {
     assert!(outcome.messages.starts_with("1286 packets"), "{}", outcome.messages);
     assert!(outcome.messages.contains("1 datagram without a frame"), "{}", outcome.messages);
     assert_eq!(comparable(&outcome.records), comparable(&flows(&capture("web.pcap"), &[])));
+}
+
+/// With a scope per interface, equal addresses in two virtual networks are different flows.
+#[test]
+fn virtual_networks_are_kept_apart_on_request() {
+    let frames = frames("dns.pcap");
+    let expected = flows(&capture("dns.pcap"), &[]).len();
+    for (scope, factor) in [("all", 1), ("interface", 2)] {
+        let port = udp_port();
+        let address = format!("udp://127.0.0.1:{port}/vxlan");
+        let live = Live::start(flowgauge(), &["--listen", &address, "--scope", scope]);
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for group in frames.chunks(20) {
+            for (frame, vni) in group.iter().flat_map(|frame| [(frame, 1), (frame, 2)]) {
+                let octets = [&[8, 0, 0, 0, 0, 0, vni, 0], &frame[..]].concat();
+                sender.send_to(&octets, ("127.0.0.1", port)).unwrap();
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        thread::sleep(Duration::from_millis(300));
+        let outcome = live.interrupt();
+        assert_eq!(outcome.records.len(), factor * expected, "{scope}: {}", outcome.messages);
+        let scopes: BTreeSet<_> =
+            outcome.records.iter().map(|record| record["scope"].as_u64().unwrap()).collect();
+        assert_eq!(scopes.len(), factor, "{scope}");
+    }
 }
 
 #[test]
