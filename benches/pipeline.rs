@@ -8,34 +8,14 @@ use std::net::Ipv4Addr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{Frame, FrameBatch, Side, Timestamp};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::tracker::{Flow, Interest};
 use flowgauge::{FileSource, KeyPolicy, Pipeline, Records, RunOptions, Sink, StreamEvent, Streams};
 use support::session::Count;
-use support::{CLIENT, Random, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp, udp};
-
-const SYN: u8 = 0x02;
-const SYN_ACK: u8 = 0x12;
-const ACK: u8 = 0x10;
-const PSH_ACK: u8 = 0x18;
-const FIN_ACK: u8 = 0x11;
-
-/// Segments of one connection: whether the client sends it, control bits, payload length, and relative sequence and
-/// acknowledgment numbers.
-const DIALOGUE: [(bool, u8, usize, u32, u32); 10] = [
-    (true, SYN, 0, 0, 0),
-    (false, SYN_ACK, 0, 0, 1),
-    (true, ACK, 0, 1, 1),
-    (true, PSH_ACK, 300, 1, 1),
-    (false, ACK, 1400, 1, 301),
-    (false, PSH_ACK, 900, 1401, 301),
-    (true, ACK, 0, 301, 2301),
-    (true, FIN_ACK, 0, 301, 2301),
-    (false, FIN_ACK, 0, 2301, 302),
-    (true, ACK, 0, 302, 2302),
-];
+use support::traffic::{DIALOGUE, interleave, real_mix, segment};
+use support::{CLIENT, SERVER, tcp, udp};
 
 /// A capture file and the numbers of its flows, frames and octets.
 struct Capture {
@@ -47,55 +27,32 @@ struct Capture {
 
 /// A classic pcap file of complete connections in random order. `open_count` connections are open at a time.
 fn capture(flow_count: usize, open_count: usize, server_port: u16) -> Capture {
-    let mut random = Random(11);
     let mut bytes = Vec::new();
     for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1] {
         bytes.extend(word.to_le_bytes());
     }
     let (mut frame_count, mut octet_count) = (0, 0);
-    let mut open: Vec<(usize, usize)> = Vec::new();
-    let mut next_flow = 0;
-    while next_flow < flow_count || !open.is_empty() {
-        if open.len() < open_count && next_flow < flow_count {
-            open.push((next_flow, 0));
-            next_flow += 1;
-        }
-        let position = random.next() as usize % open.len();
-        let (flow, step) = open[position];
-        let frame = segment(flow, step, server_port);
-        let micros = frame_count * 3;
-        for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32] {
-            bytes.extend(word.to_le_bytes());
-        }
-        bytes.extend((frame.len() as u32).to_le_bytes());
-        bytes.extend((frame.len() as u32).to_le_bytes());
-        frame_count += 1;
-        octet_count += frame.len() as u64;
-        bytes.extend(frame);
-        open[position].1 += 1;
-        if open[position].1 == DIALOGUE.len() {
-            open.swap_remove(position);
-        }
-    }
+    interleave(
+        flow_count,
+        open_count,
+        |_| DIALOGUE.len(),
+        |flow, step| {
+            let frame = segment(flow, DIALOGUE[step], server_port);
+            let micros = frame_count * 3;
+            for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32] {
+                bytes.extend(word.to_le_bytes());
+            }
+            bytes.extend((frame.len() as u32).to_le_bytes());
+            bytes.extend((frame.len() as u32).to_le_bytes());
+            frame_count += 1;
+            octet_count += frame.len() as u64;
+            bytes.extend(frame);
+        },
+    );
     let path = env::temp_dir()
         .join(format!("flowgauge-bench-{}-{server_port}-{flow_count}-{open_count}.pcap", std::process::id()));
     fs::write(&path, bytes).expect("the temporary folder can be written");
     Capture { path, flow_count, frame_count, octet_count }
-}
-
-fn segment(flow: usize, step: usize, server_port: u16) -> Vec<u8> {
-    let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
-    let client =
-        (Ipv4Addr::new(10, a, b.wrapping_add(1), c.wrapping_add(1)), 10_000 + (flow % 50_000) as u16);
-    let (is_client, flags, payload_len, seq, ack) = DIALOGUE[step];
-    let server = (SERVER, server_port);
-    let (source, destination) = if is_client { (client, server) } else { (server, client) };
-    let mut frame = tcp(source, destination, &vec![0; payload_len]);
-    let isn = flow as u32;
-    set_seq(&mut frame, isn.wrapping_add(seq));
-    frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&isn.wrapping_add(ack).to_be_bytes());
-    frame[TCP_FLAGS] = flags;
-    frame
 }
 
 /// Numbers of records, packets and octets of a capture.
@@ -209,5 +166,25 @@ fn tunnels(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, file_to_records, stages, tunnels);
+/// Frames of all kinds that captures contain, in their shares and in flows of all lengths, without reading a file.
+fn mix(criterion: &mut Criterion) {
+    let mix = real_mix(200_000);
+    let run = |mut pipeline: Pipeline<()>| {
+        for batch in &mix.batches {
+            assert!(pipeline.batch(batch).is_continue());
+        }
+        pipeline.finish();
+        pipeline
+    };
+    let build = || Pipeline::builder().build(()).expect("a valid configuration");
+    let stats = run(build()).stats();
+    assert_eq!(stats.frame_count, mix.frame_count);
+    assert_eq!((stats.tracker.packet_count, stats.tracker.started_count), (mix.packet_count, mix.flow_count));
+    let mut group = criterion.benchmark_group("pipeline");
+    group.sample_size(20).throughput(Throughput::Elements(mix.frame_count));
+    group.bench_function("real_mix", |bencher| bencher.iter_batched(build, run, BatchSize::LargeInput));
+    group.finish();
+}
+
+criterion_group!(benches, file_to_records, stages, tunnels, mix);
 criterion_main!(benches);

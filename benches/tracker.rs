@@ -13,6 +13,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use flowgauge::base::{Budget, EndReason, Frame, Limits, Resources, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
 use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
+use support::traffic::{odd_packets, short_flows};
 use support::{CLIENT, Random, SERVER, set_seq, tcp};
 
 /// Counts the flows that end and requests no other events.
@@ -240,5 +241,67 @@ fn expiry(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, constant_time, in_order, millions, churn, expiry);
+/// Whole connections of four to ten packets, of which 30,000 are open at a time, extracted and tracked in batches of 32.
+/// The time is per packet, from an empty table to the end of all flows.
+fn short(criterion: &mut Criterion) {
+    const FLOWS: usize = 60_000;
+    let extractor = Extractor::default();
+    let frames = short_flows(FLOWS, 30_000);
+    let frame_count = frames.iter().len() as u64;
+    let run = |mut tracker: Tracker<()>| {
+        let mut sink = Ends::default();
+        let mut frames = frames.iter();
+        while frames.len() > 0 {
+            let mut packets = [Packet::EMPTY; 32];
+            let mut count = 0;
+            for (packet, frame) in packets.iter_mut().zip(&mut frames) {
+                extractor.extract_into(&frame, packet).expect("the frame contains a packet");
+                count += 1;
+            }
+            tracker.track_batch(&packets[..count], &mut sink);
+        }
+        tracker.finish(&mut sink);
+        (tracker, sink)
+    };
+    let (_, sink) = run(Tracker::default());
+    assert_eq!((sink.flow_count, sink.packet_count), (FLOWS as u64, frame_count));
+    let mut group = criterion.benchmark_group("tracker");
+    group.sample_size(20).throughput(Throughput::Elements(frame_count));
+    group.bench_function("short_flows", |bencher| {
+        bencher.iter_batched(Tracker::default, run, BatchSize::LargeInput);
+    });
+    group.finish();
+}
+
+/// Retransmissions, keep-alives, window probes, gaps, resets, IP options and ICMP errors of a thousand known flows.
+fn odd(criterion: &mut Criterion) {
+    const FLOWS: usize = 1000;
+    let extractor = Extractor::default();
+    let [known, odd] = odd_packets(FLOWS);
+    let mut tracker = Tracker::default();
+    let mut sink = Ends::default();
+    let mut nanos = 1_000_000;
+    let mut step = |tracker: &mut Tracker<()>, data: &[u8]| {
+        nanos += 700;
+        track(
+            tracker,
+            &extractor,
+            &mut sink,
+            &Frame::ethernet(Timestamp::from_nanos(nanos), black_box(data)),
+        );
+    };
+    known.iter().for_each(|data| step(&mut tracker, data));
+    assert_eq!(tracker.len(), FLOWS);
+    let mut next = 0;
+    criterion.bench_function("tracker/odd_packets", |bencher| {
+        bencher.iter(|| {
+            step(&mut tracker, &odd[next]);
+            next = if next + 1 == odd.len() { 0 } else { next + 1 };
+        });
+    });
+    // No packet ended a flow; the ICMP errors, all of one host, are a flow of their own.
+    assert_eq!((tracker.len(), sink.flow_count), (FLOWS + 1, 0));
+}
+
+criterion_group!(benches, constant_time, in_order, millions, churn, expiry, short, odd);
 criterion_main!(benches);

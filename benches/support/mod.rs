@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each bench uses some of the functions")]
 
 pub(crate) mod session;
+pub(crate) mod traffic;
 
 use std::net::Ipv4Addr;
 
