@@ -49,6 +49,7 @@ mod mirror;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
+mod read_ahead;
 mod several;
 mod stats;
 mod stream;
@@ -72,6 +73,7 @@ pub use live::{Device, LiveConfig, LiveSource};
 pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource, MirroredFrame};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
+pub use read_ahead::ReadAhead;
 pub use several::Files;
 pub use stats::SourceStats;
 pub use stream::{StreamConfig, StreamSource};
@@ -221,6 +223,7 @@ const _: () = {
     const fn sendable<T: Send + ?Sized>() {}
     sendable::<dyn Source>();
     sendable::<FileSource>();
+    sendable::<ReadAhead>();
     sendable::<Files>();
     sendable::<MirrorSource>();
     sendable::<StreamSource>();

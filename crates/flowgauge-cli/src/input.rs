@@ -3,9 +3,10 @@
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use flowgauge::source::{self, SourceStats};
+use flowgauge::source::{self, ReadAhead, SourceStats};
 use flowgauge::{
     Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, RunProgress, Sink, Source,
     SourceConfig, Summary,
@@ -17,6 +18,9 @@ use crate::interrupt;
 
 /// Duration of a run after which the progress bar is shown.
 const BAR_DELAY: Duration = Duration::from_millis(500);
+
+/// Length of an input in octets from which it is read on a thread of its own.
+const READ_AHEAD_LEN_MIN: u64 = 4 << 20;
 
 /// An open input with the settings for reading it.
 pub(crate) struct Input {
@@ -53,7 +57,21 @@ impl Input {
                 console.problem(reason(&error));
             }
         });
-        (readable_count > 0).then(|| Self::new(Box::new(files), ErrorPolicy::Continue))
+        if readable_count == 0 {
+            return None;
+        }
+        let source: Box<dyn Source> = if is_read_ahead(&files) {
+            match ReadAhead::new(files) {
+                Ok(source) => Box::new(source),
+                Err(error) => {
+                    console.problem(format!("no thread can be started to read the input: {error}"));
+                    return None;
+                }
+            }
+        } else {
+            Box::new(files)
+        };
+        Some(Self::new(source, ErrorPolicy::Continue))
     }
 
     /// Creates an input from any source. `error_policy` is [`ErrorPolicy::Continue`] for a source that can continue
@@ -118,6 +136,12 @@ impl Input {
         errors.iter().for_each(|error| console.problem(reason(error)));
         self.source.warnings().iter().for_each(|warning| console.problem(warning));
     }
+}
+
+/// Returns whether files are read on a thread of their own: on one core, or for a short input, it would not help.
+fn is_read_ahead(files: &Files) -> bool {
+    let is_long = files.total_len().is_some_and(|len| len >= READ_AHEAD_LEN_MIN);
+    is_long && thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 
 /// A progress bar that appears after a delay.
