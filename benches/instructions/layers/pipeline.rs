@@ -9,6 +9,7 @@ use flowgauge::{Flows, Pipeline, Sink, StreamEvent, Streams};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
+use crate::support::traffic::real_mix;
 use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, in_ipv6, set_seq, tcp, udp};
 
 const FLOW_COUNT: u16 = 100;
@@ -109,6 +110,19 @@ fn mixed_batches() -> Running<()> {
     Running { pipeline, batches, frame_count, flow_count: FLOW_COUNT.into() }
 }
 
+/// Frames with the kinds and flow lengths of captures, after as many frames of the same flows.
+fn real_batches() -> Running<()> {
+    let mix = real_mix(20_000);
+    let mut pipeline = pipeline(());
+    for batch in &mix.batches {
+        assert!(pipeline.batch(batch).is_continue());
+    }
+    pipeline.finish();
+    let stats = pipeline.stats().tracker;
+    assert_eq!((stats.started_count, stats.packet_count), (mix.flow_count, mix.packet_count));
+    Running { pipeline, batches: mix.batches, frame_count: 2 * mix.packet_count, flow_count: mix.flow_count }
+}
+
 /// Segments of one connection: whether the client sends it, control bits, payload length, and relative sequence and
 /// acknowledgment numbers.
 const DIALOGUE: [(bool, u8, usize, u32, u32); 8] = [
@@ -196,6 +210,11 @@ fn all_tracked(mut running: Running<()>) {
     assert_eq!((stats.frame_count, stats.tracker.packet_count), (running.frame_count, running.frame_count));
 }
 
+fn all_counted(running: Running<()>) {
+    let stats = running.pipeline.stats().tracker;
+    assert_eq!((stats.started_count, stats.packet_count), (2 * running.flow_count, running.frame_count));
+}
+
 fn all_recorded(running: Running<Count>) {
     assert_eq!(running.pipeline.flow_count(), 0);
     let Count { record_count, packet_count } = *running.pipeline.sink();
@@ -206,6 +225,14 @@ fn all_recorded(running: Running<Count>) {
 #[bench::mixed_frames(args = (), setup = mixed_batches, teardown = all_tracked)]
 fn batches(mut running: Running<()>) -> Running<()> {
     running.run();
+    running
+}
+
+#[library_benchmark]
+#[bench::of_20000_frames(args = (), setup = real_batches, teardown = all_counted)]
+fn real_mix_to_end(mut running: Running<()>) -> Running<()> {
+    running.run();
+    running.pipeline.finish();
     running
 }
 
@@ -225,4 +252,4 @@ fn streams(mut running: Running<Octets>) -> Running<Octets> {
     running
 }
 
-library_benchmark_group!(name = pipeline_group, benchmarks = [batches, records, streams]);
+library_benchmark_group!(name = pipeline_group, benchmarks = [batches, real_mix_to_end, records, streams]);

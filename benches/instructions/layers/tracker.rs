@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, Frame, Limits, Resources, Timestamp};
+use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
 use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
+use crate::support::traffic::{odd_packets, short_flows};
 use crate::support::{CLIENT, SERVER, set_seq, tcp};
 
 /// Counts the flows that end and requests no other events.
@@ -85,6 +86,36 @@ fn new_flows(flow_count: u64) -> Tracking {
     tracking
 }
 
+/// Returns the packets of a batch. Leaks its frames, because the process ends after the bench.
+fn packets(batch: FrameBatch) -> Vec<Packet<'static>> {
+    let extractor = Extractor::default();
+    let batch: &'static FrameBatch = Box::leak(Box::new(batch));
+    batch.iter().map(|frame| extractor.extract(&frame).expect("the frame contains a packet")).collect()
+}
+
+/// Whole connections of four to ten packets, a third of which are open at a time, in a table that has already contained as
+/// many.
+fn whole_connections(flow_count: u64) -> Tracking {
+    let packets = packets(short_flows(flow_count as usize, flow_count as usize / 3));
+    let mut tracking = new_flows(flow_count);
+    tracking.packets = packets;
+    tracking
+}
+
+/// Unusual packets of known connections, and the second time that each of them arrives.
+fn unusual(flow_count: u64) -> Tracking {
+    let [known, odd] = odd_packets(flow_count as usize).map(|frames| {
+        let mut batch = FrameBatch::new();
+        frames.iter().for_each(|data| batch.push(&Frame::ethernet(Timestamp::from_nanos(1_000_000), data)));
+        packets(batch)
+    });
+    let mut tracking = tracking(0, odd, flow_count);
+    for packets in [&known, &tracking.packets] {
+        tracking.tracker.track_batch(packets, &mut tracking.ends);
+    }
+    tracking
+}
+
 /// Flows that all expire in one call.
 fn overdue(flow_count: u64) -> Tracking {
     let mut tracking = tracking(2, Vec::new(), flow_count);
@@ -103,6 +134,17 @@ fn all_known(mut tracking: Tracking) {
 fn all_new(tracking: Tracking) {
     assert_eq!(tracking.tracker.len() as u64, tracking.flow_count);
     assert_eq!(tracking.tracker.stats().started_count, 2 * tracking.flow_count);
+}
+
+fn all_closed(mut tracking: Tracking) {
+    tracking.tracker.finish(&mut tracking.ends);
+    assert_eq!(tracking.tracker.stats().started_count, 2 * tracking.flow_count);
+    assert_eq!(tracking.ends.packet_count, tracking.packets.len() as u64);
+}
+
+fn all_open(tracking: Tracking) {
+    // The ICMP errors are one more flow.
+    assert_eq!((tracking.tracker.len() as u64, tracking.ends.flow_count), (tracking.flow_count + 1, 0));
 }
 
 fn all_ended(tracking: Tracking) {
@@ -125,6 +167,8 @@ fn track(mut tracking: Tracking) -> Tracking {
 #[library_benchmark]
 #[bench::in_order_1000_flows(args = (1000, 2, true), setup = known, teardown = all_known)]
 #[bench::new_1000_flows(args = (1000), setup = new_flows, teardown = all_new)]
+#[bench::short_1200_flows(args = (1200), setup = whole_connections, teardown = all_closed)]
+#[bench::odd_packets_of_1000_flows(args = (1000), setup = unusual, teardown = all_open)]
 fn batch(mut tracking: Tracking) -> Tracking {
     for packets in tracking.packets.chunks(32) {
         tracking.tracker.track_batch(packets, &mut tracking.ends);
