@@ -32,12 +32,13 @@ const SCANNED: &[&str] = &[
     "src",
     "benches",
     "crates/flowgauge-cli",
+    "crates/flowgauge-bus",
     "fuzz",
     "tests",
 ];
 
 /// Folders with names that users and maintainers read.
-const SCANNED_NAMES: &[&str] = &["src", "crates/flowgauge-cli/src"];
+const SCANNED_NAMES: &[&str] = &["src", "crates/flowgauge-cli/src", "crates/flowgauge-bus/src"];
 
 /// Must quote old names.
 const EXCLUDED: &[&str] = &["tests/removed_names.rs", "tests/language.rs"];

@@ -29,6 +29,7 @@ mod key;
 mod lifecycle;
 mod limits;
 mod resources;
+pub mod ring;
 mod seq;
 mod stop;
 mod tcp_flags;

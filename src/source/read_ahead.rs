@@ -2,7 +2,6 @@
 
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use super::error::Error;
@@ -10,6 +9,7 @@ use super::stats::SourceStats;
 use super::warning::Warning;
 use super::{Interface, Next, Source};
 use crate::base::FrameBatch;
+use crate::base::ring::{Consumer, Producer, ring};
 
 /// Number of batches that are read ahead at most. Few, so that they remain in a cache that both threads share.
 const BATCH_COUNT: usize = 4;
@@ -36,8 +36,8 @@ const BATCH_COUNT: usize = 4;
 /// ```
 #[derive(Debug)]
 pub struct ReadAhead {
-    read: Receiver<Item>,
-    empty: SyncSender<FrameBatch>,
+    read: Consumer<Item>,
+    empty: Producer<FrameBatch>,
     /// `None` once the thread was joined.
     thread: Option<JoinHandle<()>>,
     warnings: Vec<Warning>,
@@ -76,18 +76,18 @@ impl ReadAhead {
     ///
     /// Returns the error of the operating system if it cannot start another thread.
     pub fn new(source: impl Source + 'static) -> io::Result<Self> {
-        let (to_caller, read) = sync_channel(BATCH_COUNT);
-        let (empty, to_fill) = sync_channel(BATCH_COUNT + 1);
+        let (to_caller, read) = ring(BATCH_COUNT);
+        let (mut empty, to_fill) = ring(BATCH_COUNT);
         for _ in 0..BATCH_COUNT {
-            // The channel has space for all of them.
-            let _ = empty.send(FrameBatch::new());
+            // The queue has space for all of them.
+            let _ = empty.push(FrameBatch::new());
         }
         let (warnings, interfaces) = (source.warnings().to_vec(), source.interfaces().to_vec());
         let state = State::of(&source);
         let counts = (warnings.len(), interfaces.len());
         let thread = thread::Builder::new()
             .name("read-ahead".to_owned())
-            .spawn(move || read_all(source, counts, &to_fill, &to_caller))?;
+            .spawn(move || read_all(source, counts, to_fill, to_caller))?;
         Ok(Self { read, empty, thread: Some(thread), warnings, interfaces, state })
     }
 }
@@ -97,11 +97,11 @@ impl ReadAhead {
 fn read_all(
     mut source: impl Source,
     counts: (usize, usize),
-    to_fill: &Receiver<FrameBatch>,
-    to_caller: &SyncSender<Item>,
+    mut to_fill: Consumer<FrameBatch>,
+    mut to_caller: Producer<Item>,
 ) {
     let (mut warning_count, mut interface_count) = counts;
-    for mut batch in to_fill {
+    for mut batch in to_fill.iter() {
         let result = source.next_batch(&mut batch);
         let is_end = matches!(result, Ok(Next::End));
         let warnings = source.warnings().get(warning_count..).unwrap_or_default().to_vec();
@@ -109,7 +109,7 @@ fn read_all(
         warning_count += warnings.len();
         interface_count += interfaces.len();
         let item = Item { batch, result, warnings, interfaces, state: State::of(&source) };
-        if to_caller.send(item).is_err() || is_end {
+        if to_caller.push(item).is_err() || is_end {
             return;
         }
     }
@@ -117,7 +117,7 @@ fn read_all(
 
 impl Source for ReadAhead {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
-        let Ok(item) = self.read.recv() else {
+        let Some(item) = self.read.pop() else {
             batch.clear();
             // The thread has ended, after the end of the input or by a panic.
             if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
@@ -127,7 +127,7 @@ impl Source for ReadAhead {
         };
         let Item { batch: filled, result, warnings, interfaces, state } = item;
         // A thread that has ended needs no batches.
-        let _ = self.empty.send(std::mem::replace(batch, filled));
+        let _ = self.empty.push(std::mem::replace(batch, filled));
         self.warnings.extend(warnings);
         self.interfaces.extend(interfaces);
         self.state = state;

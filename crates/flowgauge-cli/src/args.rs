@@ -49,6 +49,10 @@ pub(crate) enum Command {
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
     Collect(CollectArgs),
+    #[cfg(feature = "bus")]
+    Publish(crate::publish::PublishArgs),
+    #[cfg(feature = "bus")]
+    Subscribe(crate::subscribe::SubscribeArgs),
     #[cfg(all(feature = "tun", target_os = "linux"))]
     Tun(crate::tun::TunArgs),
     Interfaces(InterfacesArgs),

@@ -18,12 +18,16 @@ mod live;
 mod manual;
 mod order;
 mod output;
+#[cfg(feature = "bus")]
+mod publish;
 mod records;
 mod rows;
 mod sessions;
 mod sinks;
 mod slice;
 mod streams;
+#[cfg(feature = "bus")]
+mod subscribe;
 mod summary;
 mod table;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -49,6 +53,10 @@ fn main() -> ExitCode {
         Command::Streams(args) => streams::run(&args, &mut console),
         Command::Sessions(args) => sessions::run(&args, &mut console),
         Command::Collect(args) => collect::run(&args, &mut console),
+        #[cfg(feature = "bus")]
+        Command::Publish(args) => publish::run(&args, &mut console),
+        #[cfg(feature = "bus")]
+        Command::Subscribe(args) => subscribe::run(&args, &mut console),
         #[cfg(all(feature = "tun", target_os = "linux"))]
         Command::Tun(args) => tun::run(&args),
         Command::Interfaces(args) => interfaces::run(&args),

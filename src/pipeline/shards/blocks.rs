@@ -8,7 +8,7 @@ use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 
 /// Maximum number of batches in flight: enough for threads to run for a while before they wait, and few enough to fit
 /// in a last-level cache.
-const BATCH_COUNT_MAX: u64 = 16;
+pub(super) const BATCH_COUNT_MAX: u64 = 16;
 
 /// Statistics of the queues between threads, with their memory as charged to [`Account::Queues`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

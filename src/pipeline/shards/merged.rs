@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use super::super::error::Error;
@@ -11,6 +10,7 @@ use super::super::runner::{RunOptions, Summary};
 use super::super::sink::Sink;
 use super::super::stage::Stage;
 use super::{Layers, Step, run_with};
+use crate::base::ring::{Consumer, Producer, ring};
 use crate::base::{Account, Budget, EndReason};
 use crate::record::FlowRecord;
 use crate::source::Source;
@@ -69,9 +69,9 @@ struct Feed<'a, W, G> {
     budget: Budget,
     refused_count: &'a AtomicU64,
     pending: Chunk,
-    /// Sender of records and batch ends to the merge. `None` once the shard has ended, so that the merge detects the
+    /// Queue of records and batch ends to the merge. `None` once the shard has ended, so that the merge detects the
     /// end while other shards still run.
-    queue: Option<SyncSender<Message>>,
+    queue: Option<Producer<Message>>,
     stage: PhantomData<fn() -> G>,
 }
 
@@ -100,10 +100,10 @@ impl<W, G> Feed<'_, W, G> {
         }
     }
 
-    fn send(&self, message: Message) {
-        if let Some(queue) = &self.queue {
+    fn send(&mut self, message: Message) {
+        if let Some(queue) = &mut self.queue {
             // If the merge has ended, a panic is in progress.
-            let _ = queue.send(message);
+            let _ = queue.push(message);
         }
     }
 
@@ -142,7 +142,7 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
     let mut merges = Vec::with_capacity(shard_count);
     let mut sinks = Vec::with_capacity(shard_count);
     for _ in 0..shard_count {
-        let (queue, messages) = sync_channel(WAITING_COUNT);
+        let (queue, messages) = ring(WAITING_COUNT);
         let budget = resources.budget.clone();
         let (pending, queue) = (Chunk::default(), Some(queue));
         sinks.push(Feed { wants, budget, refused_count, pending, queue, stage: PhantomData::<fn() -> G> });
@@ -159,7 +159,7 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
 
 /// Records that one shard has sent and that have not been delivered yet.
 struct Incoming {
-    messages: Receiver<Message>,
+    messages: Consumer<Message>,
     /// Index of the batch to which the next records belong; `u64::MAX` if there will be no more records.
     step: u64,
     chunk: Chunk,
@@ -169,10 +169,10 @@ impl Incoming {
     /// Waits until a record of the batch with the index `step` arrives from the shard, or the batch has ended.
     fn wait(&mut self, step: u64) {
         while self.chunk.records.is_empty() && self.step <= step && self.step != u64::MAX {
-            match self.messages.recv() {
-                Ok(Message::Records(chunk)) => self.chunk = chunk,
-                Ok(Message::BatchEnd) => self.step += 1,
-                Err(_) => self.step = u64::MAX,
+            match self.messages.pop() {
+                Some(Message::Records(chunk)) => self.chunk = chunk,
+                Some(Message::BatchEnd) => self.step += 1,
+                None => self.step = u64::MAX,
             }
         }
     }

@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 pub use blocks::QueueStats;
-use blocks::{Block, Blocks, Lent};
+use blocks::{BATCH_COUNT_MAX, Block, Blocks, Lent};
 pub(super) use dispatcher::{Content, Dispatch, Dispatched, Dispatcher};
 pub(super) use merged::run_records;
 
@@ -26,6 +26,7 @@ use super::pipeline::Pipeline;
 use super::runner::{self, Intake, RunOptions, Summary};
 use super::sink::Sink;
 use super::stats::PipelineStats;
+use crate::base::ring::{Consumer, Producer, ring};
 use crate::base::{ConfigError, ConfigProblem, FrameBatch, Resources, Timestamp};
 use crate::decode::link::Decapsulation;
 use crate::source::{Interface, Next, Source};
@@ -84,11 +85,12 @@ fn run_with<K: Sink + Send>(
         let mut queues = Vec::with_capacity(shares.len());
         let mut threads = Vec::with_capacity(shares.len());
         for (number, (share, sink)) in shares.into_iter().zip(sinks).enumerate() {
-            let (queue, batches) = channel();
+            // The queue takes all blocks in flight, so that the reader never waits for it.
+            let (queue, mut batches) = ring(BATCH_COUNT_MAX as usize);
             queues.push(queue);
             let shard = Worker { number, share: is_sharded.then_some(share), stopped: stopped.clone() };
             let built = built.clone();
-            threads.push(scope.spawn(move || shard.work(layers, sink, built, &batches, after)));
+            threads.push(scope.spawn(move || shard.work(layers, sink, built, &mut batches, after)));
         }
         drop(built);
         let blocks = Blocks::new(resources.budget.clone());
@@ -138,7 +140,7 @@ fn add(stats: &mut PipelineStats, other: &PipelineStats) {
 struct Reader {
     /// Distributes the frames of each batch; `None` for a single shard.
     dispatcher: Option<Dispatcher>,
-    queues: Vec<Sender<Arc<Lent>>>,
+    queues: Vec<Producer<Arc<Lent>>>,
     blocks: Blocks,
     /// The block that is being filled with frames.
     block: Option<Block>,
@@ -167,7 +169,7 @@ impl Reader {
         self.frame_count += block.batch.len() as u64;
         let lent = self.blocks.lend(block);
         // The panic is resumed where the thread of the shard is joined.
-        let is_taken = self.queues.iter().all(|queue| queue.send(Arc::clone(&lent)).is_ok());
+        let is_taken = self.queues.iter_mut().all(|queue| queue.push(Arc::clone(&lent)).is_ok());
         if is_taken && self.stops.try_recv().is_err() {
             ControlFlow::Continue(())
         } else {
@@ -216,7 +218,7 @@ impl Worker {
         (config, resources): Layers<'_>,
         sink: &mut K,
         built: Sender<bool>,
-        batches: &Receiver<Arc<Lent>>,
+        batches: &mut Consumer<Arc<Lent>>,
         after: impl Fn(&mut K, Step),
     ) -> Result<PipelineStats, ConfigError> {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -228,7 +230,7 @@ impl Worker {
                 pipeline.restrict(share);
                 self.number
             });
-            for lent in batches {
+            for lent in batches.iter() {
                 let wants = process(&mut pipeline, &lent.block, number);
                 drop(lent);
                 after(pipeline.sink_mut(), Step::Batch);

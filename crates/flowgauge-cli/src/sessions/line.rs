@@ -13,7 +13,7 @@ use crate::escape;
 /// Fields of an output line that precede those of the message. The source is the client, as determined when the session
 /// began.
 #[derive(Debug, Serialize)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub(super) timestamp_ns: u64,
     community_id: CommunityId,
     start_ns: u64,
@@ -45,7 +45,7 @@ impl Stopped {
 }
 
 impl Header {
-    pub(super) fn new(view: &FlowView<'_>, community_id: CommunityId, meta: &MessageMeta) -> Self {
+    pub(crate) fn new(view: &FlowView<'_>, community_id: CommunityId, meta: &MessageMeta) -> Self {
         let client = if meta.from == Role::Client { meta.side } else { meta.side.other() };
         let key = view.key();
         Self {
@@ -63,7 +63,7 @@ impl Header {
 }
 
 /// Appends the fields of a header and of a message to a line, as one JSON object.
-pub(super) fn write_json(
+pub(crate) fn write_json(
     out: &mut Vec<u8>,
     header: &Header,
     message: &impl Serialize,
@@ -105,6 +105,6 @@ impl MessageVisitor for Object<'_> {
 }
 
 /// Returns the Community ID of a flow, which is computed only once per flow and stored in `known`.
-pub(super) fn id(known: &mut Option<CommunityId>, view: &FlowView<'_>) -> CommunityId {
+pub(crate) fn id(known: &mut Option<CommunityId>, view: &FlowView<'_>) -> CommunityId {
     *known.get_or_insert_with(|| community_id(view.key(), 0))
 }

@@ -17,7 +17,10 @@ use serde::Serialize;
 
 use args::Format;
 pub(crate) use args::SessionsArgs;
-use line::{Header, Stopped, Suppressed};
+pub(crate) use line::Header;
+use line::{Stopped, Suppressed};
+#[cfg(feature = "bus")]
+pub(crate) use line::{id, write_json};
 
 use crate::args::{check, parse_filter};
 use crate::choice::Choice;
@@ -124,7 +127,7 @@ impl<'a> MessageSink<'a> {
 }
 
 /// Returns whether a message of a parser only marks the end of an HTTP message without a body.
-fn is_plain_end(message: &Message<'_>) -> bool {
+pub(crate) fn is_plain_end(message: &Message<'_>) -> bool {
     match message {
         Message::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,
         Message::Http2(http2::Message::End(end)) => {

@@ -11,6 +11,10 @@ const COMMANDS: &[&[&str]] = &[
     &["streams"],
     &["sessions"],
     &["collect"],
+    #[cfg(feature = "bus")]
+    &["publish"],
+    #[cfg(feature = "bus")]
+    &["subscribe"],
     #[cfg(all(feature = "tun", target_os = "linux"))]
     &["tun"],
     &["completions"],

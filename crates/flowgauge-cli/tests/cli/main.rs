@@ -826,6 +826,10 @@ fn help_completions_and_man_pages() {
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
         "flowgauge-collect.1",
+        #[cfg(feature = "bus")]
+        "flowgauge-publish.1",
+        #[cfg(feature = "bus")]
+        "flowgauge-subscribe.1",
         #[cfg(all(feature = "tun", target_os = "linux"))]
         "flowgauge-tun.1",
         "flowgauge-man.1",

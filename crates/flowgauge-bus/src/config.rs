@@ -1,0 +1,235 @@
+//! Settings.
+
+use std::fmt;
+use std::time::Duration;
+
+use omq_tokio::proto::mechanism::{Authenticator, MechanismSetup};
+use omq_tokio::{CurveKeypair, CurvePublicKey, CurveSecretKey, CurveServerOptions};
+
+use crate::message::Encoding;
+
+/// Behavior of a publisher when the queue of a subscriber is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Overflow {
+    /// Messages for this subscriber are dropped and counted, and [`publish`](crate::Publisher::publish) never waits.
+    Drop,
+    /// The publisher waits for a subscriber for at most this time. A subscriber that receives nothing for so long
+    /// loses its messages as with [`Drop`](Self::Drop), until it receives again. For captures from files.
+    Wait(Duration),
+}
+
+/// Credentials of a bound socket (ZMTP).
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ServerSecurity {
+    /// Any peer may connect, without encryption.
+    #[default]
+    None,
+    /// Peers must send a user name and a password, without encryption (PLAIN).
+    Plain {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// Peers need a key, and all messages are encrypted (CURVE).
+    Curve {
+        /// Secret key of the server.
+        secret_key: [u8; 32],
+        /// Public keys of the peers that may connect; any peer that knows the key of the server if there are none.
+        peers: Vec<[u8; 32]>,
+    },
+}
+
+impl ServerSecurity {
+    pub(crate) fn mechanism(&self) -> MechanismSetup {
+        match self {
+            Self::None => MechanismSetup::Null,
+            Self::Plain { user, password } => MechanismSetup::PlainServer {
+                authenticator: Authenticator::plain_credentials([(user.clone(), password.clone())]),
+            },
+            Self::Curve { secret_key, peers } => {
+                let options = CurveServerOptions::new();
+                let options = if peers.is_empty() {
+                    options
+                } else {
+                    let peers = peers.clone();
+                    options.authenticator(move |peer| peers.contains(&peer.public_key))
+                };
+                MechanismSetup::CurveServer { our_keypair: keypair(*secret_key), options }
+            }
+        }
+    }
+}
+
+/// Credentials of a socket that connects (ZMTP).
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum ClientSecurity {
+    /// No credentials.
+    #[default]
+    None,
+    /// User name and password, which are sent without encryption (PLAIN).
+    Plain {
+        /// The user name.
+        user: String,
+        /// The password.
+        password: String,
+    },
+    /// A key, and encryption of all messages (CURVE).
+    Curve {
+        /// Secret key of this peer.
+        secret_key: [u8; 32],
+        /// Public key of the server.
+        server: [u8; 32],
+    },
+}
+
+impl ClientSecurity {
+    pub(crate) fn mechanism(&self) -> MechanismSetup {
+        match self {
+            Self::None => MechanismSetup::Null,
+            Self::Plain { user, password } => {
+                MechanismSetup::PlainClient { username: user.clone(), password: password.clone() }
+            }
+            Self::Curve { secret_key, server } => MechanismSetup::CurveClient {
+                our_keypair: keypair(*secret_key),
+                server_public: CurvePublicKey::from_bytes(*server),
+            },
+        }
+    }
+}
+
+/// Returns the public key of a secret key of CURVE.
+#[must_use]
+pub fn curve_public_key(secret_key: [u8; 32]) -> [u8; 32] {
+    *CurveSecretKey::from_bytes(secret_key).derive_public().as_bytes()
+}
+
+/// Creates a secret key of CURVE with the random numbers of the operating system.
+#[must_use]
+pub fn curve_secret_key() -> [u8; 32] {
+    *CurveKeypair::generate().secret.as_bytes()
+}
+
+fn keypair(secret_key: [u8; 32]) -> CurveKeypair {
+    let secret = CurveSecretKey::from_bytes(secret_key);
+    CurveKeypair { public: secret.derive_public(), secret }
+}
+
+impl fmt::Debug for ServerSecurity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Plain { .. } => "Plain",
+            Self::Curve { .. } => "Curve",
+        })
+    }
+}
+
+impl fmt::Debug for ClientSecurity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Plain { .. } => "Plain",
+            Self::Curve { .. } => "Curve",
+        })
+    }
+}
+
+/// Limits of a bound socket.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ServerConfig {
+    /// Permits endpoints that other hosts can reach. Default: false, only loopback addresses, IPC and `inproc`.
+    pub permits_remote: bool,
+    /// Credentials. Default: none.
+    pub security: ServerSecurity,
+    /// Maximum number of connected peers. Default: 256. Further connections are closed and counted.
+    pub peer_count_max: usize,
+    /// Maximum length of a message from a peer in octets. Default: 4096. A peer that sends a longer one is
+    /// disconnected and counted.
+    pub message_len_max: usize,
+    /// Maximum duration of the ZMTP handshake. Default: 5 s. A peer that needs longer is disconnected and counted.
+    pub handshake_timeout: Duration,
+    /// Maximum number of messages that wait for one peer (high-water mark). Default: 256.
+    pub high_water_mark: usize,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            permits_remote: false,
+            security: ServerSecurity::None,
+            peer_count_max: 256,
+            message_len_max: 4096,
+            handshake_timeout: Duration::from_secs(5),
+            high_water_mark: 256,
+        }
+    }
+}
+
+/// Settings of a [`Publisher`](crate::Publisher).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct PublisherConfig {
+    /// Encoding of flow records. Default: [`Encoding::Records`]. Other events are always lines of ndjson.
+    pub encoding: Encoding,
+    /// Length of a payload in octets from which a message is sent. Default: 64 KiB.
+    pub payload_len: usize,
+    /// Time after which an incomplete message is sent. Default: 10 ms.
+    pub flush_interval: Duration,
+    /// Maximum number of messages that wait for the thread of the sockets. Default: 256.
+    pub queue_len: usize,
+    /// Behavior when a queue is full. Default: [`Overflow::Drop`].
+    pub overflow: Overflow,
+    /// Maximum number of subscriptions of one subscriber. Default: 1024. A subscriber with more is disconnected and
+    /// counted.
+    pub subscription_count_max: usize,
+    /// Maximum number of topics with an incomplete message. Default: 4096. When there are more, all are sent.
+    pub topic_count_max: usize,
+    /// Limits of the bound sockets.
+    pub server: ServerConfig,
+}
+
+impl Default for PublisherConfig {
+    fn default() -> Self {
+        Self {
+            encoding: Encoding::Records,
+            payload_len: 64 << 10,
+            flush_interval: Duration::from_millis(10),
+            queue_len: 256,
+            overflow: Overflow::Drop,
+            subscription_count_max: 1024,
+            topic_count_max: 4096,
+            server: ServerConfig::default(),
+        }
+    }
+}
+
+/// Settings of a [`Subscriber`](crate::Subscriber).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SubscriberConfig {
+    /// Credentials. Default: none.
+    pub security: ClientSecurity,
+    /// Maximum number of received messages that wait for [`recv`](crate::Subscriber::recv). Default: 256. When they
+    /// do, nothing more is read from the connection, and the publisher's queue fills.
+    pub high_water_mark: usize,
+    /// Maximum length of a message in octets. Default: 16 MiB. The connection is closed after a longer one.
+    pub message_len_max: usize,
+    /// Time between attempts to connect again. Default: 100 ms.
+    pub reconnect_interval: Duration,
+}
+
+impl Default for SubscriberConfig {
+    fn default() -> Self {
+        Self {
+            security: ClientSecurity::None,
+            high_water_mark: 256,
+            message_len_max: 16 << 20,
+            reconnect_interval: Duration::from_millis(100),
+        }
+    }
+}

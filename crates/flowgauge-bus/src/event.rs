@@ -1,0 +1,46 @@
+//! Events: what a message contains.
+
+use flowgauge::FlowRecord;
+use flowgauge::codec::FixedRecord;
+use flowgauge::export::{self, Format};
+
+use crate::message::Encoding;
+
+/// An event that can be published: a flow record, or a line of text.
+pub trait Event {
+    /// Returns the encoding of the event if a publisher uses `preferred`.
+    fn encoding(&self, preferred: Encoding) -> Encoding;
+
+    /// Appends the event to the payload of a message, in the encoding that [`encoding`](Self::encoding) returned.
+    fn encode(&self, encoding: Encoding, payload: &mut Vec<u8>);
+}
+
+impl Event for FlowRecord {
+    #[inline]
+    fn encoding(&self, preferred: Encoding) -> Encoding {
+        preferred
+    }
+
+    #[inline]
+    fn encode(&self, encoding: Encoding, payload: &mut Vec<u8>) {
+        match encoding {
+            Encoding::Records => payload.extend_from_slice(&FixedRecord::encode(self)),
+            Encoding::Ndjson => export::write_record(payload, Format::Ndjson, self),
+        }
+    }
+}
+
+/// A JSON object without line breaks, for messages of application protocols and for anomalies.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'a>(pub &'a [u8]);
+
+impl Event for Line<'_> {
+    fn encoding(&self, _: Encoding) -> Encoding {
+        Encoding::Ndjson
+    }
+
+    fn encode(&self, _: Encoding, payload: &mut Vec<u8>) {
+        payload.extend_from_slice(self.0);
+        payload.push(b'\n');
+    }
+}

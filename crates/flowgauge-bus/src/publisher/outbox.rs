@@ -1,0 +1,292 @@
+//! Messages that are being filled, and their distribution to the queues.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Instant;
+
+use bytes::Bytes;
+use flowgauge::base::ring::Producer;
+use foldhash::fast::RandomState;
+
+use super::local::Local;
+use super::{PublisherStats, Shared, lock};
+use crate::config::Overflow;
+use crate::event::Event;
+use crate::message::Encoding;
+use crate::prefix_set::PrefixSet;
+use crate::topic::Topic;
+
+/// A complete message.
+#[derive(Clone, Debug)]
+pub(super) struct Outgoing {
+    pub(super) topic: Bytes,
+    pub(super) encoding: Encoding,
+    pub(super) record_count: u32,
+    /// Number of records that were published on the topic before this message.
+    pub(super) position: u64,
+    /// Number of records of the topic that were dropped before this message, because the queue was full.
+    pub(super) dropped_count: u64,
+    pub(super) payload: Bytes,
+}
+
+/// A topic, and its message that is being filled.
+struct Slot {
+    topic: Topic,
+    /// The topic as the first frame of messages.
+    frame: Bytes,
+    encoding: Encoding,
+    payload: Vec<u8>,
+    record_count: u32,
+    /// Number of records that were published on the topic before those in `payload`.
+    position: u64,
+    /// Number of records that were dropped since the last message that was queued for the sockets.
+    dropped_count: u64,
+    /// Value of [`Shared::generation`] when the next two were determined.
+    generation: u64,
+    has_locals: bool,
+    has_remotes: bool,
+    /// Number of calls of `flush_idle` since the first record was appended.
+    age: u32,
+}
+
+/// The part of a publisher that its lock protects.
+pub(crate) struct Outbox {
+    slots: Vec<Slot>,
+    index: HashMap<Topic, usize, RandomState>,
+    /// Index of the slot that was used last.
+    last: usize,
+    locals: Vec<Local>,
+    /// Queue to the thread of the sockets.
+    queue: Producer<Outgoing>,
+    is_closed: bool,
+    published_count: u64,
+    unsubscribed_count: u64,
+    queue_dropped_message_count: u64,
+}
+
+/// Permission to wait for a full queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// As the configuration determines.
+    Configured,
+    Never,
+    Until(Instant),
+}
+
+impl Outbox {
+    pub(super) fn new(queue: Producer<Outgoing>) -> Self {
+        Self {
+            slots: Vec::new(),
+            index: HashMap::default(),
+            last: 0,
+            locals: Vec::new(),
+            queue,
+            is_closed: false,
+            published_count: 0,
+            unsubscribed_count: 0,
+            queue_dropped_message_count: 0,
+        }
+    }
+
+    pub(super) fn locals(&self) -> impl Iterator<Item = &PrefixSet> {
+        self.locals.iter().map(|local| &local.prefixes)
+    }
+
+    pub(super) fn add_local(&mut self, local: Local) {
+        self.locals.push(local);
+    }
+
+    pub(super) fn local_mut(&mut self, number: u32) -> Option<&mut Local> {
+        self.locals.iter_mut().find(|local| local.number == number)
+    }
+
+    pub(super) fn remove_local(&mut self, number: u32) {
+        self.locals.retain(|local| local.number != number);
+    }
+
+    pub(super) const fn add_stats(&self, stats: &mut PublisherStats) {
+        stats.published_count = self.published_count;
+        stats.unsubscribed_count = self.unsubscribed_count;
+        stats.queue_dropped_message_count = self.queue_dropped_message_count;
+    }
+
+    #[inline]
+    pub(super) fn publish(&mut self, shared: &Shared, topic: &Topic, event: &impl Event) {
+        if self.is_closed {
+            return;
+        }
+        if !self.slots.get(self.last).is_some_and(|slot| slot.topic == *topic) {
+            self.last = self.slot_of(shared, topic);
+        }
+        self.published_count += 1;
+        let generation = shared.generation.load(Acquire);
+        let Self { slots, locals, last, .. } = self;
+        let Some(slot) = slots.get_mut(*last) else { return };
+        if slot.generation != generation {
+            slot.generation = generation;
+            slot.has_locals = locals.iter().any(|local| local.prefixes.matches(topic.as_bytes()));
+            slot.has_remotes = lock(&shared.remote_prefixes).matches(topic.as_bytes());
+        }
+        if !slot.has_locals && !slot.has_remotes && slot.record_count == 0 {
+            slot.position += 1;
+            self.unsubscribed_count += 1;
+            return;
+        }
+        let encoding = event.encoding(shared.config.encoding);
+        if encoding != slot.encoding {
+            let last = *last;
+            self.flush(shared, last, Wait::Configured);
+            if let Some(slot) = self.slots.get_mut(last) {
+                slot.encoding = encoding;
+            }
+        }
+        let Some(slot) = self.slots.get_mut(self.last) else { return };
+        if slot.payload.capacity() == 0 {
+            slot.payload.reserve_exact(shared.config.payload_len);
+        }
+        event.encode(encoding, &mut slot.payload);
+        slot.record_count += 1;
+        if slot.payload.len() >= shared.config.payload_len {
+            self.flush(shared, self.last, Wait::Configured);
+        }
+    }
+
+    pub(super) fn skip(&mut self, topic: &Topic) {
+        self.published_count += 1;
+        self.unsubscribed_count += 1;
+        if let Some(index) = self.index.get(topic)
+            && let Some(slot) = self.slots.get_mut(*index)
+        {
+            // Records in an incomplete message precede this one.
+            slot.position += 1;
+        }
+    }
+
+    /// Returns the index of the slot of a topic, which is created if there is none.
+    #[cold]
+    fn slot_of(&mut self, shared: &Shared, topic: &Topic) -> usize {
+        if let Some(index) = self.index.get(topic) {
+            return *index;
+        }
+        if self.slots.len() >= shared.config.topic_count_max.max(1) {
+            self.flush_all(shared);
+            self.flush_dropped(shared, Wait::Configured);
+            self.slots.clear();
+            self.index.clear();
+        }
+        self.index.insert(*topic, self.slots.len());
+        self.slots.push(Slot {
+            topic: *topic,
+            frame: Bytes::copy_from_slice(topic.as_bytes()),
+            encoding: shared.config.encoding,
+            payload: Vec::new(),
+            record_count: 0,
+            position: 0,
+            dropped_count: 0,
+            generation: 0,
+            has_locals: false,
+            has_remotes: false,
+            age: 0,
+        });
+        self.slots.len() - 1
+    }
+
+    /// Sends the message of a slot.
+    fn flush(&mut self, shared: &Shared, index: usize, wait: Wait) {
+        let Some(slot) = self.slots.get_mut(index) else { return };
+        if slot.record_count == 0 {
+            return;
+        }
+        let message = Outgoing {
+            topic: slot.frame.clone(),
+            encoding: slot.encoding,
+            record_count: mem::take(&mut slot.record_count),
+            position: slot.position,
+            dropped_count: slot.dropped_count,
+            payload: Bytes::from(mem::take(&mut slot.payload)),
+        };
+        slot.position += u64::from(message.record_count);
+        slot.age = 0;
+        if slot.has_locals {
+            let timeout = match (wait, shared.config.overflow) {
+                (Wait::Configured, Overflow::Wait(timeout)) => Some(timeout),
+                (Wait::Until(deadline), _) => Some(deadline.saturating_duration_since(Instant::now())),
+                _ => None,
+            };
+            for local in &mut self.locals {
+                if local.prefixes.matches(slot.topic.as_bytes()) {
+                    local.send(&message, timeout);
+                }
+            }
+        }
+        if slot.has_remotes {
+            let record_count = u64::from(message.record_count);
+            let is_queued = push(&mut self.queue, shared, message, wait);
+            slot.dropped_count = if is_queued { 0 } else { slot.dropped_count + record_count };
+            self.queue_dropped_message_count += u64::from(!is_queued);
+        }
+    }
+
+    /// Sends all incomplete messages.
+    pub(super) fn flush_all(&mut self, shared: &Shared) {
+        for index in 0..self.slots.len() {
+            self.flush(shared, index, Wait::Configured);
+        }
+    }
+
+    /// Sends the messages that were incomplete at the last call too, without waiting. Called by the thread of the
+    /// sockets, which must not wait for itself.
+    pub(super) fn flush_idle(&mut self, shared: &Shared) {
+        for index in 0..self.slots.len() {
+            let Some(slot) = self.slots.get_mut(index) else { continue };
+            if slot.record_count > 0 {
+                slot.age += 1;
+                if slot.age > 1 && self.queue.free_count() > 0 {
+                    self.flush(shared, index, Wait::Never);
+                }
+            }
+        }
+    }
+
+    /// Reports records that were dropped after the last message of their topic.
+    fn flush_dropped(&mut self, shared: &Shared, wait: Wait) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.dropped_count > 0) {
+            let report = Outgoing {
+                topic: slot.frame.clone(),
+                encoding: slot.encoding,
+                record_count: 0,
+                position: slot.position,
+                dropped_count: slot.dropped_count,
+                payload: Bytes::new(),
+            };
+            if push(&mut self.queue, shared, report, wait) {
+                slot.dropped_count = 0;
+            }
+        }
+    }
+
+    /// Sends everything, until `deadline`, and ignores later events.
+    pub(super) fn close(&mut self, shared: &Shared, deadline: Instant) {
+        self.is_closed = true;
+        for index in 0..self.slots.len() {
+            self.flush(shared, index, Wait::Until(deadline));
+        }
+        self.flush_dropped(shared, Wait::Until(deadline));
+        self.locals.clear();
+    }
+}
+
+/// Adds a message to the queue of the thread of the sockets. Returns false if it was dropped.
+fn push(queue: &mut Producer<Outgoing>, shared: &Shared, message: Outgoing, wait: Wait) -> bool {
+    let is_queued = match (wait, shared.config.overflow) {
+        // The other thread waits for each subscriber for a bounded time only.
+        (Wait::Configured, Overflow::Wait(_)) => queue.push(message).is_ok(),
+        (Wait::Until(deadline), _) => {
+            queue.push_timeout(message, deadline.saturating_duration_since(Instant::now())).is_ok()
+        }
+        _ => queue.try_push(message).is_ok(),
+    };
+    shared.queued.notify_one();
+    is_queued
+}

@@ -1,0 +1,279 @@
+//! Subscribers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use foldhash::fast::RandomState;
+use omq_tokio::{
+    Context, Endpoint as SocketEndpoint, Message, Options, ReconnectPolicy, SocketType, blocking,
+};
+
+use crate::config::SubscriberConfig;
+use crate::endpoint::Endpoint;
+use crate::error::BusError;
+use crate::message::{Batch, Header};
+use crate::publisher::{LocalReceiver, find_local};
+
+/// Number of messages that are taken from a socket at once.
+const BATCH_COUNT: usize = 32;
+
+/// Maximum number of connections and of topics whose numbers are remembered.
+const STREAM_COUNT_MAX: usize = 1024;
+const TOPIC_COUNT_MAX: usize = 65_536;
+
+/// Counters of a subscriber.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubscriptionStats {
+    /// Number of received messages with records.
+    pub message_count: u64,
+    /// Number of received records.
+    pub record_count: u64,
+    /// Number of records that the publisher dropped for this subscriber, because it received too slowly. The publisher
+    /// counts the same number.
+    pub lost_count: u64,
+    /// Number of records that were published on the topics of this subscriber while it was not connected, or that were
+    /// in flight when a connection ended. Known if the publisher is the same one as before.
+    pub missed_count: u64,
+    /// Number of connections from which messages were received.
+    pub stream_count: u64,
+    /// Number of messages of publishers that have ended.
+    pub last_count: u64,
+    /// Number of messages that could not be decoded, and were skipped.
+    pub malformed_count: u64,
+}
+
+/// Receives messages of publishers whose topics begin with one of its prefixes.
+///
+/// A connection that is lost is made again. Messages for which the subscriber has no time are dropped at the publisher,
+/// and counted on both sides ([`SubscriptionStats::lost_count`]). [`Publisher`](crate::Publisher) has an example.
+pub struct Subscriber {
+    origin: Origin,
+    tracking: Tracking,
+}
+
+enum Origin {
+    Local(LocalReceiver),
+    Socket(Socket),
+}
+
+/// A socket, and the messages that were taken from it.
+struct Socket {
+    socket: blocking::Socket,
+    received: Vec<Message>,
+    /// Keeps the thread of the socket.
+    _context: Context,
+}
+
+/// Numbers of the last messages, from which losses are counted.
+#[derive(Default)]
+struct Tracking {
+    stats: SubscriptionStats,
+    /// Next sequence of each stream.
+    sequences: HashMap<u64, u64, RandomState>,
+    /// Publisher, stream and next position of each topic.
+    positions: HashMap<Bytes, (u64, u64), RandomState>,
+    is_last: bool,
+}
+
+impl Subscriber {
+    /// Connects to a publisher with the default settings: `tcp://HOST:PORT`, `ipc://PATH`, or `inproc://NAME` for a
+    /// publisher of the same process. A publisher on a socket need not exist yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BusError::Endpoint`] for an endpoint that cannot be parsed, [`BusError::Socket`] if no socket can be
+    /// created, and [`BusError::NoPublisher`] if no publisher of the process has the name.
+    pub fn connect(endpoint: &str) -> Result<Self, BusError> {
+        Self::connect_with(endpoint, &SubscriberConfig::default())
+    }
+
+    /// Connects to a publisher.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`connect`](Self::connect).
+    pub fn connect_with(endpoint: &str, config: &SubscriberConfig) -> Result<Self, BusError> {
+        let origin = match Endpoint::parse(endpoint)? {
+            Endpoint::Local(name) => Origin::Local(find_local(&name, config.high_water_mark)?),
+            Endpoint::Socket(socket) => Origin::Socket(Socket::connect(endpoint, socket, config)?),
+        };
+        Ok(Self { origin, tracking: Tracking::default() })
+    }
+
+    /// Adds a prefix; the empty one selects all topics.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BusError::Closed`] if the socket was closed.
+    pub fn subscribe(mut self, prefix: &str) -> Result<Self, BusError> {
+        match &mut self.origin {
+            Origin::Local(receiver) => receiver.subscribe(prefix),
+            Origin::Socket(socket) => {
+                let prefix = Bytes::copy_from_slice(prefix.as_bytes());
+                socket.socket.subscribe(prefix).map_err(|_| BusError::Closed)?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Returns the next message with records, and waits for it for at most `timeout`. Returns `None` after that time,
+    /// and when the publisher has ended ([`has_ended`](Self::has_ended)).
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BusError::Closed`] if the socket was closed.
+    pub fn recv(&mut self, timeout: Duration) -> Result<Option<Batch>, BusError> {
+        let deadline = Instant::now().checked_add(timeout);
+        loop {
+            let rest = match deadline {
+                Some(deadline) => deadline.saturating_duration_since(Instant::now()),
+                None => timeout,
+            };
+            let Some(batch) = self.origin.next(rest, &mut self.tracking.stats)? else {
+                self.note_local_end();
+                return Ok(None);
+            };
+            self.tracking.note(&batch);
+            if batch.record_count() > 0 {
+                return Ok(Some(batch));
+            }
+            if self.tracking.is_last {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Counts the records that were dropped after the last message, once a publisher of the same process has ended.
+    fn note_local_end(&mut self) {
+        if let Origin::Local(receiver) = &self.origin
+            && receiver.messages.is_finished()
+        {
+            self.tracking.stats.lost_count = receiver.dropped_count();
+            self.tracking.is_last = true;
+        }
+    }
+
+    /// Returns whether the last message of a publisher was received, and no other one since.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.tracking.is_last
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub const fn stats(&self) -> SubscriptionStats {
+        self.tracking.stats
+    }
+}
+
+impl Origin {
+    /// Returns the next message that can be decoded.
+    #[inline]
+    fn next(&mut self, timeout: Duration, stats: &mut SubscriptionStats) -> Result<Option<Batch>, BusError> {
+        match self {
+            Self::Local(receiver) => Ok(receiver.messages.pop_timeout(timeout)),
+            Self::Socket(socket) => socket.next(timeout, stats),
+        }
+    }
+}
+
+impl Socket {
+    fn connect(text: &str, endpoint: SocketEndpoint, config: &SubscriberConfig) -> Result<Self, BusError> {
+        let mut options = Options::new()
+            .recv_hwm(u32::try_from(config.high_water_mark).unwrap_or(u32::MAX))
+            .max_message_size(config.message_len_max)
+            .reconnect(ReconnectPolicy::Fixed(config.reconnect_interval));
+        options.mechanism = config.security.mechanism();
+        let context = Context::new();
+        let socket = context.blocking_socket(SocketType::Sub, options);
+        let problem = |error: omq_tokio::Error| BusError::Socket {
+            endpoint: text.to_owned(),
+            problem: error.to_string(),
+        };
+        socket.connect(endpoint).map_err(problem)?;
+        Ok(Self { socket, received: Vec::with_capacity(BATCH_COUNT), _context: context })
+    }
+
+    fn next(&mut self, timeout: Duration, stats: &mut SubscriptionStats) -> Result<Option<Batch>, BusError> {
+        loop {
+            if self.received.is_empty() {
+                match self.socket.recv_many_timeout_into(BATCH_COUNT, timeout, &mut self.received) {
+                    // Taken from the end.
+                    Ok(_) => self.received.reverse(),
+                    Err(omq_tokio::Error::Timeout | omq_tokio::Error::WouldBlock) => return Ok(None),
+                    Err(_) => return Err(BusError::Closed),
+                }
+            }
+            let Some(message) = self.received.pop() else { return Ok(None) };
+            match decode(&message) {
+                Ok(batch) => return Ok(Some(batch)),
+                Err(_) => stats.malformed_count += 1,
+            }
+        }
+    }
+}
+
+/// Decodes the frames of a message.
+pub(crate) fn decode(message: &Message) -> Result<Batch, BusError> {
+    let (3, Some(topic), Some(header), Some(payload)) =
+        (message.len(), message.part_bytes(0), message.part_slice(1), message.part_bytes(2))
+    else {
+        return Err(BusError::Malformed("a message has three frames"));
+    };
+    Batch::decode(topic, header, payload)
+}
+
+impl Tracking {
+    fn note(&mut self, batch: &Batch) {
+        let Header { is_last, record_count, stream, sequence, position, .. } = *batch.header();
+        let record_count = u64::from(record_count);
+        let Self { stats, sequences, positions, .. } = self;
+        self.is_last = is_last;
+        stats.last_count += u64::from(is_last);
+        stats.message_count += u64::from(record_count > 0);
+        stats.record_count += record_count;
+        match sequences.get_mut(&stream) {
+            Some(next) => {
+                stats.lost_count += sequence.saturating_sub(*next);
+                *next = sequence + record_count;
+            }
+            None => {
+                stats.stream_count += 1;
+                stats.lost_count += sequence;
+                if sequences.len() >= STREAM_COUNT_MAX {
+                    sequences.clear();
+                }
+                sequences.insert(stream, sequence + record_count);
+            }
+        }
+        if record_count == 0 {
+            return;
+        }
+        let next = position + record_count;
+        match positions.get_mut(&batch.topic) {
+            Some((last_stream, last)) => {
+                let is_same_publisher = *last_stream >> 32 == stream >> 32;
+                if *last_stream != stream && is_same_publisher {
+                    // Records that were dropped on the new connection are in `lost_count`.
+                    stats.missed_count += position.saturating_sub(*last).saturating_sub(sequence);
+                }
+                (*last_stream, *last) = (stream, next);
+            }
+            None => {
+                if positions.len() >= TOPIC_COUNT_MAX {
+                    positions.clear();
+                }
+                positions.insert(batch.topic.clone(), (stream, next));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscriber").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,266 @@
+//! `flowgauge subscribe`: prints the events of a publisher.
+
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use flowgauge::{FlowRecord, export};
+use flowgauge_bus::{Batch, Encoding, Subscriber, SubscriptionStats};
+
+use crate::args::{Fields, Format, parse_count, parse_duration, parse_fields};
+use crate::console::{Console, Failure, write_line};
+use crate::formats::{Out, Writer};
+use crate::human::plural;
+use crate::interrupt;
+use crate::ipfix::ExportArgs;
+use crate::rows::Rows;
+
+/// Print the flow records, messages and anomalies of a publisher (ZeroMQ).
+///
+/// Connects to `flowgauge publish` or to a program with the library flowgauge-bus, and connects again when the
+/// connection ends, until Ctrl-C. Records that were lost on the way are counted.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Topics: flow.start, flow.update, flow.end, session.PROTOCOL, anomaly.NAME. A topic selects all
+topics that begin with it.
+
+`flowgauge subscribe --help` describes the options and shows examples."
+)]
+#[command(after_long_help = "Examples:
+  flowgauge subscribe --connect tcp://127.0.0.1:5556 --topic flow.end
+  flowgauge subscribe --connect ipc:///run/flows --topic session.dns --format ndjson
+  flowgauge subscribe --connect tcp://127.0.0.1:5556 --until-end > flows.txt
+
+Exit status:
+  0  Everything that was requested was received.
+  1  The output could not be written.
+  2  The command line is invalid.
+  130, 143  Ctrl-C or SIGTERM ended the command, and everything that was received was written.")]
+pub(crate) struct SubscribeArgs {
+    /// Endpoint of the publisher: tcp://HOST:PORT or ipc://PATH
+    #[arg(long, value_name = "ENDPOINT")]
+    connect: String,
+
+    /// Prefix of the topics to receive; may be repeated; default: all topics
+    #[arg(long, value_name = "PREFIX")]
+    topic: Vec<String>,
+
+    /// Output format
+    ///
+    /// Messages and anomalies are written only as ndjson. Fixed records contain only the most important fields; the
+    /// publisher sends all fields with `--format ndjson`.
+    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
+    format: Format,
+
+    /// Write only these fields of each flow, separated by commas
+    ///
+    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them.
+    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    fields: Option<Fields>,
+
+    #[command(flatten)]
+    export: ExportArgs,
+
+    /// End after N records or messages
+    #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU64>)]
+    count: Option<NonZeroU64>,
+
+    /// End when the publisher ends, instead of waiting for the next one
+    #[arg(long)]
+    until_end: bool,
+
+    /// End after TIME, such as 10s or 1h; default: until Ctrl-C
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    duration: Option<Duration>,
+
+    /// Suppress the summary; problems are still reported
+    #[arg(long, short = 'q')]
+    quiet: bool,
+}
+
+/// Maximum time between two tests for an interrupt.
+const POLL: Duration = Duration::from_millis(100);
+
+/// Time in which messages that were already sent arrive after Ctrl-C.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// Runs the command `flowgauge subscribe`.
+pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Failure> {
+    args.export.check(args.format)?;
+    if args.format == Format::Ipfix && args.fields.is_some() {
+        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
+    }
+    let started_at = Instant::now();
+    let failure = |error: flowgauge_bus::BusError| match error {
+        flowgauge_bus::BusError::Endpoint { .. } => Failure::Usage(format!("--connect: {error}")),
+        error => Failure::Other(error.to_string()),
+    };
+    let mut subscriber = Subscriber::connect(&args.connect).map_err(failure)?;
+    let all = [String::new()];
+    for prefix in if args.topic.is_empty() { &all[..] } else { &args.topic } {
+        subscriber = subscriber.subscribe(prefix).map_err(failure)?;
+    }
+    let mut output = Output::new(args)?;
+    let stop = interrupt::stop();
+    let end = args.duration.map(|duration| started_at + duration);
+    let mut drain_until = None;
+    while !output.is_complete() {
+        let now = Instant::now();
+        if stop.is_stopped() && drain_until.is_none() {
+            drain_until = Some(now + DRAIN);
+        }
+        let end = drain_until.or(end);
+        let wait = end.map_or(POLL, |end| end.saturating_duration_since(now).min(POLL));
+        match subscriber.recv(wait).map_err(failure)? {
+            Some(batch) => output.write(&batch)?,
+            None if end.is_some_and(|end| Instant::now() >= end) => break,
+            None if args.until_end && subscriber.has_ended() => break,
+            None => output.flush()?,
+        }
+        if drain_until.is_some_and(|end| Instant::now() >= end) {
+            break;
+        }
+    }
+    let skipped_count = output.skipped_count;
+    output.finish()?;
+    let stats = subscriber.stats();
+    if !args.quiet {
+        lines(&stats, skipped_count).iter().for_each(|line| write_line(line));
+    }
+    if stats.malformed_count > 0 {
+        console.problem(format!("{} could not be decoded", plural(stats.malformed_count, "message")));
+    }
+    Ok(())
+}
+
+/// Output of records as rows; as ndjson, of lines too.
+struct Output<'a> {
+    /// `None` for ndjson, in which lines are written as they were received.
+    rows: Option<Rows>,
+    fields: Option<&'a Fields>,
+    /// Standard output for ndjson.
+    out: Out,
+    line: Vec<u8>,
+    written_count: u64,
+    /// Number of lines that the format cannot express.
+    skipped_count: u64,
+    /// Number of records and lines after which the command ends.
+    limit: u64,
+}
+
+impl<'a> Output<'a> {
+    fn new(args: &'a SubscribeArgs) -> Result<Self, Failure> {
+        let rows = match args.format {
+            Format::Ndjson => None,
+            format => {
+                let writer = Writer::open(format, args.fields.as_ref(), &args.export, &[])?;
+                Some(Rows::new(writer, true))
+            }
+        };
+        Ok(Self {
+            rows,
+            fields: args.fields.as_ref(),
+            out: Box::new(BufWriter::with_capacity(1 << 16, io::stdout())),
+            line: Vec::new(),
+            written_count: 0,
+            skipped_count: 0,
+            limit: args.count.map_or(u64::MAX, NonZeroU64::get),
+        })
+    }
+
+    const fn is_complete(&self) -> bool {
+        self.written_count >= self.limit
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<(), Failure> {
+        match batch.header().encoding {
+            Encoding::Records => {
+                for record in batch.records() {
+                    // Of another version of the publisher.
+                    let Ok(record) = record else {
+                        self.skipped_count += 1;
+                        continue;
+                    };
+                    self.record(&record.to_record())?;
+                }
+            }
+            _ => {
+                for line in batch.lines() {
+                    self.line(line, batch.topic())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &FlowRecord) -> Result<(), Failure> {
+        if self.is_complete() {
+            return Ok(());
+        }
+        self.written_count += 1;
+        match &mut self.rows {
+            Some(rows) => rows.write(record),
+            None => {
+                self.line.clear();
+                match self.fields {
+                    Some(Fields(fields)) => {
+                        export::write_fields(&mut self.line, export::Format::Ndjson, record, fields);
+                    }
+                    None => export::write_record(&mut self.line, export::Format::Ndjson, record),
+                }
+                self.out.write_all(&self.line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str, topic: &str) -> Result<(), Failure> {
+        if self.rows.is_some() || self.fields.is_some() {
+            if topic.starts_with("flow.")
+                && let Ok(record) = serde_json::from_str::<FlowRecord>(line)
+            {
+                return self.record(&record);
+            }
+            self.skipped_count += 1;
+            return Ok(());
+        }
+        if !self.is_complete() {
+            self.written_count += 1;
+            self.out.write_all(line.as_bytes())?;
+            self.out.write_all(b"\n")?;
+        }
+        Ok(())
+    }
+
+    /// Writes what the buffers contain.
+    fn flush(&mut self) -> Result<(), Failure> {
+        if let Some(rows) = &mut self.rows
+            && rows.flush_stream().is_break()
+        {
+            // The failure is returned by `finish`.
+            self.limit = 0;
+        }
+        Ok(self.out.flush()?)
+    }
+
+    fn finish(mut self) -> Result<(), Failure> {
+        self.out.flush()?;
+        self.rows.map_or(Ok(0), Rows::finish).map(drop)
+    }
+}
+
+/// Returns the lines of the summary.
+fn lines(stats: &SubscriptionStats, skipped_count: u64) -> Vec<String> {
+    let records = plural(stats.record_count, "record");
+    let mut lines = vec![format!("{records} in {}", plural(stats.message_count, "message"))];
+    let mut note = |count: u64, what: &str| {
+        if count > 0 {
+            lines.push(format!("{} {what}", plural(count, "record")));
+        }
+    };
+    note(stats.lost_count, "lost because they were received too slowly");
+    note(stats.missed_count, "missed while not connected");
+    note(skipped_count, "without a representation in the output format");
+    lines
+}
