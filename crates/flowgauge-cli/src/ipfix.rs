@@ -37,13 +37,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Options for output with `--format ipfix`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// Collector or file for IPFIX: udp://HOST:PORT, tcp://HOST:PORT or a path
+    /// Collector or file for IPFIX: udp:// or tcp://HOST:PORT, or a path
     ///
     /// Without this option, IPFIX is written to standard output. The registered port is 4739.
     #[arg(long, value_name = "OUT")]
     pub(crate) to: Option<Target>,
 
-    /// Maximum number of IPFIX records per second [default: 50000 over UDP]
+    /// IPFIX records per second at most [default: 50000 over UDP]
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) rate: Option<NonZeroU32>,
 

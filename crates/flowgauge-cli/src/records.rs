@@ -61,7 +61,7 @@ pub(crate) struct RecordArgs {
     /// With `interface`, packets of different interfaces never belong to the same flow, so that equal addresses behind
     /// them do not mix. Each VXLAN network and each mirror session of `flowgauge live` is an interface. The field `scope` is
     /// the interface then.
-    #[arg(long, hide_short_help = true, value_enum, value_name = "WHICH", default_value_t = FlowScope::All)]
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = FlowScope::All)]
     scope: FlowScope,
 
     /// Add the outer headers of each flow to ndjson and csv
