@@ -13,10 +13,12 @@
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
+#[path = "../support/port.rs"]
+mod port;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 use flowgauge::base::{Frame, Timestamp};
 use flowgauge::source::PcapngWriter;
 use folder::Folder;
+use port::free_port;
 
 /// Maximum time that a test waits for a condition.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -136,9 +139,9 @@ fn received(process: &Process) -> (Vec<Row>, Option<(u64, u64)>) {
     (rows, end)
 }
 
-/// Returns an endpoint with a port that was free a moment ago, and one with a path.
+/// Returns an endpoint with a free port, and one with a path.
 fn endpoints(folder: &Folder) -> [String; 2] {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     [format!("tcp://127.0.0.1:{port}"), format!("ipc://{}", folder.path("flows.ipc"))]
 }
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Folder, command, run, run_with_input};
+use super::{Folder, command, free_port, run, run_with_input};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -83,10 +83,7 @@ fn interrupt(child: Child, folder: &Folder) -> (Output, String) {
 fn records_sent_to_a_socket_are_written_at_the_interrupt() {
     for scheme in ["udp", "tcp"] {
         let folder = Folder::new();
-        let port = match scheme {
-            "udp" => UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(),
-            _ => TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(),
-        };
+        let port = free_port();
         let address = format!("{scheme}://127.0.0.1:{port}");
         let collect = start(&["--listen", &address, "--format", "ndjson"], port, &folder);
         let sent =
@@ -103,7 +100,7 @@ fn records_sent_to_a_socket_are_written_at_the_interrupt() {
 #[cfg(target_os = "linux")]
 fn invalid_input_at_a_socket_is_reported_and_others_continue() {
     let folder = Folder::new();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let address = format!("tcp://127.0.0.1:{port}");
     let collect = start(&["--listen", &address, "--format", "ndjson"], port, &folder);
     let mut garbage = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -126,7 +123,7 @@ fn invalid_input_at_a_socket_is_reported_and_others_continue() {
 #[cfg(target_os = "linux")]
 fn records_are_written_while_messages_arrive() {
     let folder = Folder::new();
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let address = format!("udp://127.0.0.1:{port}");
     let args = ["--listen", &address, "--format", "ndjson", "--join", "200ms"];
     let collect = start(&args, port, &folder);
@@ -148,7 +145,7 @@ fn records_are_written_while_messages_arrive() {
 #[cfg(target_os = "linux")]
 fn an_exporter_that_never_pauses_does_not_delay_the_end() {
     let folder = Folder::new();
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let collect = start(&["--listen", &format!("udp://127.0.0.1:{port}")], port, &folder);
     let is_done = std::sync::atomic::AtomicBool::new(false);
     let elapsed = std::thread::scope(|scope| {
@@ -208,7 +205,7 @@ fn problems_name_the_output_or_input() {
     assert_eq!(fs::read(&existing).unwrap(), b"content");
     assert_eq!(run(&["flows", "web.pcap", "--format", "ipfix", "--to", &existing, "--force"]).status, 0);
 
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let udp = run(&["flows", "web.pcap", "--format", "ipfix", "--to", &format!("udp://127.0.0.1:{port}")]);
     assert_eq!(udp.status, 1);
     assert!(udp.err.contains("refused: no collector listens there"), "{}", udp.err);

@@ -9,6 +9,8 @@ mod help;
 mod ipfix;
 mod memory;
 mod outputs;
+#[path = "../support/port.rs"]
+mod port;
 mod sessions;
 mod slice;
 mod streams;
@@ -22,6 +24,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 
 use folder::Folder;
+use port::free_port;
 
 /// Exit status and output of one run.
 struct Run {

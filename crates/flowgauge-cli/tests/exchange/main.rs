@@ -16,16 +16,20 @@ mod collectors;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
+#[path = "../support/port.rs"]
+mod port;
 mod softflowd;
 mod tshark;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, UdpSocket};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use port::free_port;
 
 /// Maximum time that a test waits for a condition.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -100,11 +104,6 @@ fn program(name: &str) -> Option<PathBuf> {
         eprintln!("{name} is not installed: the test is skipped");
     }
     found
-}
-
-/// Returns a UDP port on which no program listens.
-fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Waits until a program listens on a UDP port.

@@ -15,6 +15,8 @@ mod folder;
 mod interfaces;
 #[cfg(feature = "live")]
 mod network;
+#[path = "../support/port.rs"]
+mod port;
 mod receiving;
 mod view;
 
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use folder::Folder;
+use port::free_port;
 
 /// Maximum time that a test waits for a condition.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -91,9 +94,8 @@ impl Live {
 
     /// Interrupts the command, and returns what it wrote.
     fn interrupt(self) -> Outcome {
-        assert!(
-            Command::new("kill").args(["-INT", &self.process.0.id().to_string()]).status().unwrap().success()
-        );
+        let status = Command::new("kill").args(["-INT", &self.process.0.id().to_string()]).status();
+        assert!(status.unwrap().success(), "the command has ended: {}", self.messages());
         self.end()
     }
 

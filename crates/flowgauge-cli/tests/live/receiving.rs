@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Folder, Live, capture, comparable, flowgauge, flows, wait_for};
+use super::{Folder, Live, capture, comparable, flowgauge, flows, free_port, wait_for};
 
 /// Returns the frames of a capture in pcap format with little-endian headers.
 fn frames(name: &str) -> Vec<Vec<u8>> {
@@ -24,30 +24,22 @@ fn frames(name: &str) -> Vec<Vec<u8>> {
     frames
 }
 
-fn udp_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-fn tcp_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 #[test]
 fn a_mirror_session_gives_the_records_of_the_capture() {
-    let port = udp_port();
+    let port = free_port();
     let live = Live::start(flowgauge(), &["--listen", &format!("udp://127.0.0.1:{port}/vxlan")]);
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
     let frames = frames("web.pcap");
-    for group in frames.chunks(20) {
+    for group in frames.chunks(10) {
         for frame in group {
             let octets = [&[8, 0, 0, 0, 0, 0, 42, 0], &frame[..]].concat();
             sender.send_to(&octets, ("127.0.0.1", port)).unwrap();
         }
         // The kernel's buffer of an unprivileged process holds about 100 of these datagrams.
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(10));
     }
     sender.send_to(b"no VXLAN", ("127.0.0.1", port)).unwrap();
-    thread::sleep(Duration::from_millis(300));
+    thread::sleep(Duration::from_secs(1));
     let outcome = live.interrupt();
     assert_eq!(outcome.status, Some(130), "{}", outcome.messages);
     assert!(outcome.messages.starts_with("1286 packets"), "{}", outcome.messages);
@@ -61,18 +53,18 @@ fn virtual_networks_are_kept_apart_on_request() {
     let frames = frames("dns.pcap");
     let expected = flows(&capture("dns.pcap"), &[]).len();
     for (scope, factor) in [("all", 1), ("interface", 2)] {
-        let port = udp_port();
+        let port = free_port();
         let address = format!("udp://127.0.0.1:{port}/vxlan");
         let live = Live::start(flowgauge(), &["--listen", &address, "--scope", scope]);
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for group in frames.chunks(20) {
+        for group in frames.chunks(10) {
             for (frame, vni) in group.iter().flat_map(|frame| [(frame, 1), (frame, 2)]) {
                 let octets = [&[8, 0, 0, 0, 0, 0, vni, 0], &frame[..]].concat();
                 sender.send_to(&octets, ("127.0.0.1", port)).unwrap();
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(10));
         }
-        thread::sleep(Duration::from_millis(300));
+        thread::sleep(Duration::from_secs(1));
         let outcome = live.interrupt();
         assert_eq!(outcome.records.len(), factor * expected, "{scope}: {}", outcome.messages);
         let scopes: BTreeSet<_> =
@@ -83,7 +75,7 @@ fn virtual_networks_are_kept_apart_on_request() {
 
 #[test]
 fn captures_over_tcp_give_the_records_of_the_file() {
-    let port = tcp_port();
+    let port = free_port();
     let live = Live::start(flowgauge(), &["--listen", &format!("tcp://127.0.0.1:{port}/pcap")]);
     let mut garbage = TcpStream::connect(("127.0.0.1", port)).unwrap();
     garbage.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
@@ -133,7 +125,7 @@ fn recorded_files_contain_all_frames_and_old_ones_are_removed() {
     for (options, file_count) in
         [(&[][..], 1), (&["--rotate-size", "200kB"], 7), (&["--rotate-size", "200kB", "--keep", "2"], 2)]
     {
-        let port = tcp_port();
+        let port = free_port();
         let address = format!("tcp://127.0.0.1:{port}/pcap");
         let path = folder.path("web.pcapng");
         let args = [&["--listen", &address, "--write", &path], options].concat();
@@ -161,7 +153,7 @@ fn recorded_files_contain_all_frames_and_old_ones_are_removed() {
 fn an_existing_file_is_not_overwritten() {
     let folder = Folder::new();
     let path = folder.file("old.pcapng", b"old");
-    let address = format!("udp://127.0.0.1:{}/vxlan", udp_port());
+    let address = format!("udp://127.0.0.1:{}/vxlan", free_port());
     let args = ["--listen", &address, "--duration", "100ms", "--write", &path];
     let outcome = Live::start(flowgauge(), &args).end();
     assert_eq!(outcome.status, Some(1));

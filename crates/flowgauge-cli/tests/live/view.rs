@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use super::wait_for;
+use super::{free_port, wait_for};
 
 /// A tmux server with one session, which ends with the test.
 struct Terminal {
@@ -56,7 +56,7 @@ impl Drop for Terminal {
 #[test]
 fn the_view_shows_traffic_and_obeys_keys() {
     for (width, height) in [(80, 24), (132, 43)] {
-        let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let program = env!("CARGO_BIN_EXE_flowgauge");
         let line =
             format!("{program} live --listen udp://127.0.0.1:{port}/vxlan; echo ended with $?; sleep 30");
