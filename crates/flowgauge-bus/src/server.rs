@@ -146,6 +146,13 @@ struct Peer {
     is_violating: bool,
 }
 
+/// What the driver of a connection receives from the server.
+struct Inboxes {
+    commands: mpsc::Receiver<PeerDriverCommand>,
+    queued: mpsc::Receiver<PeerDriverData>,
+    cancel: CancellationToken,
+}
+
 /// The bound sockets of a publisher or a router. It runs on one thread, in a runtime of tokio.
 pub(crate) struct Server {
     config: ServerConfig,
@@ -240,49 +247,17 @@ impl Server {
         let (commands, command_inbox) = mpsc::channel(COMMAND_COUNT_MAX);
         let (queue, queued) = mpsc::channel(self.config.high_water_mark.max(1));
         let cancel = CancellationToken::new();
-        let connection = ConnectionConfig::new(Role::Server, self.socket_type)
-            .max_message_size(self.config.message_len_max)
-            .mechanism(self.config.security.mechanism())
-            .peer_address(name.clone());
-        let connection = Connection::new(connection);
-        let config = PeerDriverConfig {
-            handshake_timeout: Some(self.config.handshake_timeout),
-            heartbeat_interval: Some(HEARTBEAT_INTERVAL),
-            heartbeat_timeout: Some(HEARTBEAT_TIMEOUT),
-            ..PeerDriverConfig::default()
-        };
-        let events = self.events.0.clone();
-        let token = cancel.clone();
-        // The driver reports its end as an event.
+        let inboxes = Inboxes { commands: command_inbox, queued, cancel: cancel.clone() };
         let second = match stream {
             AcceptedStream::Tcp(stream) => {
                 let Ok((stream, second)) = duplicate_tcp(stream) else { return };
-                let driver = ConnectionDriver::with_config(
-                    stream,
-                    connection,
-                    command_inbox,
-                    events,
-                    id,
-                    token,
-                    config,
-                );
-                tokio::task::spawn_local(driver.with_data_inbox(queued).run());
+                self.drive(id, &name, stream, inboxes);
                 Some(Second::Tcp(second))
             }
             AcceptedStream::Ipc(stream) => {
                 #[cfg(unix)]
                 let Ok((stream, second)) = duplicate_ipc(stream) else { return };
-                let stream = IpcConnection(stream);
-                let driver = ConnectionDriver::with_config(
-                    stream,
-                    connection,
-                    command_inbox,
-                    events,
-                    id,
-                    token,
-                    config,
-                );
-                tokio::task::spawn_local(driver.with_data_inbox(queued).run());
+                self.drive(id, &name, IpcConnection(stream), inboxes);
                 #[cfg(unix)]
                 let second = Some(Second::Ipc(second));
                 #[cfg(not(unix))]
@@ -292,6 +267,25 @@ impl Server {
         };
         let peer = Peer { name, second, commands, queue, cancel, is_ready: false, is_violating: false };
         self.peers.insert(id, peer);
+    }
+
+    /// Starts the driver of a connection, which reports its end as an event.
+    fn drive(&self, id: u64, name: &str, stream: impl DriverStream + 'static, inboxes: Inboxes) {
+        let connection = ConnectionConfig::new(Role::Server, self.socket_type)
+            .max_message_size(self.config.message_len_max)
+            .mechanism(self.config.security.mechanism())
+            .peer_address(name.to_owned());
+        let config = PeerDriverConfig {
+            handshake_timeout: Some(self.config.handshake_timeout),
+            heartbeat_interval: Some(HEARTBEAT_INTERVAL),
+            heartbeat_timeout: Some(HEARTBEAT_TIMEOUT),
+            ..PeerDriverConfig::default()
+        };
+        let connection = Connection::new(connection);
+        let events = self.events.0.clone();
+        let Inboxes { commands, queued, cancel } = inboxes;
+        let driver = ConnectionDriver::with_config(stream, connection, commands, events, id, cancel, config);
+        tokio::task::spawn_local(driver.with_data_inbox(queued).run());
     }
 
     fn process(&mut self, id: u64, event: PeerEvent) -> Option<ServerEvent> {

@@ -95,6 +95,77 @@ fn every_record_arrives_once_in_order_over_each_transport() {
 }
 
 #[test]
+fn records_published_together_arrive_as_those_published_one_by_one() {
+    let records: Vec<_> = (0..5000).map(record).collect();
+    for endpoint in endpoints() {
+        let mut config = PublisherConfig::default();
+        config.overflow = Overflow::Wait(LIMIT);
+        let publisher = Publisher::new(config).unwrap();
+        let endpoint = publisher.listen(&endpoint).unwrap();
+        let mut subscriber = Subscriber::connect(&endpoint).unwrap().subscribe("flow.end").unwrap();
+        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        records.chunks(700).for_each(|records| publisher.publish_all(&Topic::FLOW_END, records));
+        publisher.publish_all(&Topic::FLOW_START, &records[..10]);
+        let receiver = thread::spawn(move || (receive_all(&mut subscriber), subscriber));
+        let stats = publisher.close(LIMIT);
+        let (received, subscriber) = receiver.join().unwrap();
+        assert!(received.into_iter().eq(0..5000), "{endpoint}");
+        assert_agree(&stats, &subscriber, 5000);
+        assert_eq!((stats.published_count, stats.unsubscribed_count), (5010, 10));
+    }
+}
+
+/// Asserts that each published record is in a counter, for a publisher that had a single subscriber.
+fn assert_complete(stats: &PublisherStats) {
+    let counted: u64 = stats.subscribers.iter().map(|own| own.record_count + own.dropped_count).sum();
+    assert_eq!(counted + stats.unsubscribed_count, stats.published_count, "{stats:?}");
+}
+
+#[test]
+fn records_are_counted_when_the_last_subscriber_leaves_before_they_are_sent() {
+    for endpoint in endpoints() {
+        let mut config = PublisherConfig::default();
+        config.flush_interval = LIMIT;
+        let publisher = Publisher::new(config).unwrap();
+        let endpoint = publisher.listen(&endpoint).unwrap();
+        let subscriber = Subscriber::connect(&endpoint).unwrap().subscribe("").unwrap();
+        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        (0..5).for_each(|number| publisher.publish(&Topic::FLOW_END, &record(number)));
+        drop(subscriber);
+        wait_until(|| !publisher.stats().subscribers[0].is_connected);
+        publisher.publish(&Topic::FLOW_END, &record(5));
+        let stats = publisher.close(LIMIT);
+        assert_complete(&stats);
+        assert_eq!(stats.unsubscribed_count, 6, "{endpoint}");
+    }
+}
+
+#[test]
+fn records_that_are_not_sent_in_time_are_counted() {
+    let [tcp, ipc, _] = endpoints();
+    for endpoint in [tcp, ipc] {
+        for overflow in [Overflow::Drop, Overflow::Wait(Duration::from_millis(200))] {
+            let mut config = PublisherConfig::default();
+            config.overflow = overflow;
+            config.queue_len = 2;
+            config.server.high_water_mark = 1;
+            let publisher = Publisher::new(config).unwrap();
+            let endpoint = publisher.listen(&endpoint).unwrap();
+            let mut config = SubscriberConfig::default();
+            config.high_water_mark = 1;
+            let subscriber = Subscriber::connect_with(&endpoint, &config).unwrap().subscribe("").unwrap();
+            publisher.wait_for_subscribers(1, LIMIT).unwrap();
+            // More than the buffers of the connection, which nobody reads.
+            (0..300_000).for_each(|number| publisher.publish(&Topic::FLOW_END, &record(number)));
+            let stats = publisher.close(Duration::from_millis(50));
+            assert_complete(&stats);
+            assert!(stats.subscribers[0].dropped_count > 0, "{stats:?}");
+            drop(subscriber);
+        }
+    }
+}
+
+#[test]
 fn an_incomplete_message_is_sent_after_the_flush_interval() {
     for endpoint in endpoints() {
         let publisher = Publisher::bind(&endpoint).unwrap();

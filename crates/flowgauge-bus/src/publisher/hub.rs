@@ -59,6 +59,8 @@ pub(super) struct Hub {
     control: UnboundedReceiver<Control>,
     server: Server,
     subscribers: HashMap<u64, Subscriber, RandomState>,
+    /// Time until which the thread ends.
+    deadline: Option<Instant>,
     /// The subscribers of each topic; empty after each change of the subscriptions.
     routes: HashMap<Bytes, Arc<[u64]>, RandomState>,
 }
@@ -71,7 +73,7 @@ impl Hub {
     ) -> Self {
         let server = Server::new(shared.config.server.clone(), SocketType::XPub, Arc::clone(&shared.server));
         let (subscribers, routes) = (HashMap::default(), HashMap::default());
-        Self { shared, messages, control, server, subscribers, routes }
+        Self { shared, messages, control, server, subscribers, deadline: None, routes }
     }
 
     pub(super) async fn run(mut self) {
@@ -113,6 +115,11 @@ impl Hub {
         for id in &*route {
             self.send(*id, &message).await;
         }
+        if route.is_empty() && !message.has_locals {
+            self.shared
+                .left_count
+                .fetch_add(u64::from(message.record_count) + message.dropped_count, Relaxed);
+        }
     }
 
     /// Returns the subscribers of a topic.
@@ -146,6 +153,9 @@ impl Hub {
             Ok(()) => true,
             Err(TrySendError::Full(wire)) => match self.shared.config.overflow {
                 Overflow::Wait(limit) if !subscriber.is_stalled => {
+                    let rest =
+                        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                    let limit = rest.map_or(limit, |rest| rest.min(limit));
                     matches!(timeout(limit, queue.send(wire)).await, Ok(Ok(())))
                 }
                 _ => false,
@@ -248,14 +258,17 @@ impl Hub {
     }
 
     async fn close(mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
         while let Some(message) = self.messages.try_pop() {
-            if timeout_at(deadline.into(), self.deliver(message)).await.is_err() {
-                break;
-            }
+            self.deliver(message).await;
             // Connections and their events get a turn after each message.
             if let Ok(event) = timeout(std::time::Duration::ZERO, self.server.next()).await {
                 self.process(event);
             }
+        }
+        let dropped = lock(&self.shared.outbox).take_dropped();
+        for report in dropped {
+            self.deliver(report).await;
         }
         for (id, subscriber) in &mut self.subscribers {
             if let Some(queue) = self.server.queue(*id)
@@ -298,6 +311,7 @@ impl Subscriber {
             record_count: 0,
             position: 0,
             dropped_count: 0,
+            has_locals: false,
             payload: Bytes::new(),
         };
         Some(self.message(&report, is_last))

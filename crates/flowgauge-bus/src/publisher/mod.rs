@@ -3,6 +3,7 @@
 mod hub;
 mod local;
 mod outbox;
+mod payload;
 
 use std::collections::hash_map::RandomState;
 use std::fmt;
@@ -101,6 +102,9 @@ pub(crate) struct Shared {
     subscribers: Mutex<Subscribers>,
     subscribed: Condvar,
     server: Arc<ServerCounters>,
+    /// Number of records that were queued for the thread of the sockets, and whose last subscriber left before they
+    /// were sent.
+    left_count: AtomicU64,
     /// Random number of this publisher.
     id: u32,
 }
@@ -155,13 +159,13 @@ pub struct SubscriberStats {
 /// Counters of a publisher.
 ///
 /// Each published record is in `unsubscribed_count`, or in `record_count` or `dropped_count` of each subscriber whose
-/// subscriptions match its topic.
+/// subscriptions match its topic. Records in an incomplete message are in none of them until it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PublisherStats {
     /// Number of records that were published.
     pub published_count: u64,
-    /// Number of these that no subscription matched.
+    /// Number of these that no subscription matched when they were published, or when they were sent.
     pub unsubscribed_count: u64,
     /// Number of messages that were dropped for all connected subscribers, because the queue to the thread of the
     /// sockets was full. Their records are in `dropped_count` of the subscribers.
@@ -195,13 +199,14 @@ impl Publisher {
         let (control, commands) = unbounded_channel();
         let server = Arc::new(ServerCounters::default());
         let shared = Arc::new(Shared {
-            outbox: Mutex::new(Outbox::new(queue)),
+            outbox: Mutex::new(Outbox::new(queue, config.payload_len)),
             generation: AtomicU64::new(1),
             remote_prefixes: Mutex::default(),
             queued: Notify::new(),
             subscribers: Mutex::default(),
             subscribed: Condvar::new(),
             server,
+            left_count: AtomicU64::new(0),
             id: RandomState::new().hash_one(0) as u32,
             config,
         });
@@ -257,6 +262,15 @@ impl Publisher {
     pub fn publish(&self, topic: &Topic, event: &impl Event) {
         let shared = &*self.inner.shared;
         lock(&shared.outbox).publish(shared, topic, event);
+    }
+
+    /// Publishes several events under a topic. Same as [`publish`](Self::publish) for each of them, but the publisher is
+    /// locked only once.
+    #[inline]
+    pub fn publish_all<E: Event>(&self, topic: &Topic, events: &[E]) {
+        let shared = &*self.inner.shared;
+        let mut outbox = lock(&shared.outbox);
+        events.iter().for_each(|event| outbox.publish(shared, topic, event));
     }
 
     /// Counts an event that is not published, because [`is_wanted`](Self::is_wanted) returned false for its topic.
@@ -330,6 +344,7 @@ impl Shared {
     fn stats(&self) -> PublisherStats {
         let mut stats = PublisherStats { server: self.server.stats(), ..PublisherStats::default() };
         lock(&self.outbox).add_stats(&mut stats);
+        stats.unsubscribed_count += self.left_count.load(Relaxed);
         stats.subscribers = lock(&self.subscribers)
             .list
             .iter()

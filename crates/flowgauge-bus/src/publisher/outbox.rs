@@ -10,6 +10,7 @@ use flowgauge::base::ring::Producer;
 use foldhash::fast::RandomState;
 
 use super::local::Local;
+use super::payload::BufferPool;
 use super::{PublisherStats, Shared, lock};
 use crate::config::Overflow;
 use crate::event::Event;
@@ -27,6 +28,8 @@ pub(super) struct Outgoing {
     pub(super) position: u64,
     /// Number of records of the topic that were dropped before this message, because the queue was full.
     pub(super) dropped_count: u64,
+    /// True if a subscriber of the same process selects the topic.
+    pub(super) has_locals: bool,
     pub(super) payload: Bytes,
 }
 
@@ -57,6 +60,7 @@ pub(crate) struct Outbox {
     /// Index of the slot that was used last.
     last: usize,
     locals: Vec<Local>,
+    pool: BufferPool,
     /// Queue to the thread of the sockets.
     queue: Producer<Outgoing>,
     is_closed: bool,
@@ -75,12 +79,14 @@ enum Wait {
 }
 
 impl Outbox {
-    pub(super) fn new(queue: Producer<Outgoing>) -> Self {
+    /// Creates an outbox whose messages have payloads of `payload_len` octets.
+    pub(super) fn new(queue: Producer<Outgoing>, payload_len: usize) -> Self {
         Self {
             slots: Vec::new(),
             index: HashMap::default(),
             last: 0,
             locals: Vec::new(),
+            pool: BufferPool::new(payload_len),
             queue,
             is_closed: false,
             published_count: 0,
@@ -143,7 +149,7 @@ impl Outbox {
         }
         let Some(slot) = self.slots.get_mut(self.last) else { return };
         if slot.payload.capacity() == 0 {
-            slot.payload.reserve_exact(shared.config.payload_len);
+            slot.payload = self.pool.buffer();
         }
         event.encode(encoding, &mut slot.payload);
         slot.record_count += 1;
@@ -198,15 +204,17 @@ impl Outbox {
         if slot.record_count == 0 {
             return;
         }
-        let message = Outgoing {
+        let mut message = Outgoing {
             topic: slot.frame.clone(),
             encoding: slot.encoding,
             record_count: mem::take(&mut slot.record_count),
             position: slot.position,
             dropped_count: slot.dropped_count,
-            payload: Bytes::from(mem::take(&mut slot.payload)),
+            has_locals: false,
+            payload: self.pool.payload(mem::take(&mut slot.payload)),
         };
-        slot.position += u64::from(message.record_count);
+        let record_count = u64::from(message.record_count);
+        slot.position += record_count;
         slot.age = 0;
         if slot.has_locals {
             let timeout = match (wait, shared.config.overflow) {
@@ -217,14 +225,17 @@ impl Outbox {
             for local in &mut self.locals {
                 if local.prefixes.matches(slot.topic.as_bytes()) {
                     local.send(&message, timeout);
+                    message.has_locals = true;
                 }
             }
         }
         if slot.has_remotes {
-            let record_count = u64::from(message.record_count);
             let is_queued = push(&mut self.queue, shared, message, wait);
             slot.dropped_count = if is_queued { 0 } else { slot.dropped_count + record_count };
             self.queue_dropped_message_count += u64::from(!is_queued);
+        } else if !message.has_locals {
+            // The last subscriber has left since the records were published.
+            self.unsubscribed_count += record_count;
         }
     }
 
@@ -252,18 +263,21 @@ impl Outbox {
     /// Reports records that were dropped after the last message of their topic.
     fn flush_dropped(&mut self, shared: &Shared, wait: Wait) {
         for slot in self.slots.iter_mut().filter(|slot| slot.dropped_count > 0) {
-            let report = Outgoing {
-                topic: slot.frame.clone(),
-                encoding: slot.encoding,
-                record_count: 0,
-                position: slot.position,
-                dropped_count: slot.dropped_count,
-                payload: Bytes::new(),
-            };
-            if push(&mut self.queue, shared, report, wait) {
+            if push(&mut self.queue, shared, slot.dropped(), wait) {
                 slot.dropped_count = 0;
             }
         }
+    }
+
+    /// Returns the reports for which the queue has no space, at the end.
+    pub(super) fn take_dropped(&mut self) -> Vec<Outgoing> {
+        let slots = self.slots.iter_mut().filter(|slot| slot.dropped_count > 0);
+        let report = |slot: &mut Slot| {
+            let report = slot.dropped();
+            slot.dropped_count = 0;
+            report
+        };
+        slots.map(report).collect()
     }
 
     /// Sends everything, until `deadline`, and ignores later events.
@@ -274,6 +288,21 @@ impl Outbox {
         }
         self.flush_dropped(shared, Wait::Until(deadline));
         self.locals.clear();
+    }
+}
+
+impl Slot {
+    /// Returns a message without records, which reports those that were dropped.
+    fn dropped(&self) -> Outgoing {
+        Outgoing {
+            topic: self.frame.clone(),
+            encoding: self.encoding,
+            record_count: 0,
+            position: self.position,
+            dropped_count: self.dropped_count,
+            has_locals: self.has_locals,
+            payload: Bytes::new(),
+        }
     }
 }
 
