@@ -20,6 +20,7 @@ use crate::decode::extractor::Packet;
 use crate::wire::tcp::TcpSegment;
 use history::letter;
 pub(super) use segment::{Changes, segment};
+use start::has_only_syn;
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
@@ -123,14 +124,14 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
             && !segment.ack.is_after(peer.next_seq)
             && peer.bits.has(SideBits::SEQ)
             && !peer.bits.has(SideBits::HOLE));
-    if !is_known_ack {
+    // It may also select one of several SYNs.
+    let has_extra = hot.bits.has(FlowBits::EXTRA);
+    if !is_known_ack || (has_extra && has_only_syn(peer) && extras.at_mut(hot.extra).pending_syn.is_some()) {
         return false;
     }
     if segment.seq == own.next_seq {
         own.next_seq = segment.seq.add(packet.payload_len);
-    } else if !hot.bits.has(FlowBits::EXTRA)
-        || own.bits.has(SideBits::HOLE)
-        || !sent_again(own, extras.at_mut(hot.extra), packet)
+    } else if !has_extra || own.bits.has(SideBits::HOLE) || !sent_again(own, extras.at_mut(hot.extra), packet)
     {
         return false;
     }

@@ -83,6 +83,19 @@ fn a_responder_that_refuses_and_then_accepts_begins_a_new_connection() {
     assert_eq!(records(&aborted).0.len(), 1);
 }
 
+/// An acknowledgment that changes no number of an established connection still selects one of several SYNs.
+#[test]
+fn a_repeated_acknowledgment_selects_a_syn() {
+    let segments = [
+        (false, SYN | ACK, 1001, 5000, 0),
+        (true, ACK, 5000, 1000, 0),
+        (false, SYN, 1102, 0, 0),
+        (true, ACK, 5000, 1000, 0),
+        (true, SYN | ACK, 5000, 1002, 0),
+    ];
+    assert_eq!(records(&segments).0.len(), 2);
+}
+
 #[test]
 fn a_handshake_is_timed_by_its_own_packets() {
     let rtt_of = |times_ns: [u64; 4], third: Sketch| {
