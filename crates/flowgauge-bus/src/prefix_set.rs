@@ -5,14 +5,10 @@ use std::hash::BuildHasher as _;
 
 use foldhash::fast::RandomState;
 
-/// Number of octets of a prefix that are stored inline.
-const INLINE_LEN: usize = 24;
-
 /// A set of prefixes of topics, in which each prefix may be contained several times.
 ///
-/// [`matches`](Self::matches) computes one hash per distinct length of the prefixes and compares the octets only on
-/// equal hashes, so that its time does not depend on the number of prefixes. Hashes are keyed, because subscribers
-/// choose the prefixes.
+/// [`matches`](Self::matches) computes one hash per distinct length of the prefixes, so that its time does not depend on
+/// the number of prefixes. Hashes are keyed, because subscribers choose the prefixes.
 ///
 /// ```
 /// use flowgauge_bus::PrefixSet;
@@ -27,7 +23,8 @@ const INLINE_LEN: usize = 24;
 pub struct PrefixSet {
     /// Open addressing with linear probing; the number of slots is a power of two, at most half of them are used.
     slots: Vec<Slot>,
-    used_count: usize,
+    /// A prefix for each slot that is used.
+    entries: Vec<Entry>,
     /// Bit `n` is set if there is a prefix of length `n`. Longer prefixes match no topic.
     lengths: u64,
     /// Number of prefixes of each length.
@@ -35,49 +32,67 @@ pub struct PrefixSet {
     hasher: RandomState,
 }
 
-/// A prefix, and the number of times that it is contained; zero for a slot that is not used or was removed.
-#[derive(Clone, Debug, Default)]
+/// Place of a prefix in the table: half of a cache line.
+#[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    tag: u32,
-    count: u32,
-    prefix: Prefix,
+    /// All octets of the prefix, or the hash of one that is longer than [`WORDS_LEN`].
+    words: [u64; 3],
+    /// Index of the entry.
+    entry: u32,
+    /// Length of the prefix plus one; zero if the slot is not used.
+    tag: u8,
+    /// True while the set does not contain the prefix any more.
+    is_removed: bool,
 }
 
+/// A prefix, and the number of times that it is contained.
 #[derive(Clone, Debug)]
-enum Prefix {
-    Inline { len: u8, octets: [u8; INLINE_LEN] },
-    Boxed(Box<[u8]>),
+struct Entry {
+    octets: Box<[u8]>,
+    count: u32,
 }
 
-impl Default for Prefix {
-    fn default() -> Self {
-        Self::Inline { len: 0, octets: [0; INLINE_LEN] }
-    }
+/// A prefix that is searched.
+#[derive(Clone, Copy)]
+struct Needle<'a> {
+    octets: &'a [u8],
+    words: [u64; 3],
+    hash: u64,
 }
 
-impl Prefix {
-    fn new(prefix: &[u8]) -> Self {
-        let mut octets = [0; INLINE_LEN];
-        match octets.get_mut(..prefix.len()) {
-            Some(target) => {
-                target.copy_from_slice(prefix);
-                Self::Inline { len: prefix.len() as u8, octets }
-            }
-            None => Self::Boxed(prefix.into()),
-        }
-    }
-
+impl Needle<'_> {
     #[inline(always)]
-    fn as_bytes(&self) -> &[u8] {
-        match self {
-            Self::Inline { len, octets } => octets.get(..usize::from(*len)).unwrap_or_default(),
-            Self::Boxed(octets) => octets,
-        }
+    const fn tag(&self) -> u8 {
+        self.octets.len() as u8 + 1
     }
 }
 
-/// Tag of a slot that was never used. Tags of prefixes are odd.
-const NEVER_USED: u32 = 0;
+/// Number of octets that three words contain.
+const WORDS_LEN: usize = 24;
+
+/// Returns the octets as words, which are different for different octets of the same length. `None` if there are more
+/// than [`WORDS_LEN`].
+#[inline(always)]
+fn words(octets: &[u8]) -> Option<[u64; 3]> {
+    let word = |octets: &[u8; 8]| u64::from_le_bytes(*octets);
+    let half = |octets: &[u8; 4]| u64::from(u32::from_le_bytes(*octets));
+    // First and last words may overlap, so that no octet is copied one by one.
+    Some(match octets {
+        [] => [0; 3],
+        [first] => [u64::from(*first), 0, 0],
+        [first, .., last] if octets.len() < 4 => {
+            let middle = octets.get(1).copied().unwrap_or_default();
+            [u64::from(*first), u64::from(middle), u64::from(*last)]
+        }
+        _ if octets.len() < 8 => [half(octets.first_chunk()?), half(octets.last_chunk()?), 0],
+        _ if octets.len() <= 16 => [word(octets.first_chunk()?), word(octets.last_chunk()?), 0],
+        _ if octets.len() <= WORDS_LEN => {
+            let [first, second] = octets.as_chunks::<8>().0.first_chunk::<2>()?;
+            [word(first), word(second), word(octets.last_chunk()?)]
+        }
+        _ => return None,
+    })
+}
 
 impl PrefixSet {
     /// Maximum length of a prefix that can match a topic.
@@ -102,30 +117,51 @@ impl PrefixSet {
     }
 
     #[inline(always)]
-    fn hash(&self, prefix: &[u8]) -> u64 {
-        self.hasher.hash_one(prefix)
+    fn needle<'a>(&self, octets: &'a [u8]) -> Needle<'a> {
+        let (words, hash) = match words(octets) {
+            Some(words) => (words, self.hasher.hash_one(words)),
+            None => {
+                let hash = self.hasher.hash_one(octets);
+                ([hash; 3], hash)
+            }
+        };
+        Needle { octets, words, hash }
     }
 
-    /// Returns the index of the slot that contains `prefix`; otherwise of the slot at which the search ended.
+    /// Returns the index of the slot that contains a prefix; otherwise of the slot at which the search ended.
     #[inline(always)]
-    fn find(&self, prefix: &[u8], hash: u64) -> Result<usize, usize> {
+    fn find(&self, needle: Needle<'_>) -> Result<usize, usize> {
         let mask = self.slots.len().wrapping_sub(1);
-        let tag = tag(hash);
-        let mut index = (hash >> 32) as usize & mask;
+        let mut index = (needle.hash >> 32) as usize & mask;
         loop {
             match self.slots.get(index) {
-                Some(slot) if slot.tag == tag && slot.prefix.as_bytes() == prefix => return Ok(index),
-                Some(slot) if slot.tag != NEVER_USED => index = (index + 1) & mask,
+                Some(slot) if slot.tag == needle.tag() && slot.words == needle.words => {
+                    let is_equal = needle.octets.len() <= WORDS_LEN
+                        || self
+                            .entries
+                            .get(slot.entry as usize)
+                            .is_some_and(|entry| *entry.octets == *needle.octets);
+                    if is_equal {
+                        return Ok(index);
+                    }
+                    index = (index + 1) & mask;
+                }
+                Some(slot) if slot.tag != 0 => index = (index + 1) & mask,
                 _ => return Err(index),
             }
         }
     }
 
+    /// Returns whether the slot of a search contains a prefix that was not removed.
+    #[inline(always)]
+    fn is_contained(&self, found: Result<usize, usize>) -> bool {
+        found.is_ok_and(|index| self.slots.get(index).is_some_and(|slot| !slot.is_removed))
+    }
+
     /// Returns whether the set contains a prefix.
     #[must_use]
     pub fn contains(&self, prefix: &[u8]) -> bool {
-        let index = self.find(prefix, self.hash(prefix));
-        index.is_ok_and(|index| self.slots.get(index).is_some_and(|slot| slot.count > 0))
+        prefix.len() <= Self::LEN_MAX && self.is_contained(self.find(self.needle(prefix)))
     }
 
     /// Adds a prefix once. A prefix of more than 63 octets matches no topic, and is ignored.
@@ -133,36 +169,47 @@ impl PrefixSet {
         if prefix.len() > Self::LEN_MAX {
             return;
         }
-        if self.used_count * 2 >= self.slots.len() {
+        if self.entries.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = self.hash(prefix);
-        match self.find(prefix, hash) {
+        let needle = self.needle(prefix);
+        match self.find(needle) {
             Ok(index) => {
-                if let Some(slot) = self.slots.get_mut(index) {
-                    slot.count += 1;
-                    if slot.count == 1 {
-                        self.count_length(prefix.len(), true);
-                    }
-                }
-            }
-            Err(index) => {
-                if let Some(slot) = self.slots.get_mut(index) {
-                    *slot = Slot { tag: tag(hash), count: 1, prefix: Prefix::new(prefix) };
-                    self.used_count += 1;
+                let Some(slot) = self.slots.get_mut(index) else { return };
+                slot.is_removed = false;
+                let Some(entry) = self.entries.get_mut(slot.entry as usize) else { return };
+                entry.count += 1;
+                if entry.count == 1 {
                     self.count_length(prefix.len(), true);
                 }
             }
+            Err(index) => {
+                self.place(index, needle);
+                self.entries.push(Entry { octets: prefix.into(), count: 1 });
+                self.count_length(prefix.len(), true);
+            }
+        }
+    }
+
+    /// Uses a slot for the entry that is added next.
+    fn place(&mut self, index: usize, needle: Needle<'_>) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            let entry = self.entries.len() as u32;
+            *slot = Slot { words: needle.words, entry, tag: needle.tag(), is_removed: false };
         }
     }
 
     /// Removes a prefix once. Returns false if the set does not contain it.
     pub fn remove(&mut self, prefix: &[u8]) -> bool {
-        let hash = self.hash(prefix);
-        let Ok(index) = self.find(prefix, hash) else { return false };
-        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.count > 0) else { return false };
-        slot.count -= 1;
-        if slot.count == 0 {
+        if prefix.len() > Self::LEN_MAX {
+            return false;
+        }
+        let Ok(index) = self.find(self.needle(prefix)) else { return false };
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| !slot.is_removed) else { return false };
+        let Some(entry) = self.entries.get_mut(slot.entry as usize) else { return false };
+        entry.count -= 1;
+        if entry.count == 0 {
+            slot.is_removed = true;
             self.count_length(prefix.len(), false);
         }
         true
@@ -180,17 +227,16 @@ impl PrefixSet {
 
     /// Doubles the number of slots, without the prefixes that were removed.
     fn grow(&mut self) {
-        let kept: Vec<Slot> =
-            std::mem::take(&mut self.slots).into_iter().filter(|slot| slot.count > 0).collect();
+        let entries = std::mem::take(&mut self.entries);
+        let kept: Vec<_> = entries.into_iter().filter(|entry| entry.count > 0).collect();
+        self.slots.clear();
         self.slots.resize((kept.len() * 4).next_power_of_two().max(16), Slot::default());
-        self.used_count = kept.len();
-        for slot in kept {
-            let prefix = slot.prefix.as_bytes();
-            if let Err(index) = self.find(prefix, self.hash(prefix))
-                && let Some(free) = self.slots.get_mut(index)
-            {
-                *free = slot;
+        for entry in kept {
+            let needle = self.needle(&entry.octets);
+            if let Err(index) = self.find(needle) {
+                self.place(index, needle);
             }
+            self.entries.push(entry);
         }
     }
 
@@ -205,9 +251,7 @@ impl PrefixSet {
             let len = lengths.trailing_zeros() as usize;
             lengths &= lengths - 1;
             let Some(prefix) = topic.get(..len) else { return false };
-            if let Ok(index) = self.find(prefix, self.hash(prefix))
-                && self.slots.get(index).is_some_and(|slot| slot.count > 0)
-            {
+            if self.is_contained(self.find(self.needle(prefix))) {
                 return true;
             }
         }
@@ -216,14 +260,8 @@ impl PrefixSet {
 
     /// Iterates over the different prefixes, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.slots.iter().filter(|slot| slot.count > 0).map(|slot| slot.prefix.as_bytes())
+        self.entries.iter().filter(|entry| entry.count > 0).map(|entry| &*entry.octets)
     }
-}
-
-/// Returns the tag of a slot with a hash.
-#[inline(always)]
-const fn tag(hash: u64) -> u32 {
-    hash as u32 | 1
 }
 
 #[cfg(test)]
@@ -241,8 +279,14 @@ mod tests {
         let mut set = PrefixSet::new();
         let mut list: Vec<Vec<u8>> = Vec::new();
         for _ in 0..20_000 {
-            let len = if next(50) == 0 { next(64) } else { next(5) };
-            let octets: Vec<u8> = (0..len).map(|_| b'a' + next(3) as u8).collect();
+            // All lengths, and equal prefixes of each.
+            let len = if next(3) == 0 { next(64) } else { next(5) };
+            let mut octets: Vec<u8> = (0..len).map(|_| b'a' + next(3) as u8).collect();
+            if len > 5 {
+                octets.fill(b'a');
+                let changed = next(len) as usize;
+                octets[changed] = b'b';
+            }
             match next(4) {
                 0 => {
                     set.insert(&octets);
