@@ -22,9 +22,10 @@ use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_gr
 use flowgauge::base::ring::ring;
 use flowgauge::base::{FlowKey, Timestamp};
 use flowgauge::codec::FixedRecord;
-use flowgauge::{EndReason, FlowRecord};
+use flowgauge::{EndReason, FlowRecord, Pipeline};
 use flowgauge_bus::{
-    Encoding, Overflow, PrefixSet, Publisher, PublisherConfig, Subscriber, SubscriberConfig, Topic,
+    ClientSecurity, Encoding, Overflow, Pair, PrefixSet, Publisher, PublisherConfig, Request, Requester,
+    Router, ServerConfig, Subscriber, SubscriberConfig, Topic,
 };
 use omq_tokio::{Context, Message, Options, SocketType, blocking};
 
@@ -270,7 +271,13 @@ fn records(c: &mut Criterion) {
     let mut group = c.benchmark_group("records");
     short(&mut group);
     group.throughput(Throughput::Elements(1));
-    for (encoding, name) in [(Encoding::Records, "fixed"), (Encoding::Ndjson, "ndjson")] {
+    // Published one by one, and in groups as a tracker that expires flows has them.
+    let variants = [
+        (Encoding::Records, "fixed", 1),
+        (Encoding::Records, "fixed_in_groups", 128),
+        (Encoding::Ndjson, "ndjson", 1),
+    ];
+    for (encoding, name, group_len) in variants {
         for transport in TRANSPORTS {
             let mut config = PublisherConfig::default();
             config.encoding = encoding;
@@ -279,7 +286,8 @@ fn records(c: &mut Criterion) {
             config.server.high_water_mark = 16;
             config.queue_len = 16;
             let publisher = Publisher::new(config).unwrap();
-            let bound = publisher.listen(&endpoint(transport, &format!("records-{name}"))).unwrap();
+            let endpoint = endpoint(transport, &format!("records-{name}"));
+            let bound = publisher.listen(&endpoint).unwrap();
             let mut config = SubscriberConfig::default();
             // Messages in flight fit in a cache.
             config.high_water_mark = 16;
@@ -291,8 +299,16 @@ fn records(c: &mut Criterion) {
                     let started_at = Instant::now();
                     thread::scope(|scope| {
                         scope.spawn(|| {
-                            for record in list.iter().cycle().take(count as usize) {
-                                publisher.publish(&Topic::FLOW_END, record);
+                            if group_len == 1 {
+                                for record in list.iter().cycle().take(count as usize) {
+                                    publisher.publish(&Topic::FLOW_END, record);
+                                }
+                            } else {
+                                for number in (0..count as usize).step_by(group_len) {
+                                    let start = number % list.len();
+                                    let len = group_len.min(count as usize - number);
+                                    publisher.publish_all(&Topic::FLOW_END, &list[start..start + len]);
+                                }
                             }
                             publisher.flush();
                         });
@@ -357,6 +373,85 @@ fn rings(c: &mut Criterion) {
         };
         bencher.iter_custom(|count| scaled(count, 100_000, &mut run));
     });
+    group.finish();
+}
+
+/// The pairs and routers of this crate, on top of the sockets.
+fn links(c: &mut Criterion) {
+    let mut group = c.benchmark_group("links");
+    short(&mut group);
+    let payload = bytes::Bytes::from_static(&[0; 1024]);
+    for transport in TRANSPORTS {
+        let mut config = ServerConfig::default();
+        config.high_water_mark = 1024;
+        let (mut bound, address) = Pair::bind_with(&endpoint(transport, "links"), &config).unwrap();
+        let mut connected = Pair::connect(&address, 1024).unwrap();
+        let topic = Topic::new("frames").unwrap();
+        // A full queue does not accept the message.
+        let send = |pair: &mut Pair| {
+            while pair.send(&topic, Encoding::Ndjson, 0, payload.clone()).is_err() {
+                thread::yield_now();
+            }
+        };
+        group.bench_function(BenchmarkId::new("pair_throughput/1024", transport), |bencher| {
+            let mut run = |count: u64| {
+                let started_at = Instant::now();
+                thread::scope(|scope| {
+                    scope.spawn(|| (0..count).for_each(|_| send(&mut bound)));
+                    for _ in 0..count {
+                        assert_eq!(connected.recv(LIMIT).unwrap().unwrap().payload().len(), payload.len());
+                    }
+                });
+                started_at.elapsed()
+            };
+            bencher.iter_custom(|count| scaled(count, 100_000, &mut run));
+        });
+        group.bench_function(BenchmarkId::new("pair_latency/1024", transport), |bencher| {
+            let mut run = |count: u64| {
+                let started_at = Instant::now();
+                thread::scope(|scope| {
+                    scope.spawn(|| {
+                        for _ in 0..count {
+                            black_box(bound.recv(LIMIT).unwrap().unwrap());
+                            send(&mut bound);
+                        }
+                    });
+                    for _ in 0..count {
+                        send(&mut connected);
+                        black_box(connected.recv(LIMIT).unwrap().unwrap());
+                    }
+                });
+                started_at.elapsed() / 2
+            };
+            bencher.iter_custom(|count| scaled(count, 2000, &mut run));
+        });
+    }
+    // From the request to the answer, while the pipeline's thread only answers.
+    for transport in ["tcp", "ipc"] {
+        let mut router = Router::bind(&endpoint(transport, "router")).unwrap();
+        let mut requester =
+            Requester::connect(router.endpoint(), "bench", LIMIT, &ClientSecurity::None).unwrap();
+        let pipeline = Pipeline::builder().build(()).unwrap();
+        group.bench_function(BenchmarkId::new("request", transport), |bencher| {
+            let mut run = |count: u64| {
+                let started_at = Instant::now();
+                thread::scope(|scope| {
+                    let client = scope.spawn(|| {
+                        for _ in 0..count {
+                            black_box(requester.request(&Request::Counters).unwrap());
+                        }
+                    });
+                    while !client.is_finished() {
+                        if router.answer(&pipeline, None) == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                });
+                started_at.elapsed()
+            };
+            bencher.iter_custom(|count| scaled(count, 1000, &mut run));
+        });
+    }
     group.finish();
 }
 
@@ -427,5 +522,5 @@ fn topics(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, topics, rings, records, sockets);
+criterion_group!(benches, topics, rings, records, links, sockets);
 criterion_main!(benches);

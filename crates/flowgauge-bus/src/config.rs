@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use omq_tokio::proto::mechanism::{Authenticator, MechanismSetup};
-use omq_tokio::{CurveKeypair, CurvePublicKey, CurveSecretKey, CurveServerOptions};
+use omq_tokio::{CurvePublicKey, CurveServerOptions};
 
+use crate::curve::{PublicKey, SecretKey};
 use crate::message::Encoding;
 
 /// Behavior of a publisher when the queue of a subscriber is full.
@@ -36,9 +37,9 @@ pub enum ServerSecurity {
     /// Peers need a key, and all messages are encrypted (CURVE).
     Curve {
         /// Secret key of the server.
-        secret_key: [u8; 32],
+        secret_key: SecretKey,
         /// Public keys of the peers that may connect; any peer that knows the key of the server if there are none.
-        peers: Vec<[u8; 32]>,
+        peers: Vec<PublicKey>,
     },
 }
 
@@ -55,9 +56,9 @@ impl ServerSecurity {
                     options
                 } else {
                     let peers = peers.clone();
-                    options.authenticator(move |peer| peers.contains(&peer.public_key))
+                    options.authenticator(move |peer| peers.contains(&PublicKey(peer.public_key)))
                 };
-                MechanismSetup::CurveServer { our_keypair: keypair(*secret_key), options }
+                MechanismSetup::CurveServer { our_keypair: secret_key.pair(), options }
             }
         }
     }
@@ -80,9 +81,9 @@ pub enum ClientSecurity {
     /// A key, and encryption of all messages (CURVE).
     Curve {
         /// Secret key of this peer.
-        secret_key: [u8; 32],
+        secret_key: SecretKey,
         /// Public key of the server.
-        server: [u8; 32],
+        server: PublicKey,
     },
 }
 
@@ -94,28 +95,11 @@ impl ClientSecurity {
                 MechanismSetup::PlainClient { username: user.clone(), password: password.clone() }
             }
             Self::Curve { secret_key, server } => MechanismSetup::CurveClient {
-                our_keypair: keypair(*secret_key),
-                server_public: CurvePublicKey::from_bytes(*server),
+                our_keypair: secret_key.pair(),
+                server_public: CurvePublicKey::from_bytes(server.0),
             },
         }
     }
-}
-
-/// Returns the public key of a secret key of CURVE.
-#[must_use]
-pub fn curve_public_key(secret_key: [u8; 32]) -> [u8; 32] {
-    *CurveSecretKey::from_bytes(secret_key).derive_public().as_bytes()
-}
-
-/// Creates a secret key of CURVE with the random numbers of the operating system.
-#[must_use]
-pub fn curve_secret_key() -> [u8; 32] {
-    *CurveKeypair::generate().secret.as_bytes()
-}
-
-fn keypair(secret_key: [u8; 32]) -> CurveKeypair {
-    let secret = CurveSecretKey::from_bytes(secret_key);
-    CurveKeypair { public: secret.derive_public(), secret }
 }
 
 impl fmt::Debug for ServerSecurity {

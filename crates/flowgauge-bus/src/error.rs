@@ -24,6 +24,8 @@ pub enum BusError {
         /// The endpoint as given.
         endpoint: String,
     },
+    /// The text is no key of CURVE.
+    Key,
     /// The socket cannot be bound or connected.
     Socket {
         /// The endpoint as given.
@@ -59,6 +61,7 @@ impl fmt::Display for BusError {
                 f,
                 "`{endpoint}` is reachable from other hosts; permit remote peers, or bind to a loopback address"
             ),
+            Self::Key => f.write_str("a key has 40 characters of Z85"),
             Self::Socket { endpoint, problem } => write!(f, "{endpoint}: {problem}"),
             Self::NoPublisher { name } => {
                 write!(f, "no publisher of this process is bound to inproc://{name}")

@@ -9,6 +9,7 @@
 )]
 
 mod config;
+mod curve;
 mod endpoint;
 mod error;
 mod event;
@@ -23,10 +24,8 @@ mod sink;
 mod subscriber;
 mod topic;
 
-pub use config::{
-    ClientSecurity, Overflow, PublisherConfig, ServerConfig, ServerSecurity, SubscriberConfig,
-    curve_public_key, curve_secret_key,
-};
+pub use config::{ClientSecurity, Overflow, PublisherConfig, ServerConfig, ServerSecurity, SubscriberConfig};
+pub use curve::{PublicKey, SecretKey};
 pub use error::BusError;
 pub use event::{Event, Line};
 pub use message::{Batch, Encoding, Header};

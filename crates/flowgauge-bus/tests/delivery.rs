@@ -11,7 +11,7 @@ use flowgauge::base::{FlowKey, Timestamp};
 use flowgauge::{EndReason, FlowRecord};
 use flowgauge_bus::{
     Batch, BusError, ClientSecurity, Encoding, Line, Overflow, Publisher, PublisherConfig, PublisherStats,
-    ServerSecurity, Subscriber, SubscriberConfig, Topic, curve_public_key, curve_secret_key,
+    SecretKey, ServerSecurity, Subscriber, SubscriberConfig, Topic,
 };
 
 /// Time within which anything that is expected must happen.
@@ -458,8 +458,10 @@ fn handshake(address: &str) -> TcpStream {
 
 #[test]
 fn credentials_are_required_if_they_are_configured() {
-    let (server, client, stranger) = (curve_secret_key(), curve_secret_key(), curve_secret_key());
-    let curve = |secret_key| ClientSecurity::Curve { secret_key, server: curve_public_key(server) };
+    let [server, client, stranger] = [(); 3].map(|()| SecretKey::generate());
+    let public_key = server.public_key();
+    let curve =
+        |secret_key: &SecretKey| ClientSecurity::Curve { secret_key: secret_key.clone(), server: public_key };
     let plain = |password: &str| ClientSecurity::Plain { user: "flow".into(), password: password.into() };
     let cases = [
         (
@@ -468,9 +470,9 @@ fn credentials_are_required_if_they_are_configured() {
             [plain("wrong"), ClientSecurity::None],
         ),
         (
-            ServerSecurity::Curve { secret_key: server, peers: vec![curve_public_key(client)] },
-            curve(client),
-            [curve(stranger), ClientSecurity::None],
+            ServerSecurity::Curve { secret_key: server, peers: vec![client.public_key()] },
+            curve(&client),
+            [curve(&stranger), ClientSecurity::None],
         ),
     ];
     for (security, right, wrong) in cases {

@@ -14,7 +14,7 @@ use clap::Args;
 use flowgauge::codec::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 
-use crate::args::{Format, parse_count};
+use crate::args::{Fields, Format, parse_count};
 use crate::console::Failure;
 use crate::endpoint::Endpoint;
 use crate::human::plural;
@@ -75,8 +75,11 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Returns a failure if an option has no effect with an output format.
-    pub(crate) fn check(&self, format: Format) -> Result<(), Failure> {
+    /// Returns a failure if an option has no effect with an output format. `fields` are those that `--fields` selects.
+    pub(crate) fn check(&self, format: Format, fields: Option<&Fields>) -> Result<(), Failure> {
+        if format == Format::Ipfix && fields.is_some() {
+            return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
+        }
         let used = [
             ("--to", self.to.is_some()),
             ("--rate", self.rate.is_some()),

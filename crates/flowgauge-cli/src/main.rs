@@ -5,6 +5,8 @@ mod args;
 mod choice;
 mod collect;
 mod console;
+#[cfg(feature = "bus")]
+mod curve;
 mod endpoint;
 mod escape;
 mod flows;

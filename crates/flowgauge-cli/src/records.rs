@@ -104,11 +104,7 @@ pub(crate) enum Applications {
 impl RecordArgs {
     /// Returns a failure if options contradict each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.export.check(self.format)?;
-        if self.format == Format::Ipfix && self.fields.is_some() {
-            return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
-        }
-        Ok(())
+        self.export.check(self.format, self.fields.as_ref())
     }
 
     /// Returns the parsed filter expression, if there is one.

@@ -2,14 +2,18 @@
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use flowgauge::{FlowRecord, export};
-use flowgauge_bus::{Batch, Encoding, Subscriber, SubscriptionStats};
+use flowgauge_bus::{
+    Batch, ClientSecurity, Encoding, PublicKey, SecretKey, Subscriber, SubscriberConfig, SubscriptionStats,
+};
 
 use crate::args::{Fields, Format, parse_count, parse_duration, parse_fields};
 use crate::console::{Console, Failure, write_line};
+use crate::curve::secret_key;
 use crate::formats::{Out, Writer};
 use crate::human::plural;
 use crate::interrupt;
@@ -41,6 +45,16 @@ pub(crate) struct SubscribeArgs {
     /// Endpoint of the publisher: tcp://HOST:PORT or ipc://PATH
     #[arg(long, value_name = "ENDPOINT")]
     connect: String,
+
+    /// Public key of the publisher, if it encrypts (CURVE)
+    #[arg(long, value_name = "KEY")]
+    curve_server: Option<PublicKey>,
+
+    /// Own secret key, in a file that is created if it does not exist; default: a new key
+    ///
+    /// For publishers that accept certain subscribers. The public key of the file is printed.
+    #[arg(long, value_name = "FILE", requires = "curve_server")]
+    curve_key: Option<PathBuf>,
 
     /// Prefix of the topics to receive; may be repeated; default: all topics
     #[arg(long, value_name = "PREFIX")]
@@ -87,16 +101,17 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge subscribe`.
 pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Failure> {
-    args.export.check(args.format)?;
-    if args.format == Format::Ipfix && args.fields.is_some() {
-        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
-    }
+    args.export.check(args.format, args.fields.as_ref())?;
     let started_at = Instant::now();
     let failure = |error: flowgauge_bus::BusError| match error {
         flowgauge_bus::BusError::Endpoint { .. } => Failure::Usage(format!("--connect: {error}")),
         error => Failure::Other(error.to_string()),
     };
-    let mut subscriber = Subscriber::connect(&args.connect).map_err(failure)?;
+    let mut config = SubscriberConfig::default();
+    if let Some(server) = args.curve_server {
+        config.security = ClientSecurity::Curve { secret_key: own_key(args)?, server };
+    }
+    let mut subscriber = Subscriber::connect_with(&args.connect, &config).map_err(failure)?;
     let all = [String::new()];
     for prefix in if args.topic.is_empty() { &all[..] } else { &args.topic } {
         subscriber = subscriber.subscribe(prefix).map_err(failure)?;
@@ -132,6 +147,16 @@ pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Fai
         console.problem(format!("{} could not be decoded", plural(stats.malformed_count, "message")));
     }
     Ok(())
+}
+
+/// Returns the secret key of the subscriber, and prints the public one if it was read from a file.
+fn own_key(args: &SubscribeArgs) -> Result<SecretKey, Failure> {
+    let Some(path) = &args.curve_key else { return Ok(SecretKey::generate()) };
+    let key = secret_key(path)?;
+    if !args.quiet {
+        write_line(&format!("flowgauge: public key {}", key.public_key()));
+    }
+    Ok(key)
 }
 
 /// Output of records as rows; as ndjson, of lines too.

@@ -95,10 +95,7 @@ pub(crate) struct TunArgs {
 
 /// Runs the command `flowgauge tun`.
 pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
-    args.export.check(args.format)?;
-    if args.format == Format::Ipfix && args.fields.is_some() {
-        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
-    }
+    args.export.check(args.format, args.fields.as_ref())?;
     let failure = |error: flowgauge::source::Error| Failure::Other(error.to_string());
     let mut config = TunConfig::default();
     config.offload = !args.no_offload;

@@ -16,7 +16,6 @@ use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats, Un
 use flowgauge::codec::ipfix::MessageReader;
 use flowgauge::{FlowRecord, Timestamp};
 
-use crate::args::Format;
 use crate::console::{Console, Failure, write_line};
 use crate::formats::Writer;
 use crate::human::{duration, plural};
@@ -36,10 +35,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge collect`.
 pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failure> {
-    args.export.check(args.format)?;
-    if args.format == Format::Ipfix && args.fields.is_some() {
-        return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
-    }
+    args.export.check(args.format, args.fields.as_ref())?;
     let started_at = Instant::now();
     let stop = interrupt::stop();
     let events = match args.listen.as_slice() {

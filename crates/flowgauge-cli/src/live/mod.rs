@@ -28,7 +28,7 @@ use crate::sinks::RowSink;
 use crate::summary;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
-use monitor::Monitor;
+pub(crate) use monitor::Monitor;
 use recorder::Recorder;
 use view::View;
 

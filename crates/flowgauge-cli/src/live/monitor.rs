@@ -16,8 +16,8 @@ use crate::human::plural;
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Passes on the frames of a source. Reports drops while their number grows, and problems of connections; writes the
-/// frames to a file if one is requested.
-pub(super) struct Monitor {
+/// frames to a file if there is a recorder.
+pub(crate) struct Monitor {
     source: Box<dyn Source>,
     /// Shared, so that the file can be completed after the run.
     recorder: Arc<Mutex<Option<Recorder>>>,
@@ -29,6 +29,12 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
+    /// Creates a monitor that does not record frames.
+    #[cfg(feature = "bus")]
+    pub(crate) fn without_recorder(source: Box<dyn Source>, is_quiet: bool) -> Self {
+        Self::new(source, Arc::default(), is_quiet)
+    }
+
     pub(super) fn new(
         source: Box<dyn Source>,
         recorder: Arc<Mutex<Option<Recorder>>>,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use flowgauge_bus::Encoding;
+use flowgauge_bus::{Encoding, PublicKey};
 
 use crate::args::{SharedArgs, Timeout, parse_count, parse_duration, parse_timeout};
 
@@ -21,6 +21,7 @@ use crate::args::{SharedArgs, Timeout, parse_count, parse_duration, parse_timeou
   flowgauge publish capture.pcap --bind tcp://127.0.0.1:5556 --wait-for-subscribers 1
   flowgauge publish -i eth0 --bind ipc:///run/flows --bind tcp://127.0.0.1:5556
   flowgauge publish capture.pcap --bind tcp://127.0.0.1:5556 --format ndjson --sessions
+  flowgauge publish -i eth0 --bind tcp://192.0.2.1:5556 --allow-remote --curve-key publisher.key
 
 Exit status:
   0  All input was read and published.
@@ -40,9 +41,20 @@ pub(crate) struct PublishArgs {
     #[arg(long, value_name = "ENDPOINT", required = true)]
     pub(super) bind: Vec<String>,
 
-    /// Accept subscribers from other hosts, without encryption and credentials
+    /// Accept subscribers from other hosts; without --curve-key, anyone can read the events
     #[arg(long)]
     pub(super) allow_remote: bool,
+
+    /// Encrypt with the secret key in FILE (CURVE), which is created if it does not exist
+    ///
+    /// Subscribers need the public key, which is printed. The file contains 40 characters of Z85, or is a certificate of
+    /// ZeroMQ with a secret key.
+    #[arg(long, value_name = "FILE")]
+    pub(super) curve_key: Option<PathBuf>,
+
+    /// Accept only subscribers with this public key; may be repeated
+    #[arg(long, value_name = "KEY", requires = "curve_key")]
+    pub(super) curve_client: Vec<PublicKey>,
 
     /// Encoding of flow records
     #[arg(long, short = 'f', value_enum, default_value_t = BusFormat::Records)]

@@ -9,13 +9,17 @@ use std::time::{Duration, Instant};
 use flowgauge::{
     Builder, DriverConfig, ErrorPolicy, Flows, Resources, Sessions, Sink, Source, Stage, Standard,
 };
-use flowgauge_bus::{Overflow, PublishSink, Publisher, PublisherConfig, PublisherStats};
+use flowgauge_bus::{
+    Overflow, PublishSink, Publisher, PublisherConfig, PublisherStats, SecretKey, ServerSecurity,
+};
 
 use crate::args::{Timeout, check, parse_filter};
 use crate::console::{Console, Failure, write_line};
+use crate::curve::secret_key;
 use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
+use crate::live::Monitor;
 use crate::summary;
 use args::BusFormat;
 pub(crate) use args::PublishArgs;
@@ -75,10 +79,14 @@ impl Run<'_> {
         let args = self.args;
         let is_quiet = args.shared.quiet;
         let started_at = Instant::now();
+        let secret_key = args.curve_key.as_deref().map(secret_key).transpose()?;
         let Some(mut input) = self.open(console)? else { return Ok(()) };
-        let publisher = self.publisher()?;
+        let publisher = self.publisher(secret_key.clone())?;
         if !is_quiet {
             write_line(&format!("flowgauge: publishing at {}", publisher.endpoints().join(", ")));
+            if let Some(secret_key) = secret_key {
+                write_line(&format!("flowgauge: public key {}", secret_key.public_key()));
+            }
         }
         if let Some(count) = args.wait_for_subscribers {
             let count = wait_for_subscribers(&publisher, count)?;
@@ -106,13 +114,16 @@ impl Run<'_> {
     /// Opens the files or the interface.
     fn open(&self, console: &mut Console) -> Result<Option<Input>, Failure> {
         match &self.args.interface {
-            Some(name) => Ok(Some(Input::new(open_interface(name)?, ErrorPolicy::End))),
+            Some(name) => {
+                let source = Monitor::without_recorder(open_interface(name)?, self.args.shared.quiet);
+                Ok(Some(Input::new(Box::new(source), ErrorPolicy::End)))
+            }
             None => Ok(Input::open(&self.args.files, self.resources, console)),
         }
     }
 
     /// Binds all endpoints.
-    fn publisher(&self) -> Result<Publisher, Failure> {
+    fn publisher(&self, secret_key: Option<SecretKey>) -> Result<Publisher, Failure> {
         let args = self.args;
         let mut config = PublisherConfig::default();
         config.encoding = args.format.into();
@@ -120,6 +131,9 @@ impl Run<'_> {
         config.overflow = if stall.is_zero() { Overflow::Drop } else { Overflow::Wait(stall) };
         config.server.high_water_mark = args.queue.get();
         config.server.permits_remote = args.allow_remote;
+        if let Some(secret_key) = secret_key {
+            config.server.security = ServerSecurity::Curve { secret_key, peers: args.curve_client.clone() };
+        }
         let failure = |error: flowgauge_bus::BusError| match error {
             flowgauge_bus::BusError::Endpoint { .. } => Failure::Usage(format!("--bind: {error}")),
             flowgauge_bus::BusError::NotLoopback { .. } => {

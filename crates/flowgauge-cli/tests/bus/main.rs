@@ -19,6 +19,7 @@ mod port;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
@@ -91,6 +92,13 @@ fn flowgauge() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
     command.env_remove("COLUMNS");
     command
+}
+
+/// Starts `flowgauge subscribe` until the publisher ends.
+fn subscribe(folder: &Folder, endpoint: &str, options: &[&str]) -> Process {
+    let mut command = flowgauge();
+    command.args(["subscribe", "--connect", endpoint, "--until-end"]).args(options);
+    Process::start(folder, "subscriber", &mut command, Stdio::null())
 }
 
 /// Returns the interpreter with pyzmq; `None` after a note if there is none and it is not required.
@@ -367,18 +375,7 @@ fn garbage_on_the_port_is_counted_and_disturbs_no_one() {
         // The connection is closed.
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    let mut command = flowgauge();
-    command.args([
-        "subscribe",
-        "--connect",
-        &endpoint,
-        "--topic",
-        "flow.end",
-        "--until-end",
-        "--format",
-        "csv",
-    ]);
-    let mut subscriber = Process::start(&folder, "subscriber", &mut command, Stdio::null());
+    let mut subscriber = subscribe(&folder, &endpoint, &["--topic", "flow.end", "--format", "csv"]);
     capture.write(0..2000);
     drop(capture);
     assert_eq!(publisher.end(), Some(0), "{}", publisher.err());
@@ -392,21 +389,68 @@ fn garbage_on_the_port_is_counted_and_disturbs_no_one() {
 }
 
 #[test]
+fn only_subscribers_with_a_permitted_key_receive_encrypted_records() {
+    let folder = Folder::new();
+    let [server_key, client_key] = ["server.key", "client.key"].map(|name| folder.path(name));
+    let public_key = |err: &str| -> Option<String> {
+        err.lines().find_map(|line| line.strip_prefix("flowgauge: public key ").map(str::to_owned))
+    };
+    // Creates the key of the subscriber.
+    let [unused, _] = endpoints(&folder);
+    let mut command = flowgauge();
+    command.args(["subscribe", "--connect", &unused, "--duration", "1ms", "--curve-key", &client_key]);
+    command.args(["--curve-server", &"0".repeat(40)]);
+    let mut created = Process::start(&folder, "created", &mut command, Stdio::null());
+    assert_eq!(created.end(), Some(0), "{}", created.err());
+    let client = public_key(&created.err()).unwrap();
+    assert_eq!(fs::metadata(&client_key).unwrap().permissions().mode() & 0o777, 0o600);
+
+    for endpoint in endpoints(&folder) {
+        let options = ["--curve-key", &server_key, "--curve-client", &client, "--wait-for-subscribers", "1"];
+        let (mut publisher, mut capture) = publish_frames(&folder, &endpoint, &options);
+        wait_for("the public key", || public_key(&publisher.err()).is_some());
+        let server = public_key(&publisher.err()).unwrap();
+        // Without encryption, with a key that is not permitted, and with the permitted one.
+        let start = |name: &str, options: &[&str]| {
+            let mut command = flowgauge();
+            command.args(["subscribe", "--connect", &endpoint, "--until-end", "--topic", "flow.end"]);
+            Process::start(&folder, name, command.args(["--format", "csv"]).args(options), Stdio::null())
+        };
+        let rejected =
+            [start("plain", &["--duration", "20s"]), start("stranger", &["--curve-server", &server])];
+        let mut admitted = start("admitted", &["--curve-server", &server, "--curve-key", &client_key]);
+        wait_for("the subscriber", || publisher.err().contains("flowgauge: 1 subscriber\n"));
+        capture.write(0..1000);
+        drop(capture);
+        assert_eq!(publisher.end(), Some(0), "{}", publisher.err());
+        assert_eq!(admitted.end(), Some(0), "{}", admitted.err());
+        assert_eq!(admitted.out().lines().count(), 1001);
+        assert!(publisher.err().contains("without a complete ZMTP handshake"), "{}", publisher.err());
+        for rejected in rejected {
+            rejected.signal("-KILL");
+            assert_eq!(rejected.out(), "");
+        }
+    }
+
+    let invalid = folder.file("invalid.key", b"no key\n");
+    for (options, status, message) in [
+        (["--curve-key", &invalid], 1, "does not contain a secret key in Z85"),
+        (["--curve-client", "short"], 2, "a key has 40 characters of Z85"),
+        (["--curve-client", &client], 2, "--curve-key <FILE>"),
+    ] {
+        let mut command = flowgauge();
+        command.args(["publish", "-", "--bind", &unused]).args(options);
+        let mut process = Process::start(&folder, "invalid", &mut command, Stdio::null());
+        assert_eq!(process.end(), Some(status), "{}", process.err());
+        assert!(process.err().contains(message), "{}", process.err());
+    }
+}
+
+#[test]
 fn ctrl_c_ends_the_input_and_sends_all_records() {
     let folder = Folder::new();
     let [endpoint, _] = endpoints(&folder);
-    let mut command = flowgauge();
-    command.args([
-        "subscribe",
-        "--connect",
-        &endpoint,
-        "--topic",
-        "flow.end",
-        "--until-end",
-        "--format",
-        "csv",
-    ]);
-    let mut subscriber = Process::start(&folder, "subscriber", &mut command, Stdio::null());
+    let mut subscriber = subscribe(&folder, &endpoint, &["--topic", "flow.end", "--format", "csv"]);
     let (mut publisher, mut capture) = publish_frames(&folder, &endpoint, &["--wait-for-subscribers", "1"]);
     capture.write(0..500);
     wait_for("the first records", || subscriber.out().lines().count() == 500);
@@ -423,18 +467,7 @@ fn messages_are_published_without_credentials_and_filters_select_flows() {
     let [endpoint, _] = endpoints(&folder);
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/web.pcap");
     let run = |topic: &str, args: &[&str]| {
-        let mut command = flowgauge();
-        command.args([
-            "subscribe",
-            "--connect",
-            &endpoint,
-            "--topic",
-            topic,
-            "--until-end",
-            "--format",
-            "ndjson",
-        ]);
-        let mut subscriber = Process::start(&folder, "subscriber", &mut command, Stdio::null());
+        let mut subscriber = subscribe(&folder, &endpoint, &["--topic", topic, "--format", "ndjson"]);
         let mut command = flowgauge();
         command
             .arg("publish")

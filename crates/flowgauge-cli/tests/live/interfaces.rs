@@ -1,5 +1,9 @@
 //! Interfaces in network namespaces.
 
+#[cfg(feature = "bus")]
+use std::fs::{self, File};
+#[cfg(feature = "bus")]
+use std::process::Command;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -30,6 +34,40 @@ fn a_replayed_capture_gives_the_records_of_the_file() {
         assert_eq!(comparable(&outcome.records), expected, "{name}: {}", outcome.messages);
         assert_eq!(comparable(&flows(&path, &[])), expected, "{name}");
     }
+}
+
+#[test]
+#[cfg(feature = "bus")]
+fn records_of_an_interface_are_published() {
+    let Some(network) = Network::new(&["tcpreplay"]) else { return };
+    network.pair("near", "far", &network);
+    let folder = Folder::new();
+    let endpoint = format!("ipc://{}", folder.path("flows"));
+    let start = |name: &str, command: &mut Command| {
+        let create = |kind: &str| File::create(folder.path(&format!("{name}.{kind}"))).unwrap();
+        let child = command.stdin(Stdio::null()).stdout(create("out")).stderr(create("err")).spawn();
+        Process(child.unwrap())
+    };
+    let read = |name: &str| fs::read_to_string(folder.path(name)).unwrap();
+    let mut command = network.command(FLOWGAUGE);
+    command.args(["publish", "-i", "far", "--bind", &endpoint, "--format", "ndjson"]);
+    let mut publisher = start("publisher", command.args(["--wait-for-subscribers", "1"]));
+    let mut command = super::flowgauge();
+    command.args(["subscribe", "--connect", &endpoint, "--topic", "flow.end", "--format", "ndjson"]);
+    let mut subscriber = start("subscriber", command.arg("--until-end"));
+    wait_for("the subscriber", || read("publisher.err").contains("1 subscriber"));
+    thread::sleep(Duration::from_millis(300));
+    replay(&network, "near", "web.pcap");
+    thread::sleep(Duration::from_millis(500));
+    assert!(Command::new("kill").args(["-INT", &publisher.0.id().to_string()]).status().unwrap().success());
+    wait_for("the end", || {
+        publisher.0.try_wait().unwrap().is_some() && subscriber.0.try_wait().unwrap().is_some()
+    });
+    assert_eq!(publisher.0.wait().unwrap().code(), Some(130), "{}", read("publisher.err"));
+    let records: Vec<_> =
+        read("subscriber.out").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let expected = comparable(&flows(&capture("web.pcap"), &[]));
+    assert_eq!(comparable(&records), expected, "{}", read("publisher.err"));
 }
 
 #[test]
