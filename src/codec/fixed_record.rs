@@ -140,6 +140,22 @@ impl<'a> FixedRecord<'a> {
     #[must_use]
     #[inline]
     pub fn encode(record: &FlowRecord) -> [u8; LEN] {
+        let mut out = [0; LEN];
+        Self::encode_to(record, &mut out);
+        out
+    }
+
+    /// Appends an encoded flow record to a buffer, without the copy that [`encode`](Self::encode) and a later append need.
+    #[inline]
+    pub fn append(record: &FlowRecord, buffer: &mut Vec<u8>) {
+        buffer.resize(buffer.len() + LEN, 0);
+        if let Some(out) = buffer.last_chunk_mut() {
+            Self::encode_to(record, out);
+        }
+    }
+
+    #[inline]
+    fn encode_to(record: &FlowRecord, out: &mut [u8; LEN]) {
         let (forward, reverse) = (&record.forward.counters, &record.reverse.counters);
         let key = &record.key;
         let (source, destination) = (record.initiator, record.initiator.other());
@@ -167,7 +183,6 @@ impl<'a> FixedRecord<'a> {
         let second = (packets[0] & 0xff) << 56 | packets[1] << 32 | octets[0];
         let third = octets[1] << 32 | record.start.as_nanos() >> 32;
         let fourth = record.start.as_nanos() << 32 | u64::from(ports[0]) << 16 | u64::from(ports[1]);
-        let mut out = [0; LEN];
         let (words, addresses) = out.split_at_mut(32);
         for (target, word) in words.as_chunks_mut::<8>().0.iter_mut().zip([first, second, third, fourth]) {
             *target = word.to_be_bytes();
@@ -176,7 +191,6 @@ impl<'a> FixedRecord<'a> {
         for (target, side) in addresses.as_chunks_mut::<16>().0.iter_mut().zip(sides) {
             *target = address_bits(key.address(side)).to_be_bytes();
         }
-        out
     }
 
     /// Reads a record without copying it.

@@ -24,7 +24,7 @@ impl Event for FlowRecord {
     #[inline]
     fn encode(&self, encoding: Encoding, payload: &mut Vec<u8>) {
         match encoding {
-            Encoding::Records => payload.extend_from_slice(&FixedRecord::encode(self)),
+            Encoding::Records => FixedRecord::append(self, payload),
             Encoding::Ndjson => export::write_record(payload, Format::Ndjson, self),
         }
     }

@@ -18,6 +18,9 @@ use crate::message::Encoding;
 use crate::prefix_set::PrefixSet;
 use crate::topic::Topic;
 
+/// Number of octets that are added to a payload together.
+const STAGE_LEN: usize = 4096;
+
 /// A complete message.
 #[derive(Clone, Debug)]
 pub(super) struct Outgoing {
@@ -39,9 +42,12 @@ struct Slot {
     /// The topic as the first frame of messages.
     frame: Bytes,
     encoding: Encoding,
+    /// Events that are not in `payload` yet. It stays in the nearest cache, while the memory of a payload comes from that
+    /// of the receiver, which is much faster to write in large pieces.
+    stage: Vec<u8>,
     payload: Vec<u8>,
     record_count: u32,
-    /// Number of records that were published on the topic before those in `payload`.
+    /// Number of records that were published on the topic before those in `stage` and `payload`.
     position: u64,
     /// Number of records that were dropped since the last message that was queued for the sockets.
     dropped_count: u64,
@@ -148,13 +154,18 @@ impl Outbox {
             }
         }
         let Some(slot) = self.slots.get_mut(self.last) else { return };
-        if slot.payload.capacity() == 0 {
-            slot.payload = self.pool.buffer();
-        }
-        event.encode(encoding, &mut slot.payload);
+        event.encode(encoding, &mut slot.stage);
         slot.record_count += 1;
-        if slot.payload.len() >= shared.config.payload_len {
-            self.flush(shared, self.last, Wait::Configured);
+        if slot.stage.len() >= STAGE_LEN || slot.stage.len() + slot.payload.len() >= shared.config.payload_len
+        {
+            if slot.payload.capacity() == 0 {
+                slot.payload = self.pool.buffer();
+            }
+            slot.payload.extend_from_slice(&slot.stage);
+            slot.stage.clear();
+            if slot.payload.len() >= shared.config.payload_len {
+                self.flush(shared, self.last, Wait::Configured);
+            }
         }
     }
 
@@ -186,6 +197,7 @@ impl Outbox {
             topic: *topic,
             frame: Bytes::copy_from_slice(topic.as_bytes()),
             encoding: shared.config.encoding,
+            stage: Vec::new(),
             payload: Vec::new(),
             record_count: 0,
             position: 0,
@@ -204,6 +216,10 @@ impl Outbox {
         if slot.record_count == 0 {
             return;
         }
+        if slot.payload.capacity() == 0 {
+            slot.payload = self.pool.buffer();
+        }
+        slot.payload.append(&mut slot.stage);
         let mut message = Outgoing {
             topic: slot.frame.clone(),
             encoding: slot.encoding,

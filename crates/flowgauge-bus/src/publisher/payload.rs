@@ -1,5 +1,6 @@
 //! Buffers for payloads, which are used again once all subscribers have received them.
 
+use std::collections::VecDeque;
 use std::mem;
 use std::sync::{Arc, Mutex};
 
@@ -8,12 +9,13 @@ use bytes::Bytes;
 use super::lock;
 
 /// Maximum number of unused buffers.
-const BUFFER_COUNT_MAX: usize = 32;
+const BUFFER_COUNT_MAX: usize = 64;
 
-/// Unused buffers. The one that was released last, which a cache may still contain, is used first.
+/// Unused buffers. The one that was released first is used first: the cache of the processor that received the other ones
+/// may still contain them, and it is slow to write to that memory from another processor.
 #[derive(Clone, Debug)]
 pub(super) struct BufferPool {
-    buffers: Arc<Mutex<Vec<Vec<u8>>>>,
+    buffers: Arc<Mutex<VecDeque<Vec<u8>>>>,
     /// Capacity of a buffer in octets.
     capacity: usize,
 }
@@ -25,7 +27,7 @@ impl BufferPool {
 
     /// Returns an empty buffer.
     pub(super) fn buffer(&self) -> Vec<u8> {
-        lock(&self.buffers).pop().unwrap_or_else(|| Vec::with_capacity(self.capacity))
+        lock(&self.buffers).pop_front().unwrap_or_else(|| Vec::with_capacity(self.capacity))
     }
 
     /// Returns a payload whose buffer returns to the pool with its last clone.
@@ -53,7 +55,7 @@ impl Drop for Payload {
         if buffer.capacity() < self.pool.capacity * 2 {
             let mut buffers = lock(&self.pool.buffers);
             if buffers.len() < BUFFER_COUNT_MAX {
-                buffers.push(buffer);
+                buffers.push_back(buffer);
             }
         }
     }
@@ -75,11 +77,13 @@ mod tests {
         drop(payload);
         assert_eq!((count(&pool), &clone[..]), (0, &b"payload"[..]));
         drop(clone);
+        // The first one that was released is used first.
+        drop(pool.payload(Vec::with_capacity(64)));
         let again = pool.buffer();
         assert_eq!((again.as_ptr(), again.len()), (address, 0));
         // Those of excessive length, and too many, are not kept.
         drop(pool.payload(vec![0; 128]));
-        assert_eq!(count(&pool), 0);
+        assert_eq!(count(&pool), 1);
         drop((0..100).map(|_| pool.payload(Vec::with_capacity(64))).collect::<Vec<_>>());
         assert_eq!(count(&pool), BUFFER_COUNT_MAX);
     }
