@@ -119,7 +119,8 @@ impl PrefixSet {
     #[inline(always)]
     fn needle<'a>(&self, octets: &'a [u8]) -> Needle<'a> {
         let (words, hash) = match words(octets) {
-            Some(words) => (words, self.hasher.hash_one(words)),
+            // A tuple, whose words are hashed without their number.
+            Some(words) => (words, self.hasher.hash_one((words[0], words[1], words[2]))),
             None => {
                 let hash = self.hasher.hash_one(octets);
                 ([hash; 3], hash)
