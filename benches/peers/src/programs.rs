@@ -48,8 +48,8 @@ pub struct Setting {
     pub python: String,
     /// Path of the flowgauge command.
     pub flowgauge: PathBuf,
-    /// Path of the command that runs the peer crate.
-    pub flowscope: PathBuf,
+    /// Folder of the commands that run libraries.
+    pub libraries: PathBuf,
 }
 
 /// Returns the installed programs, and the name and the installation command of each missing program.
@@ -72,14 +72,21 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     };
     found.push(ours("flows, the ten largest in a table", false, &["--format", "table", "--top", "10"]));
     found.push(ours("flows, all records with Community IDs", true, &["--format", "ndjson"]));
-    found.push(Program {
-        name: format!("flowscope {FLOWSCOPE_VERSION}"),
-        does: "flows, only counted",
-        command: vec![setting.flowscope.display().to_string(), trace.clone()],
-        printed_count: PrintedCount::OfFlows(before_packets),
-        is_export: false,
-        is_on_all_cores: false,
-    });
+    let mut library = |name: &str, does, program: &str, printed_count| {
+        found.push(Program {
+            name: name.to_owned(),
+            does,
+            command: vec![setting.libraries.join(program).display().to_string(), trace.clone()],
+            printed_count,
+            is_export: false,
+            is_on_all_cores: false,
+        });
+    };
+    let (all, of_flows) = (PrintedCount::All(before_packets), PrintedCount::OfFlows(before_packets));
+    library("flowgauge (library)", "flows, only counted", "flowgauge_flows", all);
+    library("prototype", "five-tuples without any state, the least work", "prototype_flows", all);
+    let flowscope = format!("flowscope {FLOWSCOPE_VERSION}");
+    library(&flowscope, "flows, only counted", "flowscope_flows", of_flows);
     let collector = format!("127.0.0.1:{}", setting.netflow_port);
     let folder = setting.folder.display().to_string();
     let mut others: Vec<(&'static str, Peer<'_>)> = Vec::new();

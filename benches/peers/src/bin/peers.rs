@@ -160,7 +160,7 @@ fn run() -> Result<(), Reason> {
     let mut missing = Vec::new();
     if let Some(trace) = &options.trace {
         build(&repository().join("Cargo.toml"), &["--package", "flowgauge-cli"])?;
-        build(&repository().join("benches/peers/Cargo.toml"), &["--bin", "flowscope_flows"])?;
+        build(&repository().join("benches/peers/Cargo.toml"), &["--bins"])?;
         // softflowd exports to this port; the records are not read.
         let collector = UdpSocket::bind(("127.0.0.1", 0))?;
         let setting = Setting {
@@ -169,7 +169,7 @@ fn run() -> Result<(), Reason> {
             netflow_port: collector.local_addr()?.port(),
             python: options.python.clone(),
             flowgauge: repository().join("target/release/flowgauge"),
-            flowscope: repository().join("benches/peers/target/release/flowscope_flows"),
+            libraries: repository().join("benches/peers/target/release"),
         };
         let (mut programs, not_found) = find(&setting);
         for (name, install) in &not_found {
