@@ -15,57 +15,38 @@
 mod folder;
 #[path = "../support/port.rs"]
 mod port;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flowgauge::base::{Frame, Timestamp};
 use flowgauge::source::PcapngWriter;
 use folder::Folder;
 use port::free_port;
-
-/// Maximum time that a test waits for a condition.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
-        thread::sleep(Duration::from_millis(10));
-    }
-}
+use process::{TIMEOUT, wait_for};
 
 /// A process with its output in files, which ends with the test.
 struct Process {
-    child: Child,
+    process: process::Process,
     out: String,
     err: String,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Process {
     fn start(folder: &Folder, name: &str, command: &mut Command, stdin: Stdio) -> Self {
         let path = |kind: &str| folder.path(&format!("{name}.{kind}"));
         let (out, err) = (path("out"), path("err"));
-        let child = command
-            .stdin(stdin)
-            .stdout(File::create(&out).unwrap())
-            .stderr(File::create(&err).unwrap())
-            .spawn()
-            .unwrap();
-        Self { child, out, err }
+        command.stdin(stdin).stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        Self { process: process::Process::start(command), out, err }
     }
 
     fn out(&self) -> String {
@@ -78,13 +59,11 @@ impl Process {
 
     /// Waits for the end of the process. Returns its exit status.
     fn end(&mut self) -> Option<i32> {
-        wait_for("the end of a process", || self.child.try_wait().unwrap().is_some());
-        self.child.wait().unwrap().code()
+        self.process.end()
     }
 
-    fn signal(&self, signal: &str) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+    fn signal(&self, name: &str) {
+        self.process.signal(name);
     }
 }
 
@@ -181,7 +160,7 @@ fn publish_frames(folder: &Folder, endpoint: &str, args: &[&str]) -> (Process, C
     let mut command = flowgauge();
     command.args(["publish", "-", "--bind", endpoint]).args(args);
     let mut process = Process::start(folder, "publisher", &mut command, Stdio::piped());
-    let capture = PcapngWriter::new(process.child.stdin.take().unwrap()).unwrap();
+    let capture = PcapngWriter::new(process.process.0.stdin.take().unwrap()).unwrap();
     wait_for("the publisher", || process.err().contains("publishing at"));
     (process, Capture(capture))
 }
@@ -278,12 +257,12 @@ fn a_slow_subscriber_loses_only_its_own_share_and_both_sides_count_it() {
         let mut publisher = Process::start(&folder, "publisher", &mut command, Stdio::null());
         // Stopped, the subscriber receives nothing.
         wait_for("the subscribers", || publisher.err().contains("2 subscribers"));
-        slow.signal("-STOP");
+        slow.signal("STOP");
         wait_for("the end of the capture", || {
-            let has_ended = publisher.child.try_wait().unwrap().is_some();
+            let has_ended = publisher.process.has_ended();
             has_ended || fast.out().lines().count() > COUNT as usize
         });
-        slow.signal("-CONT");
+        slow.signal("CONT");
         assert_eq!(publisher.end(), Some(0), "{}", publisher.err());
         assert_eq!(slow.end(), Some(0), "{}", slow.err());
         assert_eq!(fast.end(), Some(0), "{}", fast.err());
@@ -308,7 +287,7 @@ fn a_subscriber_that_is_killed_and_restarted_continues() {
             publish_frames(&folder, &endpoint, &["--wait-for-subscribers", "1"]);
         capture.write(0..1001);
         wait_for("the first subscriber", || received(&first).0.len() >= 1000);
-        first.signal("-KILL");
+        first.signal("KILL");
         thread::sleep(Duration::from_millis(300));
         capture.write(1001..2001);
         thread::sleep(Duration::from_millis(300));
@@ -357,7 +336,7 @@ fn subscribers_continue_after_a_restart_of_the_publisher() {
             assert_eq!(summary(&publisher.err()).0, [(5000, 0)]);
             wait_for("the records", || subscriber.out().lines().count() == run * 5000 + 1);
         }
-        subscriber.signal("-INT");
+        subscriber.signal("INT");
         assert_eq!(subscriber.end(), Some(130));
         assert!(subscriber.err().starts_with("15000 records in "), "{}", subscriber.err());
     }
@@ -427,7 +406,7 @@ fn only_subscribers_with_a_permitted_key_receive_encrypted_records() {
         assert_eq!(admitted.out().lines().count(), 1001);
         assert!(publisher.err().contains("without a complete ZMTP handshake"), "{}", publisher.err());
         for rejected in rejected {
-            rejected.signal("-KILL");
+            rejected.signal("KILL");
             assert_eq!(rejected.out(), "");
         }
     }
@@ -454,7 +433,7 @@ fn ctrl_c_ends_the_input_and_sends_all_records() {
     let (mut publisher, mut capture) = publish_frames(&folder, &endpoint, &["--wait-for-subscribers", "1"]);
     capture.write(0..500);
     wait_for("the first records", || subscriber.out().lines().count() == 500);
-    publisher.signal("-INT");
+    publisher.signal("INT");
     assert_eq!(publisher.end(), Some(130), "{}", publisher.err());
     assert_eq!(subscriber.end(), Some(0), "{}", subscriber.err());
     // The header, and the records of all flows, also of the one that was open.

@@ -3,21 +3,21 @@
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::folder::Folder;
-use super::{Directions, end, export, flows, free_port, program, send, wait_for, wait_for_port};
+use super::{Directions, Process, export, flows, free_port, program, wait_for, wait_for_port};
 
 /// Captures that are exported. None has two flows with the same addresses and ports.
 const CAPTURES: [&str; 4] = ["web.pcap", "dns.pcap", "ssh.pcap", "vlan.pcapng"];
 
-fn start(command: &mut Command, folder: &Folder, port: u16) -> Child {
+fn start(command: &mut Command, folder: &Folder, port: u16) -> Process {
     let log = fs::File::create(folder.path("log")).unwrap();
-    let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let process = Process::start(command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log));
     wait_for_port(port);
-    child
+    process
 }
 
 fn address(record: &Value, names: &[&str]) -> IpAddr {
@@ -32,12 +32,12 @@ fn nfcapd(nfcapd: &Path, name: &str, options: &[&str]) -> Vec<Value> {
     fs::create_dir(&files).unwrap();
     let mut command = Command::new(nfcapd);
     command.args(["-b", "127.0.0.1", "-p", &port.to_string(), "-w", &files, "-t", "300", "-B", "8000000"]);
-    let child = start(&mut command, &folder, port);
+    let mut collector = start(&mut command, &folder, port);
     export(name, port, options);
     // The datagrams are in the buffer of the socket, which nfcapd reads before it handles the signal.
     std::thread::sleep(std::time::Duration::from_millis(1500));
-    send("TERM", &child);
-    assert!(end(child).status.success());
+    collector.signal("TERM");
+    assert_eq!(collector.end(), Some(0));
     let log = fs::read_to_string(folder.path("log")).unwrap();
     // nfcapd does not count type records, which RFC 7011 section 3.1 includes in the sequence numbers.
     let has_type_records = options.contains(&"--enterprise-number");
@@ -102,14 +102,14 @@ fn nfacctd_receives_uniflows() {
             )
             .as_bytes(),
         );
-        let child = start(Command::new(&path).args(["-f", &config]), &folder, port);
+        let mut collector = start(Command::new(&path).args(["-f", &config]), &folder, port);
         let log = || fs::read_to_string(folder.path("log")).unwrap();
         wait_for("nfacctd", || log().contains("waiting for NetFlow/IPFIX data"));
         std::thread::sleep(std::time::Duration::from_millis(1500));
         export(name, port, &["--uniflow", "--milliseconds"]);
         std::thread::sleep(std::time::Duration::from_millis(1500));
-        send("INT", &child);
-        end(child);
+        collector.signal("INT");
+        collector.end();
         let mut found = Directions::default();
         for line in
             fs::read_to_string(&output).unwrap_or_else(|_| panic!("output of nfacctd: {}", log())).lines()
@@ -148,14 +148,14 @@ fn goflow2_receives_uniflows() {
             "-transport.file",
             &output,
         ]);
-        let child = start(&mut command, &folder, port);
+        let mut collector = start(&mut command, &folder, port);
         export(name, port, &["--uniflow"]);
         let expected = Directions::of_ndjson(&flows(name));
         let record_count: u64 = expected.0.values().map(|totals| totals.record_count).sum();
         let lines = || fs::read_to_string(&output).unwrap_or_default().lines().count() as u64;
         wait_for("the records in the output of goflow2", || lines() >= record_count);
-        send("TERM", &child);
-        end(child);
+        collector.signal("TERM");
+        collector.end();
         let mut found = Directions::default();
         for line in fs::read_to_string(&output).unwrap().lines() {
             let record: Value = serde_json::from_str(line).unwrap();

@@ -18,21 +18,21 @@ mod collectors;
 mod folder;
 #[path = "../support/port.rs"]
 mod port;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
 mod softflowd;
 mod tshark;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use port::free_port;
-
-/// Maximum time that a test waits for a condition.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use process::{Process, wait_for};
 
 /// One direction of a flow: protocol, source, source port, destination, destination port. Protocols without ports have
 /// the port 0.
@@ -117,26 +117,6 @@ fn wait_for_port(port: u16) {
             })
         })
     });
-}
-
-fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-fn send(signal: &str, child: &Child) {
-    assert!(
-        Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap().success()
-    );
-}
-
-/// Waits for the end of a program, and returns its output.
-fn end(mut child: Child) -> Output {
-    wait_for("the end of a program", || child.try_wait().unwrap().is_some());
-    child.wait_with_output().unwrap()
 }
 
 fn capture(name: &str) -> String {

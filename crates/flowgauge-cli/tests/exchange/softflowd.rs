@@ -1,10 +1,10 @@
 //! softflowd, an exporter whose records `flowgauge collect` receives.
 
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::folder::Folder;
-use super::{Directions, capture, end, flowgauge, flows, free_port, program, send, wait_for_port};
+use super::{Directions, Process, capture, flowgauge, flows, free_port, program, wait_for_port};
 
 /// Runs softflowd on a capture, and returns what `flowgauge collect` writes.
 fn exchange(softflowd: &std::path::Path, name: &str, version: &str, options: &[&str]) -> Vec<u8> {
@@ -12,9 +12,8 @@ fn exchange(softflowd: &std::path::Path, name: &str, version: &str, options: &[&
     let listen = format!("udp://127.0.0.1:{port}");
     let mut command = flowgauge();
     command.args(["collect", "--listen", &listen, "--format", "ndjson"]).args(options);
-    // A pipe that is not read would block the command.
-    let out = fs::File::create(folder.path("out")).unwrap();
-    let collect = command.stdout(out).stderr(Stdio::piped()).spawn().unwrap();
+    let [out, err] = ["out", "err"].map(|name| fs::File::create(folder.path(name)).unwrap());
+    let mut collect = Process::start(command.stdout(out).stderr(err));
     wait_for_port(port);
     let collector = format!("127.0.0.1:{port}");
     let status = Command::new(softflowd)
@@ -24,10 +23,10 @@ fn exchange(softflowd: &std::path::Path, name: &str, version: &str, options: &[&
         .unwrap()
         .status;
     assert!(status.success());
-    send("INT", &collect);
-    let output = end(collect);
-    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
-    let summary = String::from_utf8_lossy(&output.stderr);
+    collect.signal("INT");
+    let status = collect.end();
+    let summary = fs::read_to_string(folder.path("err")).unwrap();
+    assert_eq!(status, Some(130), "{summary}");
     assert!(!summary.contains("malformed") && !summary.contains("invalid"), "{summary}");
     fs::read(folder.path("out")).unwrap()
 }

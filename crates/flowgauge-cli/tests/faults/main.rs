@@ -7,4 +7,7 @@
 #[path = "../support/folder.rs"]
 mod folder;
 mod outputs;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
 mod signals;

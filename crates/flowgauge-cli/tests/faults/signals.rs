@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::folder::Folder;
 use super::outputs::{command, command_with_summary};
+use super::process::{TIMEOUT, wait_for};
 
 const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
@@ -17,9 +18,6 @@ const SIGNALS: [i32; 2] = [INTERRUPT, TERMINATE];
 
 /// The exit status of a run that a signal ended is this value plus the number of the signal, as in shells.
 const STATUS_BASE: i32 = 128;
-
-/// Maximum time that a test waits for a condition.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn data(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)).unwrap()
@@ -34,15 +32,6 @@ fn send(signal: i32, child: &Child) {
 fn run_on(args: &[&str], path: &str) -> Vec<u8> {
     let args: Vec<_> = args.iter().map(|arg| if *arg == "-" { path } else { arg }).collect();
     command(&args).output().unwrap().stdout
-}
-
-/// Waits until a condition holds.
-fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Starts a command that reads standard input, and writes a capture to it. The pipe stays open.

@@ -45,8 +45,7 @@ fn records_of_an_interface_are_published() {
     let endpoint = format!("ipc://{}", folder.path("flows"));
     let start = |name: &str, command: &mut Command| {
         let create = |kind: &str| File::create(folder.path(&format!("{name}.{kind}"))).unwrap();
-        let child = command.stdin(Stdio::null()).stdout(create("out")).stderr(create("err")).spawn();
-        Process(child.unwrap())
+        Process::start(command.stdin(Stdio::null()).stdout(create("out")).stderr(create("err")))
     };
     let read = |name: &str| fs::read_to_string(folder.path(name)).unwrap();
     let mut command = network.command(FLOWGAUGE);
@@ -59,11 +58,9 @@ fn records_of_an_interface_are_published() {
     thread::sleep(Duration::from_millis(300));
     replay(&network, "near", "web.pcap");
     thread::sleep(Duration::from_millis(500));
-    assert!(Command::new("kill").args(["-INT", &publisher.0.id().to_string()]).status().unwrap().success());
-    wait_for("the end", || {
-        publisher.0.try_wait().unwrap().is_some() && subscriber.0.try_wait().unwrap().is_some()
-    });
-    assert_eq!(publisher.0.wait().unwrap().code(), Some(130), "{}", read("publisher.err"));
+    publisher.signal("INT");
+    assert_eq!(publisher.end(), Some(130), "{}", read("publisher.err"));
+    assert_eq!(subscriber.end(), Some(0), "{}", read("subscriber.err"));
     let records: Vec<_> =
         read("subscriber.out").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let expected = comparable(&flows(&capture("web.pcap"), &[]));
@@ -176,7 +173,7 @@ fn no_packet_is_lost_without_being_counted() {
     client.run(&["ip", "address", "add", "192.0.2.1/24", "dev", "near"]);
     server.run(&["ip", "address", "add", "192.0.2.2/24", "dev", "far"]);
     let mut iperf = server.command("iperf3");
-    let _server = Process(iperf.args(["--server", "--one-off"]).stdout(Stdio::null()).spawn().unwrap());
+    let _server = Process::start(iperf.args(["--server", "--one-off"]).stdout(Stdio::null()));
     let is_listening = || server.run(&["cat", "/proc/net/tcp6", "/proc/net/tcp"]).contains(":1451 ");
     wait_for("iperf3", is_listening);
     let count = |network: &Network, interface: &str| {

@@ -17,40 +17,22 @@ mod interfaces;
 mod network;
 #[path = "../support/port.rs"]
 mod port;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
 mod receiving;
 mod view;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use folder::Folder;
 use port::free_port;
-
-/// Maximum time that a test waits for a condition.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// A process that ends with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use process::{Process, wait_for};
 
 /// `flowgauge live` with its output in files.
 struct Live {
@@ -72,18 +54,15 @@ impl Live {
     fn start(mut command: Command, args: &[&str]) -> Self {
         let folder = Folder::new();
         let create = |name| File::create(folder.path(name)).unwrap();
-        let child = command
+        command
             .args(["live", "--format", "ndjson"])
             .args(args)
             .stdin(Stdio::null())
             .stdout(create("out"))
-            .stderr(create("err"))
-            .spawn()
-            .unwrap();
-        let mut live = Self { process: Process(child), folder };
+            .stderr(create("err"));
+        let mut live = Self { process: Process::start(&mut command), folder };
         wait_for("the start of the capture", || {
-            let has_ended = live.process.0.try_wait().unwrap().is_some();
-            has_ended || live.messages().contains("capturing on")
+            live.process.has_ended() || live.messages().contains("capturing on")
         });
         live
     }
@@ -93,16 +72,15 @@ impl Live {
     }
 
     /// Interrupts the command, and returns what it wrote.
-    fn interrupt(self) -> Outcome {
-        let status = Command::new("kill").args(["-INT", &self.process.0.id().to_string()]).status();
-        assert!(status.unwrap().success(), "the command has ended: {}", self.messages());
+    fn interrupt(mut self) -> Outcome {
+        assert!(!self.process.has_ended(), "the command has ended: {}", self.messages());
+        self.process.signal("INT");
         self.end()
     }
 
     /// Waits for the end of the command, and returns what it wrote.
     fn end(mut self) -> Outcome {
-        wait_for("the end of the command", || self.process.0.try_wait().unwrap().is_some());
-        let status = self.process.0.wait().unwrap().code();
+        let status = self.process.end();
         let out = fs::read_to_string(self.folder.path("out")).unwrap();
         let records = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let messages = self.messages();
