@@ -71,16 +71,22 @@ fn assert_agree(publisher: &PublisherStats, subscriber: &Subscriber, published_c
     );
 }
 
+/// Returns a publisher that waits for its subscriber, which selects `flow.end`.
+fn patient_publisher(endpoint: &str) -> (Publisher, Subscriber) {
+    let mut config = PublisherConfig::default();
+    config.overflow = Overflow::Wait(LIMIT);
+    let publisher = Publisher::new(config).unwrap();
+    let endpoint = publisher.listen(endpoint).unwrap();
+    let subscriber = Subscriber::connect(&endpoint).unwrap().subscribe("flow.end").unwrap();
+    publisher.wait_for_subscribers(1, LIMIT).unwrap();
+    (publisher, subscriber)
+}
+
 #[test]
 fn every_record_arrives_once_in_order_over_each_transport() {
     const COUNT: u64 = 100_000;
     for endpoint in endpoints() {
-        let mut config = PublisherConfig::default();
-        config.overflow = Overflow::Wait(LIMIT);
-        let publisher = Publisher::new(config).unwrap();
-        let endpoint = publisher.listen(&endpoint).unwrap();
-        let mut subscriber = Subscriber::connect(&endpoint).unwrap().subscribe("flow.end").unwrap();
-        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        let (publisher, mut subscriber) = patient_publisher(&endpoint);
         let receiver = thread::spawn(move || (receive_all(&mut subscriber), subscriber));
         for number in 0..COUNT {
             publisher.publish(&Topic::FLOW_END, &record(number));
@@ -98,12 +104,7 @@ fn every_record_arrives_once_in_order_over_each_transport() {
 fn records_published_together_arrive_as_those_published_one_by_one() {
     let records: Vec<_> = (0..5000).map(record).collect();
     for endpoint in endpoints() {
-        let mut config = PublisherConfig::default();
-        config.overflow = Overflow::Wait(LIMIT);
-        let publisher = Publisher::new(config).unwrap();
-        let endpoint = publisher.listen(&endpoint).unwrap();
-        let mut subscriber = Subscriber::connect(&endpoint).unwrap().subscribe("flow.end").unwrap();
-        publisher.wait_for_subscribers(1, LIMIT).unwrap();
+        let (publisher, mut subscriber) = patient_publisher(&endpoint);
         records.chunks(700).for_each(|records| publisher.publish_all(&Topic::FLOW_END, records));
         publisher.publish_all(&Topic::FLOW_START, &records[..10]);
         let receiver = thread::spawn(move || (receive_all(&mut subscriber), subscriber));
