@@ -20,6 +20,7 @@ use crate::decode::extractor::Packet;
 use crate::wire::tcp::TcpSegment;
 use history::letter;
 pub(super) use segment::{Changes, segment};
+use start::has_only_syn;
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
@@ -123,10 +124,9 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
             && !segment.ack.is_after(peer.next_seq)
             && peer.bits.has(SideBits::SEQ)
             && !peer.bits.has(SideBits::HOLE));
-    // It may also select one of several SYNs, until the peer has sent octets.
+    // It may also select one of several SYNs.
     let has_extra = hot.bits.has(FlowBits::EXTRA);
-    let may_select = has_extra && peer.letters & letter::DATA == 0;
-    if !is_known_ack || may_select && extras.at_mut(hot.extra).pending_syn.is_some() {
+    if !is_known_ack || (has_extra && has_only_syn(peer) && extras.at_mut(hot.extra).pending_syn.is_some()) {
         return false;
     }
     if segment.seq == own.next_seq {

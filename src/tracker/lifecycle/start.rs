@@ -94,6 +94,6 @@ impl Update<'_> {
 }
 
 /// Returns whether a side sent its SYN, but neither octets nor a FIN.
-const fn has_only_syn(state: &SideState) -> bool {
+pub(super) const fn has_only_syn(state: &SideState) -> bool {
     state.bits.has(SideBits::SYN) && !state.bits.has(SideBits::FIN) && state.letters & letter::DATA == 0
 }
