@@ -18,6 +18,7 @@ use flowgauge::record::{SortKey, community_id};
 use flowgauge::tracker::FlowView;
 use flowgauge::{Interface, Pipeline, Sink};
 use omq_tokio::engine::PeerDriverData;
+use omq_tokio::options::WorkloadProfile;
 use omq_tokio::{Context, Endpoint as SocketEndpoint, Message, Options, SocketType, blocking};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval};
@@ -532,7 +533,8 @@ impl Requester {
             let problem = "a router has tcp:// or ipc://".to_owned();
             return Err(BusError::Endpoint { endpoint: endpoint.to_owned(), problem });
         };
-        let mut options = Options::new().identity(identity.as_bytes().to_vec());
+        let mut options =
+            Options::new().identity(identity.as_bytes().to_vec()).workload_profile(WorkloadProfile::Latency);
         options.mechanism = security.mechanism();
         let context = Context::new();
         let socket = context.blocking_socket(SocketType::Dealer, options);
