@@ -72,6 +72,17 @@ impl LineSplitter {
         !self.is_dropping
     }
 
+    /// Drops the rest of a truncated line at the start of `bytes`, for a parser that examines the octets at which the
+    /// next line begins. Returns the number of octets dropped.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
+        if !self.is_dropping {
+            return 0;
+        }
+        let Some(end) = memchr(b'\n', bytes) else { return bytes.len() };
+        self.is_dropping = false;
+        end + 1
+    }
+
     /// Returns the number of octets consumed, and the line at the start of `bytes`, at most `len_max` octets of it;
     /// `None` if no line is complete. The result does not depend on how the octets are divided into calls. The first
     /// `seen_len` octets were passed to an earlier call and are not searched again. Takes time linear in the new
@@ -82,11 +93,9 @@ impl LineSplitter {
         seen_len: usize,
         len_max: usize,
     ) -> (usize, Option<Line<'a>>) {
-        let mut start = 0;
+        let start = self.skip(bytes);
         if self.is_dropping {
-            let Some(end) = memchr(b'\n', bytes) else { return (bytes.len(), None) };
-            self.is_dropping = false;
-            start = end + 1;
+            return (start, None);
         }
         let rest = bytes.get(start..).unwrap_or_default();
         // Window for a line of maximum length with its end.

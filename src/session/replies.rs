@@ -224,6 +224,12 @@ impl ReplyReader {
         }
     }
 
+    /// Drops the rest of a truncated line before the next reply, for a parser that examines the octets at which a reply
+    /// begins. Returns the number of octets dropped.
+    pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
+        if self.code.is_some() || self.follows_gap { 0 } else { self.lines.skip(bytes) }
+    }
+
     /// Drops an incomplete reply, because octets are missing. The next octets may begin a reply.
     pub fn resynchronize(&mut self) {
         *self = Self { follows_gap: true, has_replied: self.has_replied, ..Self::default() };

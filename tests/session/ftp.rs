@@ -377,6 +377,22 @@ fn plaintext_after_auth_tls_is_still_parsed_as_ftp() {
     assert_eq!(observed.reports.last().map(String::as_str), Some("[tls by content]"));
 }
 
+/// The rest of the long line and the beginning of TLS may be in the same segment.
+#[test]
+fn tls_is_recognized_after_a_truncated_line() {
+    let long = "x".repeat(2000);
+    let record = "\x16\x03\x01\0\x05hello";
+    let granted = format!("234 {long}\r\n{record}");
+    let pipelined = format!("AUTH TLS\r\nNOOP {long}\r\n{record}");
+    for turns in [
+        [(Server, b"220 FTP\r\n".as_slice()), (Client, b"AUTH TLS\r\n"), (Server, granted.as_bytes())],
+        [(Server, b"220 FTP\r\n"), (Client, pipelined.as_bytes()), (Server, b"234 go\r\n200 ok\r\n")],
+    ] {
+        let observed = observe_split(21, &turns, describe);
+        assert_eq!(observed.reports.last().map(String::as_str), Some("[tls by content]"));
+    }
+}
+
 #[test]
 fn memory_is_bounded_for_any_input() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);

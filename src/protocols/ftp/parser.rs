@@ -111,6 +111,12 @@ impl FtpParser {
                 Next::Undecided => return Ok(Progress::Took(taken)),
                 Next::Line => {}
             }
+            // The octets after a truncated line are classified like any others.
+            let dropped_len = self.lines.skip(rest);
+            if dropped_len > 0 {
+                taken += dropped_len;
+                continue;
+            }
             // Octets that may have been a TLS record were not searched for the end of a line.
             let is_searched = rest.first() != Some(&0x16);
             let seen_len = if is_searched { input.seen_len.saturating_sub(taken) } else { 0 };
@@ -228,6 +234,11 @@ impl FtpParser {
         let mut is_tls = false;
         let outcome = loop {
             let rest = input.bytes.get(taken..).unwrap_or_default();
+            let dropped_len = replies.skip(rest);
+            if dropped_len > 0 {
+                taken += dropped_len;
+                continue;
+            }
             if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
                 is_tls = true;
                 break Ok(taken);
