@@ -4,7 +4,16 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::net::IpAddr;
 
+#[inline]
 pub(super) fn number(out: &mut Vec<u8>, value: u64) {
+    // Most numbers of a record are small.
+    if value < 10 {
+        return out.push(b'0' + value as u8);
+    }
+    long_number(out, value);
+}
+
+fn long_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
@@ -25,10 +34,10 @@ pub(super) fn address(out: &mut Vec<u8>, value: IpAddr) {
 
 pub(super) fn mac(out: &mut Vec<u8>, value: [u8; 6]) {
     const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    for (index, octet) in value.into_iter().enumerate() {
-        if index > 0 {
-            out.push(b':');
-        }
-        out.extend([DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]]);
+    let mut text = [b':'; 17];
+    for (pair, octet) in text.chunks_mut(3).zip(value) {
+        let digits = [DIGITS[usize::from(octet >> 4)], DIGITS[usize::from(octet & 15)]];
+        pair.iter_mut().zip(digits).for_each(|(place, digit)| *place = digit);
     }
+    out.extend_from_slice(&text);
 }
