@@ -123,6 +123,38 @@ pub(crate) fn short_flows(flow_count: usize, open_count: usize) -> FrameBatch {
     batch
 }
 
+/// TCP connections of `len` packets each, of which `open_count` are open at a time: a handshake, then a download with an
+/// acknowledgment after every two segments, and both FINs. The octets behind the headers are not captured.
+pub(crate) fn long_flows(flow_count: usize, open_count: usize, len: usize) -> FrameBatch {
+    const MSS: u32 = 1448;
+    let step = |number: usize| -> Step {
+        // Number of segments with payload before this step.
+        let data_count = (number.saturating_sub(3) - number.saturating_sub(3) / 3) as u32;
+        let end = 1 + data_count * MSS;
+        match number {
+            0 => (true, SYN, 0, 0, 0),
+            1 => (false, SYN_ACK, 0, 0, 1),
+            2 => (true, ACK, 0, 1, 1),
+            _ if number + 2 == len => (false, FIN_ACK, 0, end, 1),
+            _ if number + 1 == len => (true, FIN_ACK, 0, 1, end + 1),
+            _ if number % 3 == 2 => (true, ACK, 0, 1, end),
+            _ => (false, ACK, MSS as usize, end, 1),
+        }
+    };
+    let mut batch = FrameBatch::new();
+    let mut nanos = 1_700_000_000_000_000_000;
+    interleave(
+        flow_count,
+        open_count,
+        |_| len,
+        |flow, number| {
+            nanos += 2000;
+            push(&mut batch, nanos, &segment(flow, step(number), 443));
+        },
+    );
+    batch
+}
+
 /// Number of octets of a frame that are captured, which includes all headers.
 const SNAP_LEN: usize = 160;
 

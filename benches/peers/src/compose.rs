@@ -14,6 +14,7 @@ use std::time::Duration;
 use flowgauge::base::{FrameBatch, LinkType, NANOS_PER_SECOND};
 use flowgauge::source::{FileSource, Next, Source};
 
+use crate::pcap;
 use crate::readdress::readdress;
 use crate::support::Random;
 
@@ -147,9 +148,7 @@ impl Captures {
         // A stable sort keeps the order of packets with the same timestamp.
         trace.sort_by_key(|(at, ..)| *at);
         trace.truncate(options.packet_count_max);
-        for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, u32::from(LinkType::ETHERNET.0)] {
-            out.write_all(&word.to_le_bytes())?;
-        }
+        pcap::write_header(out)?;
         let mut frame = Vec::new();
         let mut octet_count = 0;
         for (at, copy, packet) in &trace {
@@ -157,11 +156,7 @@ impl Captures {
             frame.extend_from_slice(&self.octets[packet.octets.clone()]);
             readdress(&mut frame, LinkType::ETHERNET, *copy);
             octet_count += frame.len() as u64;
-            let (seconds, nanos) = (EPOCH_SECONDS + at / NANOS_PER_SECOND, at % NANOS_PER_SECOND);
-            for word in [seconds as u32, (nanos / 1000) as u32, frame.len() as u32, packet.wire_len] {
-                out.write_all(&word.to_le_bytes())?;
-            }
-            out.write_all(&frame)?;
+            pcap::write_packet(out, EPOCH_SECONDS * NANOS_PER_SECOND + at, packet.wire_len, &frame)?;
         }
         Ok((trace.len(), octet_count))
     }

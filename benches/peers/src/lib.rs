@@ -7,6 +7,7 @@ pub mod compose;
 pub mod gopacket;
 pub mod interleave;
 mod messages;
+mod pcap;
 pub mod plot;
 pub mod programs;
 pub mod readdress;
@@ -14,5 +15,6 @@ pub mod report;
 pub mod rows;
 #[path = "../../support/mod.rs"]
 mod support;
+pub mod traffic;
 mod values;
 pub mod whole;
