@@ -51,10 +51,15 @@ pub struct FrameBatch {
 }
 
 /// Range of octets in the block of a [`FrameBatch`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     start: u32,
     len: u32,
+}
+
+impl Span {
+    /// The range without octets.
+    pub(crate) const EMPTY: Self = Self { start: 0, len: 0 };
 }
 
 /// The part of a [`FrameBatch`] that collects descriptors while its bytes are being read.
@@ -205,10 +210,9 @@ impl FrameBatch {
     /// Returns the range in the block of the octets of the frame at index `place`.
     #[inline]
     pub(crate) fn span(&self, place: usize) -> Span {
-        self.descriptors.get(place).map_or(Span::default(), |descriptor| Span {
-            start: descriptor.start,
-            len: descriptor.captured_len,
-        })
+        self.descriptors
+            .get(place)
+            .map_or(Span::EMPTY, |descriptor| Span { start: descriptor.start, len: descriptor.captured_len })
     }
 
     /// Returns the filled bytes of the block for modification.

@@ -159,6 +159,20 @@ impl Decoder {
         }
     }
 
+    pub(crate) const fn extractor(&self) -> &Extractor {
+        &self.extractor
+    }
+
+    /// Returns the marks of the packets that [`frame`](Self::frame) has to emit.
+    pub(crate) const fn slow_path_marks(&self) -> PacketMarks {
+        self.slow_path_marks
+    }
+
+    /// Returns whether checksums are verified.
+    pub(crate) fn is_verifying(&self) -> bool {
+        self.verifier.is_wanted()
+    }
+
     /// Returns whether fragments are reassembled, so that a pool of them holds memory.
     #[inline(always)]
     pub(crate) const fn is_reassembling(&self) -> bool {

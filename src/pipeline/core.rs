@@ -112,6 +112,27 @@ impl<S: Default> Core<S> {
         }
     }
 
+    /// Returns a dispatcher that extracts packets for this pipeline, with the state of its time check, which must be
+    /// returned to [`end_ahead`](Self::end_ahead).
+    pub(super) fn begin_ahead(&mut self) -> Dispatcher {
+        let jumps = std::mem::replace(&mut self.jumps, Jumps::new(true));
+        let is_all_for_all = self.dedup.is_some() || self.decoder.is_verifying();
+        Dispatcher {
+            jumps,
+            extractor: *self.decoder.extractor(),
+            filter: None,
+            slow_path_marks: self.decoder.slow_path_marks(),
+            is_all_for_all,
+            share: None,
+            clock_ns: 0,
+        }
+    }
+
+    /// Continues the time check with the state that the dispatcher of [`begin_ahead`](Self::begin_ahead) has reached.
+    pub(super) fn end_ahead(&mut self, jumps: Jumps) {
+        self.jumps = jumps;
+    }
+
     /// Processes the frames of a batch. The last frame is deferred to the next batch if its time is far ahead of all
     /// earlier ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)).
     pub(super) fn batch<K: Observer<S> + Relieve<S> + ?Sized>(
@@ -396,8 +417,9 @@ impl<S: Default> Core<S> {
     }
 }
 
-/// Returns a dispatcher that distributes frames over shards with this configuration.
-pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Share) -> Dispatcher {
+/// Returns a dispatcher that distributes frames over shards with this configuration; for a single pipeline if `share`
+/// is `None`.
+pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Option<Share>) -> Dispatcher {
     let policy = config.tracker.key_policy;
     let slow_path_marks = config.decoder.slow_path_marks(&policy);
     let is_all_for_all = config.dedup.is_some() || config.decoder.checksums != ChecksumHandling::Ignore;

@@ -22,6 +22,7 @@
 //!
 //! [`Source`]: crate::source::Source
 
+mod ahead;
 mod builder;
 mod config;
 mod core;

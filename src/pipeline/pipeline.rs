@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::ahead;
 use super::builder::Builder;
 use super::config::Config;
 use super::core::Core;
@@ -60,10 +61,27 @@ impl<K: Sink> Pipeline<K> {
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
     ) -> Result<Summary, Error> {
+        if options.is_ahead() {
+            return self.run_ahead(source, options);
+        }
         let mut intake = Direct { pipeline: self, batch: FrameBatch::new() };
         let outcome = runner::drive(source, options, &mut intake);
         self.finish();
         outcome.into_summary(self.stats())
+    }
+
+    /// Runs like [`run`](Self::run), with the source read and the packets extracted on another thread.
+    fn run_ahead(
+        &mut self,
+        source: &mut (impl Source + ?Sized),
+        options: &RunOptions,
+    ) -> Result<Summary, Error> {
+        let (dispatcher, budget) = (self.core.begin_ahead(), self.budget().clone());
+        let (outcome, jumps, queues) =
+            ahead::drive(dispatcher, budget, (source, options), |block| block.process(self, 0));
+        self.core.end_ahead(jumps);
+        self.finish();
+        outcome.into_summary(PipelineStats { queues, ..self.stats() })
     }
 
     /// Runs like [`run`](Self::run), but frame by frame, for programs that write frames of chosen flows: calls `each`

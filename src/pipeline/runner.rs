@@ -39,7 +39,7 @@ pub struct RunProgress {
 
 type Callback = Arc<dyn Fn(&RunProgress) + Send + Sync>;
 
-/// Options of a run: stop handle, error policy, progress callback.
+/// Options of a run: stop handle, error policy, progress callback, number of threads.
 ///
 /// ```
 /// use flowgauge::{FileSource, Pipeline, RunOptions};
@@ -55,6 +55,7 @@ pub struct RunOptions {
     stop: Option<StopHandle>,
     error_policy: ErrorPolicy,
     progress: Option<Callback>,
+    is_ahead: bool,
 }
 
 impl RunOptions {
@@ -77,6 +78,36 @@ impl RunOptions {
         Self { progress: Some(Arc::new(callback)), ..self }
     }
 
+    /// Lets [`Pipeline::run`](super::Pipeline::run) read the source and extract the packets of its frames on another
+    /// thread, while the current thread tracks earlier packets. Off by default.
+    ///
+    /// On two cores, a run over a file takes about two thirds of the time. The sink is called on the current thread, and
+    /// receives the same as without this option, unless the budget is exhausted: at most eight batches are in flight,
+    /// which are charged to it ([`Account::Queues`](crate::base::Account::Queues)), and
+    /// [`PipelineStats::queues`](super::PipelineStats::queues) counts them. Fragments are extracted on the current
+    /// thread, and so are all frames if checksums are verified or duplicates are removed. A run that a sink ends waits
+    /// for the batch that is being read.
+    ///
+    /// Other functions that run pipelines ignore this option; shards always read on a thread of their own.
+    ///
+    /// ```
+    /// use flowgauge::{FileSource, Pipeline, RunOptions};
+    ///
+    /// let mut pipeline = Pipeline::builder().build(())?;
+    /// let mut source = FileSource::open("examples/data/web.pcap")?;
+    /// let summary = pipeline.run(&mut source, &RunOptions::default().extract_ahead(true))?;
+    /// assert_eq!(summary.stats.frame_count, 1286);
+    /// # Ok::<(), flowgauge::Error>(())
+    /// ```
+    #[must_use]
+    pub fn extract_ahead(self, is_ahead: bool) -> Self {
+        Self { is_ahead, ..self }
+    }
+
+    pub(super) const fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
     fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(StopHandle::is_stopped)
     }
@@ -88,6 +119,7 @@ impl fmt::Debug for RunOptions {
             .field("stop", &self.stop)
             .field("error_policy", &self.error_policy)
             .field("has_progress", &self.progress.is_some())
+            .field("is_ahead", &self.is_ahead)
             .finish_non_exhaustive()
     }
 }
@@ -138,6 +170,11 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    /// Notes that the sink has ended the run, perhaps before frames that were already read.
+    pub(super) fn note_break(&mut self) {
+        (self.end, self.fatal) = (RunEnd::SinkBreak, None);
+    }
+
     pub(super) fn into_summary(self, stats: PipelineStats) -> Result<Summary, Error> {
         let Self { end, errors, fatal } = self;
         match fatal {

@@ -1,5 +1,6 @@
 //! Determinism of shards: any number of shards and batches of any size give the same records, octets and counts.
 
+mod ahead;
 mod runs;
 #[cfg(feature = "protocols")]
 mod sessions;

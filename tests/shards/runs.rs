@@ -9,7 +9,7 @@ use flowgauge::{EndReason, Error, ErrorPolicy, Flows, Pipeline, RunEnd, RunOptio
 
 #[path = "../support/scripted.rs"]
 #[allow(dead_code, reason = "other tests use the other items")]
-mod scripted;
+pub(crate) mod scripted;
 
 use scripted::{Kept, Scripted, Step, listed};
 

@@ -74,10 +74,11 @@ impl Run<'_> {
         let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, files)?;
         let rows = Rows::new(writer, input.is_stream());
         let (stats, rows) = match (sorted, self.args.shards.get()) {
-            (None, 1) => {
+            (None, 1) if !input.is_long() => {
                 let mut pipeline = builder.build(RowSink::<G>::new(rows, self.filter))?;
                 (Some(input.run(&mut pipeline, console)?), pipeline.into_sink().into_rows())
             }
+            // Rows are written on a thread of their own, even if only one thread tracks flows.
             (None, shard_count) => {
                 let mut rows = rows;
                 let stats = input.run_with(console, |source, options| {

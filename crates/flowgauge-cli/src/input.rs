@@ -20,65 +20,52 @@ use crate::interrupt;
 const BAR_DELAY: Duration = Duration::from_millis(500);
 
 /// Length of an input in octets from which it is read on a thread of its own.
-const READ_AHEAD_LEN_MIN: u64 = 4 << 20;
+const AHEAD_LEN_MIN: u64 = 4 << 20;
 
 /// An open input with the settings for reading it.
 pub(crate) struct Input {
     source: Box<dyn Source>,
     options: RunOptions,
     bar: Option<Arc<Bar>>,
+    /// True if the input is long enough for further threads.
+    is_long: bool,
 }
 
 impl Input {
     /// Opens capture files, which share the budget of the pipelines. Reports files that cannot be opened, and opens the
     /// remaining ones; `None` if none can be opened.
     pub(crate) fn open(paths: &[PathBuf], resources: &Resources, console: &mut Console) -> Option<Self> {
-        let (terminals, paths): (Vec<_>, Vec<_>) =
-            paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
-        if !terminals.is_empty() {
-            console.problem("-: standard input is a terminal; use a pipe or redirect a capture file");
+        let files = open_files(paths, resources, console)?;
+        let is_long = is_worth_a_thread(&files);
+        let input = Self::new(Box::new(files), ErrorPolicy::Continue);
+        Some(Self { options: input.options.extract_ahead(is_long), is_long, ..input })
+    }
+
+    /// Opens capture files like [`open`](Self::open), for runs that process frame by frame, which only reading ahead
+    /// makes faster.
+    pub(crate) fn open_for_frames(
+        paths: &[PathBuf],
+        resources: &Resources,
+        console: &mut Console,
+    ) -> Option<Self> {
+        let files = open_files(paths, resources, console)?;
+        if !is_worth_a_thread(&files) {
+            return Some(Self::new(Box::new(files), ErrorPolicy::Continue));
         }
-        let stdin = paths.iter().position(|path| is_stdin(path));
-        let (paths, repeated): (Vec<_>, Vec<_>) =
-            paths.iter().enumerate().partition(|(index, path)| !is_stdin(path) || Some(*index) == stdin);
-        if !repeated.is_empty() {
-            console.problem("-: specified more than once; standard input is read only once");
-        }
-        let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
-        let mut readable_count = paths.len();
-        let stop = interrupt::stop();
-        let mut config = SourceConfig::from(resources.clone());
-        config.stop = Some(stop.clone());
-        let files = Files::open_readable(paths, config, |error| {
-            // A signal that ends the wait for the first octets of a pipe leaves an input without frames, which is not
-            // an error.
-            if !stop.is_stopped() {
-                readable_count -= 1;
-                console.problem(reason(&error));
+        match ReadAhead::new(files) {
+            Ok(source) => Some(Self::new(Box::new(source), ErrorPolicy::Continue)),
+            Err(error) => {
+                console.problem(format!("no thread can be started to read the input: {error}"));
+                None
             }
-        });
-        if readable_count == 0 {
-            return None;
         }
-        let source: Box<dyn Source> = if is_read_ahead(&files) {
-            match ReadAhead::new(files) {
-                Ok(source) => Box::new(source),
-                Err(error) => {
-                    console.problem(format!("no thread can be started to read the input: {error}"));
-                    return None;
-                }
-            }
-        } else {
-            Box::new(files)
-        };
-        Some(Self::new(source, ErrorPolicy::Continue))
     }
 
     /// Creates an input from any source. `error_policy` is [`ErrorPolicy::Continue`] for a source that can continue
     /// after an error.
     pub(crate) fn new(source: Box<dyn Source>, error_policy: ErrorPolicy) -> Self {
         let options = RunOptions::default().stop(interrupt::stop()).error_policy(error_policy);
-        Self { source, options, bar: None }
+        Self { source, options, bar: None, is_long: false }
     }
 
     /// Enables the progress bar, which is shown if standard error is a terminal and the length of the input is known.
@@ -94,6 +81,11 @@ impl Input {
     /// Returns whether the frames of the input arrive in real time, so that results must not wait in a buffer.
     pub(crate) fn is_stream(&self) -> bool {
         self.source.total_len().is_none()
+    }
+
+    /// Returns whether the input is a file that is long enough for further threads, on more than one core.
+    pub(crate) const fn is_long(&self) -> bool {
+        self.is_long
     }
 
     pub(crate) fn stats(&self) -> SourceStats {
@@ -138,9 +130,42 @@ impl Input {
     }
 }
 
-/// Returns whether files are read on a thread of their own: on one core, or for a short input, it would not help.
-fn is_read_ahead(files: &Files) -> bool {
-    let is_long = files.total_len().is_some_and(|len| len >= READ_AHEAD_LEN_MIN);
+/// Opens capture files; see [`Input::open`].
+fn open_files(paths: &[PathBuf], resources: &Resources, console: &mut Console) -> Option<Files> {
+    let (terminals, paths): (Vec<_>, Vec<_>) =
+        paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
+    if !terminals.is_empty() {
+        console.problem("-: standard input is a terminal; use a pipe or redirect a capture file");
+    }
+    let stdin = paths.iter().position(|path| is_stdin(path));
+    let (paths, repeated): (Vec<_>, Vec<_>) =
+        paths.iter().enumerate().partition(|(index, path)| !is_stdin(path) || Some(*index) == stdin);
+    if !repeated.is_empty() {
+        console.problem("-: specified more than once; standard input is read only once");
+    }
+    let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
+    let mut readable_count = paths.len();
+    let stop = interrupt::stop();
+    let mut config = SourceConfig::from(resources.clone());
+    config.stop = Some(stop.clone());
+    let files = Files::open_readable(paths, config, |error| {
+        // A signal that ends the wait for the first octets of a pipe leaves an input without frames, which is not
+        // an error.
+        if !stop.is_stopped() {
+            readable_count -= 1;
+            console.problem(reason(&error));
+        }
+    });
+    if readable_count == 0 {
+        return None;
+    }
+    Some(files)
+}
+
+/// Returns whether files are read and extracted on a thread of their own: on one core, or for a short input, it would not
+/// help.
+fn is_worth_a_thread(files: &Files) -> bool {
+    let is_long = files.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
     is_long && thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 

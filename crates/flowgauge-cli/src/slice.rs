@@ -28,7 +28,7 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     let builder = builder.fragments(FragmentHandling::AsTheyCome).time_check(false);
     check::<Flows>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&builder, &resources))?;
-    let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
+    let Some(input) = Input::open_for_frames(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet);
     let mut pipeline = builder.build(Slicer::new(choice, output))?;
     let stats = input.run_with(console, |source, options| {

@@ -1,9 +1,12 @@
 //! Batches in flight between the reader and the shards (blocks), and their memory.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::Dispatch;
+use super::super::pipeline::Pipeline;
+use super::super::sink::Sink;
+use super::dispatcher::Dispatch;
 use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 
 /// Maximum number of batches in flight: enough for threads to run for a while before they wait, and few enough to fit
@@ -55,9 +58,29 @@ impl Block {
 
 /// A block that shards process. When the last shard drops it, the block returns to the reader.
 #[derive(Debug)]
-pub(super) struct Lent {
-    pub(super) block: Block,
+pub(in crate::pipeline) struct Lent {
+    block: Block,
     free: Sender<Block>,
+}
+
+impl Lent {
+    /// Processes those frames of the block that are assigned to the pipeline with the index `number`.
+    pub(in crate::pipeline) fn process<K: Sink>(
+        &self,
+        pipeline: &mut Pipeline<K>,
+        number: usize,
+    ) -> ControlFlow<()> {
+        let Block { batch, dispatch, idle, .. } = &self.block;
+        let wants = if batch.is_empty() {
+            ControlFlow::Continue(())
+        } else {
+            pipeline.dispatched(batch, dispatch, number)
+        };
+        let Some(now) = idle else { return wants };
+        pipeline.advance(*now);
+        let wants_more = pipeline.sink_mut().batch_ended();
+        if wants.is_break() { wants } else { wants_more }
+    }
 }
 
 impl Drop for Lent {
@@ -69,22 +92,24 @@ impl Drop for Lent {
 /// All blocks of a run. There is always at least one, even if the budget rejects its memory, because a run cannot
 /// proceed without it.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(in crate::pipeline) struct Blocks {
     free: Sender<Block>,
     freed: Receiver<Block>,
     memory: Allowance,
     /// Number of blocks that exist.
     count: u64,
+    /// Maximum number of blocks.
+    count_max: u64,
     /// Largest memory of a block in bytes so far, which is charged for a new block.
     largest_bytes: u64,
     pub(super) stats: QueueStats,
 }
 
 impl Blocks {
-    pub(super) fn new(budget: Budget) -> Self {
+    pub(in crate::pipeline) fn new(budget: Budget, count_max: u64) -> Self {
         let (free, freed) = channel();
         let memory = Allowance::new(budget, Account::Queues, u64::MAX);
-        Self { free, freed, memory, count: 0, largest_bytes: 0, stats: QueueStats::default() }
+        Self { free, freed, memory, count: 0, count_max, largest_bytes: 0, stats: QueueStats::default() }
     }
 
     /// Returns a block for the reader to fill: one that the shards have returned, or a new one if the budget permits.
@@ -109,7 +134,7 @@ impl Blocks {
     /// largest block so far.
     fn make(&mut self) -> Option<Block> {
         let is_first = self.count == 0;
-        if !is_first && (self.count >= BATCH_COUNT_MAX || !self.take(self.largest_bytes)) {
+        if !is_first && (self.count >= self.count_max || !self.take(self.largest_bytes)) {
             return None;
         }
         self.count += 1;

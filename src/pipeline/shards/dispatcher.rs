@@ -1,8 +1,8 @@
-//! Distribution of the frames of a batch over the shards.
+//! Distribution of the frames of a batch over the shards, or extraction for a single pipeline on another thread.
 //!
 //! The reader extracts each frame. A plain packet is sent to the shard that tracks its flow, which need not read its
 //! header octets again; they would come from the cache of another core. Every other frame is sent to all shards as
-//! captured: fragments, errors that quote a packet of another flow, and frames of no flow.
+//! captured: fragments, frames of no flow, and, if there are several shards, errors that quote a packet of another flow.
 
 use super::super::jumps::Jumps;
 use crate::base::{Frame, FrameBatch, Span, Timestamp};
@@ -14,6 +14,8 @@ use crate::tracker::Share;
 const FOR_ALL: u32 = 1 << 31;
 /// Bit of an entry in a [`ShardQueue`]: before the frame, the clock advances to the next time in `clocks_ns`.
 const HAS_CLOCK: u32 = 1 << 30;
+/// Number of packets that are extracted before they are copied to their queues.
+const GROUP_LEN: usize = 32;
 
 /// The frames of a batch that one shard processes, as frame indices with marks.
 #[derive(Debug, Default)]
@@ -119,8 +121,34 @@ pub(in crate::pipeline) struct Dispatcher {
     pub(in crate::pipeline) slow_path_marks: PacketMarks,
     /// True if all frames are sent to all shards, because they must be checked before they are extracted.
     pub(in crate::pipeline) is_all_for_all: bool,
-    pub(in crate::pipeline) share: Share,
+    /// Share of the flows of any shard; `None` if there is a single pipeline, which tracks all flows.
+    pub(in crate::pipeline) share: Option<Share>,
+    /// Time in nanoseconds that packets of all shards have reached; zero if there is a single pipeline.
     pub(in crate::pipeline) clock_ns: u64,
+}
+
+/// Packets that were extracted, and not yet added to the queues. A packet that is copied at once would be read in units
+/// that are wider than the stores that wrote it, for which the processor has to wait.
+struct Group<'a> {
+    packets: [Packet<'a>; GROUP_LEN],
+    /// Index of the queue of each packet, and the position of its octets in the batch.
+    places: [(usize, Span); GROUP_LEN],
+    len: usize,
+}
+
+impl Group<'_> {
+    const EMPTY: Self =
+        Self { packets: [Packet::EMPTY; GROUP_LEN], places: [(0, Span::EMPTY); GROUP_LEN], len: 0 };
+
+    /// Moves the packets to their queues.
+    fn flush(&mut self, queues: &mut [ShardQueue]) {
+        for (packet, (queue, span)) in self.packets.iter().zip(self.places).take(self.len) {
+            if let Some(queue) = queues.get_mut(queue) {
+                queue.packets.push((Packet { frame: &[], ..*packet }, span));
+            }
+        }
+        self.len = 0;
+    }
 }
 
 impl Dispatcher {
@@ -137,40 +165,58 @@ impl Dispatcher {
 
     /// Advances the clock to `now` while no frames arrive. Returns a deferred frame.
     pub(in crate::pipeline) fn idle(&mut self, now: Timestamp) -> Option<FrameBatch> {
-        self.clock_ns = self.clock_ns.max(now.as_nanos());
+        if self.share.is_some() {
+            self.clock_ns = self.clock_ns.max(now.as_nanos());
+        }
         self.jumps.release_at(now)
     }
 
     pub(in crate::pipeline) fn dispatch(&mut self, batch: &FrameBatch, dispatch: &mut Dispatch) {
-        dispatch.queues.resize_with(self.share.count(), ShardQueue::default);
-        dispatch.queues.iter_mut().for_each(ShardQueue::clear);
-        (dispatch.frame_count, dispatch.octet_count) = (0, 0);
-        for (index, frame) in batch.iter().enumerate() {
-            let mut packet = Packet::EMPTY;
-            dispatch.frame_count += 1;
-            dispatch.octet_count += u64::from(frame.wire_len);
-            debug_assert!(index < HAS_CLOCK as usize, "a batch has at most 4 GiB");
-            let entry = index as u32;
+        let Dispatch { queues, frame_count, octet_count, clock } = dispatch;
+        queues.resize_with(self.share.as_ref().map_or(1, Share::count), ShardQueue::default);
+        queues.iter_mut().for_each(ShardQueue::clear);
+        debug_assert!(batch.len() < HAS_CLOCK as usize, "a batch has at most 4 GiB");
+        let mut group = Group::EMPTY;
+        let mut batch_octet_count = 0;
+        for (entry, frame) in (0..).zip(batch.iter()) {
+            batch_octet_count += u64::from(frame.wire_len);
+            let packet = &mut group.packets[group.len];
             let is_plain = !self.is_all_for_all
-                && self.extractor.extract_into(&frame, &mut packet).is_ok()
+                && self.extractor.extract_into(&frame, packet).is_ok()
                 && !packet.marks.contains(self.slow_path_marks)
-                && packet.transport != Transport::Icmp;
+                && (self.share.is_none() || packet.transport != Transport::Icmp);
             if !is_plain {
-                let clock_ns = self.clock_ns;
-                dispatch.queues.iter_mut().for_each(|queue| queue.push(entry | FOR_ALL, Some(clock_ns)));
+                let clock_ns = self.share.as_ref().map(|_| self.clock_ns);
+                queues.iter_mut().for_each(|queue| queue.push(entry | FOR_ALL, clock_ns));
                 continue;
             }
-            let time_ns = frame.timestamp.as_nanos();
-            if let Some(queue) = dispatch.queues.get_mut(self.share.owner(&packet.key)) {
-                queue.push(entry, (time_ns < self.clock_ns).then_some(self.clock_ns));
-                queue.packets.push((Packet { frame: &[], ..packet }, batch.span(index)));
+            let (owner, clock_ns) = self.place(packet);
+            if let Some(queue) = queues.get_mut(owner) {
+                queue.push(entry, clock_ns);
             }
-            // A packet dropped by the filter does not advance the clock.
-            let is_dropped = self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key));
-            if time_ns > self.clock_ns && !is_dropped {
-                self.clock_ns = time_ns;
+            group.places[group.len] = (owner, batch.span(entry as usize));
+            group.len += 1;
+            if group.len == GROUP_LEN {
+                group.flush(queues);
             }
         }
-        dispatch.clock = Timestamp::from_nanos(self.clock_ns);
+        group.flush(queues);
+        (*frame_count, *octet_count) = (batch.len() as u64, batch_octet_count);
+        *clock = Timestamp::from_nanos(self.clock_ns);
+    }
+
+    /// Returns the index of the queue of a packet, and the time to which the clock of its shard advances before, if
+    /// packets of other shards have reached a later one. Advances the time of all shards to that of the packet.
+    #[inline(always)]
+    fn place(&mut self, packet: &Packet<'_>) -> (usize, Option<u64>) {
+        let Some(share) = &self.share else { return (0, None) };
+        let time_ns = packet.timestamp.as_nanos();
+        let clock_ns = (time_ns < self.clock_ns).then_some(self.clock_ns);
+        // A packet dropped by the filter does not advance the clock.
+        let is_dropped = self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key));
+        if time_ns > self.clock_ns && !is_dropped {
+            self.clock_ns = time_ns;
+        }
+        (share.owner(&packet.key), clock_ns)
     }
 }

@@ -7,29 +7,31 @@
 mod blocks;
 mod dispatcher;
 mod merged;
+mod reader;
 
-use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use blocks::BATCH_COUNT_MAX;
 pub use blocks::QueueStats;
-use blocks::{BATCH_COUNT_MAX, Block, Blocks, Lent};
+pub(super) use blocks::{Blocks, Lent};
 pub(super) use dispatcher::{Content, Dispatch, Dispatched, Dispatcher};
 pub(super) use merged::run_records;
+pub(super) use reader::Reader;
 
 use super::config::Config;
 use super::core;
 use super::error::Error;
 use super::pipeline::Pipeline;
-use super::runner::{self, Intake, RunOptions, Summary};
+use super::runner::{self, RunOptions, Summary};
 use super::sink::Sink;
 use super::stats::PipelineStats;
-use crate::base::ring::{Consumer, Producer, ring};
-use crate::base::{ConfigError, ConfigProblem, FrameBatch, Resources, Timestamp};
+use crate::base::ring::{Consumer, ring};
+use crate::base::{ConfigError, ConfigProblem, Resources};
 use crate::decode::link::Decapsulation;
-use crate::source::{Interface, Next, Source};
+use crate::source::Source;
 use crate::tracker::Share;
 
 /// Settings of all layers, and the resources that the layers share.
@@ -76,8 +78,8 @@ fn run_with<K: Sink + Send>(
     let (config, resources) = layers;
     let shares = shares(layers, sinks.len())?;
     let is_sharded = shares.len() > 1;
-    let dispatcher =
-        shares.first().filter(|_| is_sharded).map(|share| core::dispatcher(config, resources, share.clone()));
+    let share = shares.first().filter(|_| is_sharded).cloned();
+    let dispatcher = core::dispatcher(config, resources, share);
     let after = &after;
     thread::scope(|scope| {
         let (stopped, stops) = channel();
@@ -93,8 +95,8 @@ fn run_with<K: Sink + Send>(
             threads.push(scope.spawn(move || shard.work(layers, sink, built, &mut batches, after)));
         }
         drop(built);
-        let blocks = Blocks::new(resources.budget.clone());
-        let mut reader = Reader { dispatcher, queues, blocks, block: None, frame_count: 0, stops };
+        let blocks = Blocks::new(resources.budget.clone(), BATCH_COUNT_MAX);
+        let mut reader = Reader::new(dispatcher, queues, blocks, Some(stops));
         // A shard that cannot be built returns its error when its queue is closed.
         let are_built = ready.iter().all(|is_built| is_built);
         let outcome = are_built.then(|| {
@@ -103,8 +105,7 @@ fn run_with<K: Sink + Send>(
             outcome
         });
         // Shards that find their queue closed end their flows.
-        let Reader { dispatcher, queues, blocks, .. } = reader;
-        drop(queues);
+        let (jumps, queue_stats) = reader.close();
         let mut stats = PipelineStats::default();
         let mut error = None;
         for (number, thread) in threads.into_iter().enumerate() {
@@ -115,10 +116,8 @@ fn run_with<K: Sink + Send>(
                 Err(panic) => resume_unwind(panic),
             }
         }
-        stats.queues.add(&blocks.stats);
-        if let Some(dispatcher) = &dispatcher {
-            stats.doubted_time_count = dispatcher.jumps.doubted_count;
-        }
+        stats.queues.add(&queue_stats);
+        stats.doubted_time_count = jumps.doubted_count;
         match (error, outcome) {
             (Some(error), _) => Err(error.into()),
             (None, Some(outcome)) => outcome.into_summary(stats),
@@ -134,73 +133,6 @@ fn add(stats: &mut PipelineStats, other: &PipelineStats) {
     stats.tracker.add(&other.tracker);
     stats.streams.add(&other.streams);
     stats.sessions.add(&other.sessions);
-}
-
-/// Reads batches from the source and sends each to all shards.
-struct Reader {
-    /// Distributes the frames of each batch; `None` for a single shard.
-    dispatcher: Option<Dispatcher>,
-    queues: Vec<Producer<Arc<Lent>>>,
-    blocks: Blocks,
-    /// The block that is being filled with frames.
-    block: Option<Block>,
-    frame_count: u64,
-    /// Receives a message from each shard with a sink that requests a stop.
-    stops: Receiver<()>,
-}
-
-impl Reader {
-    /// Sends the filled block to all shards. Returns [`ControlFlow::Break`] if one of them no longer receives, because
-    /// its sink panicked or requested a stop.
-    fn send(&mut self, idle: Option<Timestamp>, is_last: bool) -> ControlFlow<()> {
-        let Some(mut block) = self.block.take() else { return ControlFlow::Continue(()) };
-        block.idle = idle;
-        if let Some(dispatcher) = &mut self.dispatcher {
-            dispatcher.review(&mut block.batch, is_last);
-            if let Some(held) = idle.and_then(|now| dispatcher.idle(now)) {
-                held.iter().for_each(|frame| block.batch.push(&frame));
-            }
-            dispatcher.dispatch(&block.batch, &mut block.dispatch);
-        }
-        if block.batch.is_empty() && idle.is_none() {
-            self.block = Some(block);
-            return ControlFlow::Continue(());
-        }
-        self.frame_count += block.batch.len() as u64;
-        let lent = self.blocks.lend(block);
-        // The panic is resumed where the thread of the shard is joined.
-        let is_taken = self.queues.iter_mut().all(|queue| queue.push(Arc::clone(&lent)).is_ok());
-        if is_taken && self.stops.try_recv().is_err() {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    }
-
-    /// Sends the deferred frame to the shards at the end of the input.
-    fn end(&mut self) {
-        self.buffer().clear();
-        let _ = self.send(None, true);
-    }
-}
-
-impl Intake for Reader {
-    fn buffer(&mut self) -> &mut FrameBatch {
-        let Self { block, blocks, .. } = self;
-        &mut block.get_or_insert_with(|| blocks.next()).batch
-    }
-
-    fn process(&mut self, next: Next, _: &[Interface]) -> ControlFlow<()> {
-        match next {
-            Next::Frames => self.send(None, false),
-            Next::Idle(now) => self.send(Some(now), false),
-            Next::End => ControlFlow::Break(()),
-        }
-    }
-
-    fn frame_count(&self) -> u64 {
-        self.frame_count
-    }
 }
 
 /// One of several pipelines, which runs on its own thread.
@@ -226,12 +158,11 @@ impl Worker {
             let _ = built.send(pipeline.is_ok());
             drop(built);
             let mut pipeline = pipeline?;
-            let number = self.share.map(|share| {
+            if let Some(share) = self.share {
                 pipeline.restrict(share);
-                self.number
-            });
+            }
             for lent in batches.iter() {
-                let wants = process(&mut pipeline, &lent.block, number);
+                let wants = lent.process(&mut pipeline, self.number);
                 drop(lent);
                 after(pipeline.sink_mut(), Step::Batch);
                 if wants.is_break() {
@@ -245,20 +176,4 @@ impl Worker {
         after(sink, Step::End);
         outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
-}
-
-/// Processes the frames of a block that are assigned to the shard with the index `number`; all frames if `number` is
-/// `None`.
-fn process<K: Sink>(pipeline: &mut Pipeline<K>, block: &Block, number: Option<usize>) -> ControlFlow<()> {
-    let wants = match number {
-        _ if block.batch.is_empty() => ControlFlow::Continue(()),
-        None => pipeline.batch(&block.batch),
-        Some(number) => pipeline.dispatched(&block.batch, &block.dispatch, number),
-    };
-    if let Some(now) = block.idle {
-        pipeline.advance(now);
-        let wants_more = pipeline.sink_mut().batch_ended();
-        return if wants.is_break() { wants } else { wants_more };
-    }
-    wants
 }

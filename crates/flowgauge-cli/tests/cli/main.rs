@@ -7,6 +7,7 @@ mod escapes;
 mod folder;
 mod help;
 mod ipfix;
+mod long_files;
 mod memory;
 mod outputs;
 #[path = "../support/port.rs"]

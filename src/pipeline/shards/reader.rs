@@ -1,0 +1,93 @@
+//! The reading thread: fills blocks with frames, and sends them to the pipelines.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+
+use super::super::jumps::Jumps;
+use super::super::runner::Intake;
+use super::blocks::{Block, Blocks, Lent, QueueStats};
+use super::dispatcher::Dispatcher;
+use crate::base::ring::Producer;
+use crate::base::{FrameBatch, Timestamp};
+use crate::source::{Interface, Next};
+
+/// Reads batches from the source, extracts their packets, and sends each batch to all pipelines.
+pub(in crate::pipeline) struct Reader {
+    dispatcher: Dispatcher,
+    queues: Vec<Producer<Arc<Lent>>>,
+    blocks: Blocks,
+    /// The block that is being filled with frames.
+    block: Option<Block>,
+    frame_count: u64,
+    /// Receives a message from each shard with a sink that requests a stop; `None` if a pipeline that stops drops its
+    /// end of the queue instead.
+    stops: Option<Receiver<()>>,
+}
+
+impl Reader {
+    pub(in crate::pipeline) fn new(
+        dispatcher: Dispatcher,
+        queues: Vec<Producer<Arc<Lent>>>,
+        blocks: Blocks,
+        stops: Option<Receiver<()>>,
+    ) -> Self {
+        Self { dispatcher, queues, blocks, block: None, frame_count: 0, stops }
+    }
+
+    /// Sends the filled block to all shards. Returns [`ControlFlow::Break`] if one of them no longer receives, because
+    /// its sink panicked or requested a stop.
+    fn send(&mut self, idle: Option<Timestamp>, is_last: bool) -> ControlFlow<()> {
+        let Some(mut block) = self.block.take() else { return ControlFlow::Continue(()) };
+        block.idle = idle;
+        self.dispatcher.review(&mut block.batch, is_last);
+        if let Some(held) = idle.and_then(|now| self.dispatcher.idle(now)) {
+            held.iter().for_each(|frame| block.batch.push(&frame));
+        }
+        self.dispatcher.dispatch(&block.batch, &mut block.dispatch);
+        if block.batch.is_empty() && idle.is_none() {
+            self.block = Some(block);
+            return ControlFlow::Continue(());
+        }
+        self.frame_count += block.batch.len() as u64;
+        let lent = self.blocks.lend(block);
+        // The panic is resumed where the thread of the shard is joined.
+        let is_taken = self.queues.iter_mut().all(|queue| queue.push(Arc::clone(&lent)).is_ok());
+        if is_taken && self.stops.as_ref().is_none_or(|stops| stops.try_recv().is_err()) {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    /// Sends the deferred frame to the pipelines at the end of the input.
+    pub(in crate::pipeline) fn end(&mut self) {
+        self.buffer().clear();
+        let _ = self.send(None, true);
+    }
+
+    /// Closes the queues, so that the pipelines find the end of the input. Returns the state of the time check and the
+    /// statistics of the queues.
+    pub(in crate::pipeline) fn close(self) -> (Jumps, QueueStats) {
+        (self.dispatcher.jumps, self.blocks.stats)
+    }
+}
+
+impl Intake for Reader {
+    fn buffer(&mut self) -> &mut FrameBatch {
+        let Self { block, blocks, .. } = self;
+        &mut block.get_or_insert_with(|| blocks.next()).batch
+    }
+
+    fn process(&mut self, next: Next, _: &[Interface]) -> ControlFlow<()> {
+        match next {
+            Next::Frames => self.send(None, false),
+            Next::Idle(now) => self.send(Some(now), false),
+            Next::End => ControlFlow::Break(()),
+        }
+    }
+
+    fn frame_count(&self) -> u64 {
+        self.frame_count
+    }
+}

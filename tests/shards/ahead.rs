@@ -1,0 +1,245 @@
+//! A pipeline whose packets are extracted on another thread: its results are those of the same pipeline without one.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use flowgauge::base::{Account, FrameBatch, Limits};
+use flowgauge::decode::extractor::KeyPolicy;
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::dedup::DedupConfig;
+use flowgauge::filter::Filter;
+use flowgauge::pipeline::{
+    Builder, ChecksumHandling, Error, ErrorPolicy, Flows, FragmentHandling, Pipeline, RunEnd, RunOptions,
+    Sink, Summary, TIME_JUMP_MAX,
+};
+use flowgauge::tracker::Flow;
+use flowgauge::{Next, StopHandle};
+
+#[path = "../support/fn_source.rs"]
+mod fn_source;
+
+use super::runs::scripted::{Kept, Scripted, Step, listed};
+use super::sources::{Rebatched, captures};
+use super::{Collector, builder};
+use fn_source::FnSource;
+
+fn ahead() -> RunOptions {
+    RunOptions::default().extract_ahead(true)
+}
+
+/// Returns the records, streams, event counts and counters of runs over the same pipeline, without those of the queues.
+fn results(builder: &Builder, sources: &mut [Rebatched], options: &RunOptions) -> Vec<String> {
+    let mut pipeline = builder.build(Collector::default()).unwrap();
+    let mut all = Vec::new();
+    for source in sources {
+        source.at = 0;
+        let mut stats = pipeline.run(source, options).unwrap().stats;
+        stats.queues = Default::default();
+        all.push(format!("{stats:?}"));
+    }
+    let Collector { records, streams, event_count } = pipeline.into_sink();
+    all.extend(records.iter().map(|record| format!("{record:?}")));
+    all.extend(streams.iter().map(|stream| format!("{stream:?}")));
+    all.push(event_count.to_string());
+    all
+}
+
+#[test]
+fn all_results_and_their_order_are_the_same_for_all_settings() {
+    let policy = |decapsulation| {
+        let mut policy = KeyPolicy::default();
+        policy.decapsulation = decapsulation;
+        policy
+    };
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = 5;
+    let builders = [
+        builder(),
+        builder().checksums(ChecksumHandling::Drop),
+        builder().dedup(DedupConfig::default()),
+        builder().filter(Filter::parse("udp or port 80").unwrap()),
+        builder().fragments(FragmentHandling::AsTheyCome).time_check(false),
+        builder().key_policy(policy(Decapsulation::Both)).encapsulation(true),
+        builder().key_policy(policy(Decapsulation::Outermost)),
+        builder().limits(limits),
+    ];
+    let mut record_count = 0;
+    for path in captures() {
+        let Some(whole) = Rebatched::new(&path, 1000, 0) else { continue };
+        let is_long = whole.frames.len() > 10_000;
+        let jittered = Rebatched::new(&path, 37, 50_000_000).unwrap().with_spikes(50);
+        let single = Rebatched::new(&path, 1, 0).unwrap();
+        let mut sources = if is_long { vec![whole] } else { vec![whole, jittered, single] };
+        for (number, builder) in builders.iter().enumerate().take(if is_long { 1 } else { builders.len() }) {
+            let expected = results(builder, &mut sources, &RunOptions::default());
+            record_count += expected.len();
+            let results = results(builder, &mut sources, &ahead());
+            assert_eq!(results, expected, "{} with the settings {number}", path.display());
+        }
+    }
+    assert!(record_count > 1000, "{record_count}");
+}
+
+/// The pipeline continues with the next source at the time that the time check has reached.
+#[test]
+fn the_state_of_the_time_check_continues_with_the_next_source() {
+    let later = 1 + 3 * TIME_JUMP_MAX.as_millis() as u64;
+    let run = |options: &RunOptions| {
+        let mut pipeline = Pipeline::builder().build(Kept::default()).unwrap();
+        let mut counts = Vec::new();
+        for steps in [
+            // The last frame is far ahead, and nothing confirms its time.
+            vec![Step::Frames(1, vec![1, 2]), Step::Frames(later, vec![3])],
+            vec![Step::Frames(2 * later, vec![4]), Step::Frames(2, vec![5]), Step::Frames(later, vec![6])],
+        ] {
+            let stats = pipeline.run(&mut listed(steps), options).unwrap().stats;
+            counts.push((stats.frame_count, stats.doubted_time_count, pipeline.now()));
+        }
+        (counts, pipeline.into_sink().records)
+    };
+    let expected = run(&RunOptions::default());
+    assert_eq!(expected.0.iter().map(|(frames, _, _)| *frames).collect::<Vec<_>>(), [3, 6]);
+    assert_eq!(expected.0[1].1, 1);
+    assert_eq!(run(&ahead()), expected);
+}
+
+fn scripted_run(steps: Vec<Step>, policy: ErrorPolicy) -> (Result<Summary, Error>, Kept) {
+    let mut pipeline = Pipeline::builder().build(Kept::default()).unwrap();
+    let outcome = pipeline.run(&mut listed(steps), &ahead().error_policy(policy));
+    (outcome, pipeline.into_sink())
+}
+
+#[test]
+fn errors_of_the_source_end_the_run_or_are_collected_with_all_frames_counted() {
+    let steps = || {
+        vec![
+            Step::Frames(1, (1..40).collect()),
+            Step::Fails(2, (30..60).collect()),
+            Step::Frames(3, (60..70).collect()),
+        ]
+    };
+    let (outcome, sink) = scripted_run(steps(), ErrorPolicy::End);
+    assert!(matches!(outcome, Err(Error::Source(_))));
+    assert_eq!(sink.ports(), (1..60).collect::<Vec<_>>());
+    let (outcome, sink) = scripted_run(steps(), ErrorPolicy::Continue);
+    let summary = outcome.unwrap();
+    assert_eq!((summary.end, summary.errors.len()), (RunEnd::EndOfInput, 1));
+    assert_eq!((sink.ports(), summary.stats.frame_count), ((1..70).collect(), 79));
+}
+
+#[test]
+fn flows_time_out_while_a_source_is_idle() {
+    let steps = vec![
+        Step::Frames(1_000_000, vec![1, 2]),
+        Step::Idle(1_000_100),
+        Step::Frames(1_030_000, vec![3]),
+        Step::Idle(1_075_000),
+        Step::Frames(1_075_001, vec![1]),
+    ];
+    let run = |options: &RunOptions| {
+        let mut pipeline = Pipeline::builder().build(Kept::default()).unwrap();
+        pipeline.run(&mut listed(steps.clone()), options).unwrap();
+        let Kept { records, batches_before, batch_count, .. } = pipeline.into_sink();
+        (records, batches_before, batch_count)
+    };
+    let expected = run(&RunOptions::default());
+    assert_eq!(expected.0.len(), 4);
+    assert_eq!(run(&ahead()), expected);
+}
+
+/// Requests a stop after the third batch.
+#[derive(Default)]
+struct Stops {
+    batch_count: u64,
+}
+
+impl Sink for Stops {
+    type State = ();
+    type Stage = Flows;
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.batch_count += 1;
+        if self.batch_count == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// Whether the reader has reached an error or the end by then, the run ends as if nothing was read ahead.
+#[test]
+fn a_sink_that_requests_a_stop_receives_no_further_batch() {
+    for step_count in [3, 4, 6, 100_000] {
+        let mut number = 0;
+        let mut source = Scripted(move || {
+            number += 1;
+            match number {
+                6 => Some(Step::Fails(1, vec![5])),
+                _ => (number <= step_count).then(|| Step::Frames(1, vec![number as u16 % 7])),
+            }
+        });
+        let mut pipeline = Pipeline::builder().build(Stops::default()).unwrap();
+        let summary = pipeline.run(&mut source, &ahead()).unwrap();
+        assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::SinkBreak, 3), "{step_count} batches");
+        assert_eq!((pipeline.flow_count(), pipeline.sink().batch_count), (0, 3));
+    }
+}
+
+#[test]
+fn a_stop_handle_ends_the_run_and_all_frames_that_were_read_count() {
+    let stop = StopHandle::new();
+    let (handle, last) = (stop.clone(), Arc::new(AtomicU64::new(0)));
+    let noted = Arc::clone(&last);
+    let options = ahead().stop(stop).progress(move |progress| {
+        noted.store(progress.frame_count, Relaxed);
+        if progress.frame_count >= 1000 {
+            handle.stop();
+        }
+    });
+    let mut number = 0_u64;
+    let mut endless = Scripted(move || {
+        number += 1;
+        Some(Step::Frames(number / 100, vec![(number % 50_000) as u16 + 1]))
+    });
+    let mut pipeline = Pipeline::builder().build(Kept::default()).unwrap();
+    let summary = pipeline.run(&mut endless, &options).unwrap();
+    assert_eq!((summary.end, last.load(Relaxed)), (RunEnd::Stopped, 1000));
+    assert_eq!(summary.stats.frame_count, 1000);
+    assert_eq!(pipeline.into_sink().ports(), (2..1002).collect::<Vec<_>>());
+}
+
+#[test]
+fn at_most_eight_batches_are_in_flight_and_their_memory_is_charged() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
+    let mut source = Rebatched::new(&path, 3, 0).unwrap();
+    let builder = Pipeline::builder();
+    let mut pipeline = builder.build(Kept::default()).unwrap();
+    let queues = pipeline.run(&mut source, &ahead()).unwrap().stats.queues;
+    assert!((1..=8).contains(&queues.batch_count_max), "{queues:?}");
+    assert_eq!(queues.refused_count, 0);
+    assert!(queues.held_bytes_max > 0 && builder.budget().held_by(Account::Queues) == 0, "{queues:?}");
+}
+
+#[test]
+#[should_panic(expected = "on purpose")]
+fn a_panic_of_the_sink_ends_the_reader_and_is_propagated() {
+    struct Panics;
+    impl Sink for Panics {
+        type State = ();
+        type Stage = Flows;
+
+        fn started(&mut self, _: &mut Flow<'_, ()>) {
+            panic!("on purpose");
+        }
+    }
+    let mut endless = Scripted(|| Some(Step::Frames(1, vec![1])));
+    let _ = Pipeline::builder().build(Panics).unwrap().run(&mut endless, &ahead());
+}
+
+#[test]
+#[should_panic(expected = "the source panics")]
+fn a_panic_of_the_source_is_propagated() {
+    let mut source = FnSource(|_: &mut FrameBatch| -> Result<Next, flowgauge::source::Error> {
+        panic!("the source panics")
+    });
+    let _ = Pipeline::builder().build(()).unwrap().run(&mut source, &ahead());
+}
