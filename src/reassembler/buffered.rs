@@ -23,6 +23,8 @@ pub enum BufferedOverflow {
 #[derive(Debug)]
 pub struct Buffered {
     bytes: BytesMut,
+    /// Capacity of `bytes` before bytes were taken from its beginning.
+    reserved_len: usize,
     len_max: usize,
     overflow: BufferedOverflow,
     is_poisoned: bool,
@@ -44,6 +46,7 @@ impl Buffered {
     pub fn with_cap(len_max: usize, overflow: BufferedOverflow) -> Self {
         Self {
             bytes: BytesMut::new(),
+            reserved_len: 0,
             len_max,
             overflow,
             is_poisoned: false,
@@ -59,16 +62,31 @@ impl Buffered {
             StreamEvent::Chunk(chunk) if self.is_poisoned => {
                 self.dropped_octet_count += chunk.bytes.len() as u64
             }
-            StreamEvent::Chunk(chunk) if chunk.bytes.len() <= self.len_max - self.bytes.len() => {
+            StreamEvent::Chunk(chunk)
+                if !self.bytes.is_empty() && chunk.bytes.len() <= self.len_max - self.bytes.len() =>
+            {
                 self.bytes.extend_from_slice(chunk.bytes);
             }
-            StreamEvent::Chunk(chunk) => self.overflow(chunk.bytes),
+            StreamEvent::Chunk(chunk) => self.push_slow(chunk.bytes),
             StreamEvent::Gap(gap) => self.gap_octet_count += gap.len,
             _ => {}
         }
     }
 
+    /// Appends bytes to an empty buffer, or to one that they do not fit.
     #[inline(never)]
+    fn push_slow(&mut self, bytes: &[u8]) {
+        if !self.bytes.is_empty() || bytes.len() > self.len_max {
+            return self.overflow(bytes);
+        }
+        // If the bytes taken last were dropped, this returns to the beginning of the memory, which is more likely to be
+        // in the processor's caches than the rest.
+        if !self.bytes.try_reclaim(self.reserved_len) {
+            self.reserved_len = self.bytes.capacity();
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
     fn overflow(&mut self, bytes: &[u8]) {
         match self.overflow {
             BufferedOverflow::Poison => {
@@ -119,6 +137,7 @@ impl Buffered {
     /// Removes all bytes from the buffer and returns them, without a copy. The memory of the bytes is reused after the
     /// returned value is dropped.
     pub fn take(&mut self) -> Bytes {
+        self.reserved_len = self.reserved_len.max(self.bytes.capacity());
         self.bytes.split().freeze()
     }
 
@@ -145,6 +164,26 @@ impl Buffered {
 mod tests {
     use super::*;
     use crate::reassembler::Chunk;
+
+    #[test]
+    fn memory_is_reused_from_its_beginning_once_the_bytes_are_dropped() {
+        let mut buffered = Buffered::default();
+        let mut push = |byte: u8| {
+            buffered.push(&StreamEvent::Chunk(Chunk::new(0, &[byte; 600])));
+            buffered.push(&StreamEvent::Chunk(Chunk::new(600, &[byte; 600])));
+            buffered.take()
+        };
+        let first = push(1);
+        let start = first.as_ptr();
+        drop(first);
+        let second = push(2);
+        assert_eq!(second.as_ptr(), start);
+        // Bytes that the caller still has are not overwritten.
+        let third = push(3);
+        assert_eq!((&second[..], &third[..]), (&[2; 1200][..], &[3; 1200][..]));
+        drop((second, third));
+        assert_eq!(push(4)[..], [4; 1200]);
+    }
 
     #[test]
     fn a_sliding_buffer_keeps_the_newest_octets() {

@@ -30,8 +30,9 @@ pub struct Reassembler<T> {
     pub(super) limits: Limits,
     pub(super) ack_grace_ns: u64,
     pub(super) hole_timeout_ns: u64,
-    /// True if no octets are held, and segments ahead of a hole are dropped.
-    is_in_order_only: bool,
+    /// Limit on the distance of a segment ahead of a hole that is dropped, in octets: [`WINDOW_MAX`] if the configuration
+    /// allows no octets to be held, otherwise 0.
+    dropped_ahead_max: u32,
     /// Number of delivered octets that are kept for comparison with repeated octets, a power of two or zero.
     pub(super) compared_len: usize,
     pub(super) memory: Allowance,
@@ -69,10 +70,11 @@ impl<T: Copy> Reassembler<T> {
         };
         let limits = resources.limits;
         let holds_nothing = limits.stream_side_bytes_max == 0 || limits.stream_side_segment_count_max == 0;
+        let is_in_order_only = holds_nothing && config.overflow == OverflowPolicy::DropNewest;
         Self {
             ack_grace_ns: duration_nanos(config.ack_grace),
             hole_timeout_ns: duration_nanos(config.hole_timeout),
-            is_in_order_only: holds_nothing && config.overflow == OverflowPolicy::DropNewest,
+            dropped_ahead_max: if is_in_order_only { WINDOW_MAX } else { 0 },
             compared_len,
             memory: Allowance::new(resources.budget.clone(), Account::Streams, limits.stream_bytes_max),
             store: Store::default(),
@@ -101,24 +103,30 @@ impl<T: Copy> Reassembler<T> {
         mut out: impl FnMut(StreamEvent<'_>),
     ) {
         self.advance_clock(segment.timestamp);
-        let bytes = segment.payload;
-        let is_next = stream.flags == Stream::ANCHORED
-            && segment.seq == stream.next
-            && segment.flags.0 & CONTROL == 0
-            && segment.len as usize == bytes.len();
-        if is_next {
-            if !bytes.is_empty() {
-                let offset = stream.offset;
-                stream.offset += u64::from(segment.len);
-                stream.next = stream.next.add(segment.len);
-                out(StreamEvent::Chunk(Chunk { offset, bytes, timestamp: segment.timestamp }));
-            }
-        } else if self.is_dropped(stream, segment) {
-            stream.note_dropped(segment.seq.add(segment.len));
-            self.stats.refused_count += 1;
-        } else if !stream.has(Stream::STOPPED) {
-            self.process_slow(stream, name, segment, &mut |event| out(*event));
+        if stream.has(Stream::STOPPED) {
+            return;
         }
+        let bytes = segment.payload;
+        if stream.flags == Stream::ANCHORED && segment.flags.0 & CONTROL == 0 {
+            let ahead = segment.seq.distance_from(stream.next);
+            if ahead == 0 {
+                if segment.len as usize == bytes.len() {
+                    if !bytes.is_empty() {
+                        let offset = stream.offset;
+                        stream.offset += u64::from(segment.len);
+                        stream.next = stream.next.add(segment.len);
+                        out(StreamEvent::Chunk(Chunk { offset, bytes, timestamp: segment.timestamp }));
+                    }
+                    return;
+                }
+            } else if self.is_dropped(stream, ahead, segment.len) {
+                stream.note_dropped(segment.seq.add(segment.len));
+                self.stats.refused_count += 1;
+                return;
+            }
+        }
+        // By value, so that the segment of an inlined caller stays in registers on the paths above.
+        self.process_slow(stream, name, *segment, &mut |event| out(*event));
     }
 
     /// Processes the acknowledgment in a segment of the opposite direction. The receiver has received all octets of
@@ -140,17 +148,15 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns whether a segment is dropped because it begins after a hole and the configuration allows no octets to be
-    /// held. May return false for a segment that the slow path drops.
+    /// Returns whether a segment of a stream that is only anchored is dropped, because it begins `ahead` octets after the
+    /// next expected one and the configuration allows no octets to be held. May return false for a segment that the slow
+    /// path drops.
     #[inline(always)]
-    fn is_dropped(&self, stream: &Stream, segment: &Segment<'_>) -> bool {
-        let ahead = segment.seq.distance_from(stream.next);
-        self.is_in_order_only
-            && stream.flags == Stream::ANCHORED
-            && stream.has_plain_acks()
-            && segment.flags.0 & CONTROL == 0
-            && segment.len < WINDOW_MAX
-            && (1..WINDOW_MAX as i32).contains(&ahead)
+    const fn is_dropped(&self, stream: &Stream, ahead: i32, len: u32) -> bool {
+        // The window is a power of two, so that this compares the distance and the length with it.
+        const { assert!(WINDOW_MAX.is_power_of_two()) };
+        let is_within_window = (ahead.wrapping_sub(1) as u32 | len) < self.dropped_ahead_max;
+        is_within_window && stream.has_plain_acks()
     }
 
     /// Advances the reassembler's clock to `timestamp`, the time of a packet that the reassembler did not process.

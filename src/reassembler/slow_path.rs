@@ -7,7 +7,7 @@ use super::policy::OverflowPolicy;
 use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
 use super::stream::Stream;
-use crate::base::{SeqNum, TcpFlags, Timestamp};
+use crate::base::{TcpFlags, Timestamp};
 
 /// Number of consecutive segments far from the expected sequence number, each beginning where the previous one ended,
 /// after which a stream continues at their sequence numbers.
@@ -46,7 +46,7 @@ impl<T: Copy> Reassembler<T> {
         &mut self,
         stream: &mut Stream,
         name: T,
-        segment: &Segment<'_>,
+        mut segment: Segment<'_>,
         out: &mut Out<'_>,
     ) {
         if segment.flags.contains(TcpFlags::RST) {
@@ -54,10 +54,12 @@ impl<T: Copy> Reassembler<T> {
         }
         self.end_due(stream, self.now_ns, out);
         self.delivered_at = segment.timestamp;
-        let is_syn = segment.flags.contains(TcpFlags::SYN);
-        let seq = segment.seq.add(u32::from(is_syn));
+        // The sequence number of the first octet, also in a SYN.
+        segment.seq = segment.seq.add(u32::from(segment.flags.contains(TcpFlags::SYN)));
+        let segment = &segment;
+        let seq = segment.seq;
         let start = stream.next;
-        let has_more = self.anchor(stream, seq, segment, out);
+        let has_more = self.anchor(stream, segment, out);
         if !has_more {
             // Held octets may be next now, or no hole may be left.
             if stream.has(Stream::HELD) && stream.next != start {
@@ -67,7 +69,7 @@ impl<T: Copy> Reassembler<T> {
         }
         let ahead = seq.distance_from(stream.next);
         if ahead.unsigned_abs() >= WINDOW_MAX || segment.len >= WINDOW_MAX {
-            if !self.follow_stray(stream, seq, segment, out) {
+            if !self.follow_stray(stream, segment, out) {
                 return;
             }
         } else {
@@ -103,13 +105,8 @@ impl<T: Copy> Reassembler<T> {
 
     /// Processes a segment that is more than the largest window away from the expected sequence number. Returns whether
     /// the stream now continues at this segment.
-    fn follow_stray(
-        &mut self,
-        stream: &mut Stream,
-        seq: SeqNum,
-        segment: &Segment<'_>,
-        out: &mut Out<'_>,
-    ) -> bool {
+    fn follow_stray(&mut self, stream: &mut Stream, segment: &Segment<'_>, out: &mut Out<'_>) -> bool {
+        let seq = segment.seq;
         self.stats.stray_count += 1;
         stream.marks &= !(Stream::CONTESTED | Stream::HINTED);
         if segment.len == 0 || segment.len >= WINDOW_MAX {

@@ -17,20 +17,15 @@ const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl<T: Copy> Reassembler<T> {
     /// Sets the sequence number at which the stream begins, unless it is already fixed. Returns whether the octets of
-    /// the segment must be processed further.
-    pub(super) fn anchor(
-        &mut self,
-        stream: &mut Stream,
-        seq: SeqNum,
-        segment: &Segment<'_>,
-        out: &mut Out<'_>,
-    ) -> bool {
+    /// the segment must be processed further. `segment.seq` is the number of the first octet, also in a SYN.
+    pub(super) fn anchor(&mut self, stream: &mut Stream, segment: &Segment<'_>, out: &mut Out<'_>) -> bool {
+        let seq = segment.seq;
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let is_empty = segment.len == 0 && !segment.flags.contains(TcpFlags::FIN);
         let is_soft = stream.has(Stream::SOFT);
         if stream.is_anchored() && !is_soft {
             let is_open = stream.offset == 0 && !stream.has(Stream::ENDED) && seq != stream.next;
-            return (!is_open || self.choose_start(stream, seq, segment, out)) && !is_empty;
+            return (!is_open || self.choose_start(stream, segment, out)) && !is_empty;
         }
         // A keep-alive has the sequence number before that of the next octet, and sometimes an octet that is not part
         // of the stream. The first segment is taken for a keep-alive if it lacks the PSH bit, which the last data of a
@@ -56,13 +51,8 @@ impl<T: Copy> Reassembler<T> {
     /// Processes a segment of a stream without delivered octets that does not begin at the stream's start: another SYN,
     /// or a segment that follows one. Returns whether the segment may need further processing: octets in a SYN belong
     /// to the stream only if it begins there.
-    fn choose_start(
-        &mut self,
-        stream: &mut Stream,
-        seq: SeqNum,
-        segment: &Segment<'_>,
-        out: &mut Out<'_>,
-    ) -> bool {
+    fn choose_start(&mut self, stream: &mut Stream, segment: &Segment<'_>, out: &mut Out<'_>) -> bool {
+        let seq = segment.seq;
         let other = stream.other_start();
         if segment.flags.contains(TcpFlags::SYN) {
             let acked_end = self.hold_of(stream).map_or(0, |hold| hold.acked.end);

@@ -81,7 +81,7 @@ impl Ours {
 
     #[inline]
     fn feed(&mut self, seq: u32, each: impl FnMut(StreamEvent<'_>)) {
-        let payload = black_box(&self.payload);
+        let payload = black_box(self.payload.as_slice());
         let segment = Segment::new(SeqNum(seq), TcpFlags::ACK, payload, Timestamp::ZERO);
         self.reassembler.segment(&mut self.stream, 0, &segment, each);
     }
