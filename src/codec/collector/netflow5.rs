@@ -65,9 +65,11 @@ impl<'a> Message<'a> {
         stats: &mut CollectorStats,
         emit: &mut impl FnMut(&FlowRecord),
     ) -> Option<()> {
+        // Filled again for each record, because all records have the same fields.
+        let mut draft = Draft::new();
+        draft.record.known = FIELDS;
         for _ in 0..self.record_count {
-            let mut draft = self.record().ok()?;
-            draft.record.known = FIELDS;
+            self.record(&mut draft).ok()?;
             if let Ok(record) = draft.finish() {
                 stats.record_count += 1;
                 emit(record);
@@ -76,9 +78,10 @@ impl<'a> Message<'a> {
         Some(())
     }
 
-    fn record(&mut self) -> Result<Draft, ReadError> {
+    /// Sets all fields of a record of this version in `draft`.
+    #[inline(always)]
+    fn record(&mut self, draft: &mut Draft) -> Result<(), ReadError> {
         let mut record = Reader::new(self.records.bytes(RECORD_LEN)?);
-        let mut draft = Draft::new();
         draft.source.0 = Some(IpAddr::from(record.array::<4>()?));
         draft.destination.0 = Some(IpAddr::from(record.array::<4>()?));
         let _next_hop: u32 = record.be()?;
@@ -95,8 +98,8 @@ impl<'a> Message<'a> {
         draft.record.forward.tcp_flags = TcpFlags(record.be::<u8>()?.into());
         draft.protocol = IpProtocol(record.be()?);
         draft.record.forward.dscp = Some(record.be::<u8>()? >> 2);
-        // The version has no elements for ICMP: type and code are in the destination port.
-        finish_icmp(&mut draft, true);
-        Ok(draft)
+        // The version has no elements for ICMP: type and code are in the destination port. Sets or removes both.
+        finish_icmp(draft, true);
+        Ok(())
     }
 }
