@@ -109,59 +109,88 @@ fn in_order(criterion: &mut Criterion) {
     }
 }
 
+/// How packets are passed to the tracker.
+#[derive(Clone, Copy, PartialEq)]
+enum Calls {
+    /// In batches of 32.
+    Batches,
+    /// One at a time.
+    Single,
+}
+
 /// A million flows in random order, and ten million flows if the variable `FLOWGAUGE_BENCH_LARGE` is set; these need
 /// about 8 GB of memory.
 fn millions(criterion: &mut Criterion) {
-    random_order(criterion, 1_000_000);
-    if std::env::var_os("FLOWGAUGE_BENCH_LARGE").is_some() {
-        random_order(criterion, 10_000_000);
+    let is_large = std::env::var_os("FLOWGAUGE_BENCH_LARGE").is_some();
+    let flow_counts = [1_000_000, 10_000_000];
+    for flow_count in &flow_counts[..if is_large { 2 } else { 1 }] {
+        random_order(criterion, *flow_count);
     }
 }
 
-/// Flows in random order, extracted and tracked in batches of 32. The time is per packet.
+/// Flows in random order, extracted and tracked, with and without huge pages. The time is per packet.
 fn random_order(criterion: &mut Criterion, flow_count: usize) {
     let mut limits = Limits::DEFAULT;
     limits.flow_count_max = limits.flow_count_max.max(flow_count as u32);
     limits.tcp_extra_count_max = limits.flow_count_max;
-    let resources = Resources::new(limits).with_budget(Budget::new(8 << 30));
-    let extractor = Extractor::default();
     let frames = frames(flow_count);
     let mut random = Random(7);
     let order = random.shuffled(flow_count);
-    let mut tracker: Tracker<()> =
-        Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
-    let mut sink = Ends::default();
     // The frames are stored in the order of arrival, as in a capture.
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
-    for data in &frames {
-        track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
-    }
-    drop(frames);
-    assert_eq!(tracker.len(), flow_count);
     let mut group = criterion.benchmark_group("tracker");
     group.throughput(Throughput::Elements(1));
-    let mut next = 0;
-    group.bench_function(format!("n_flows/{flow_count}"), |bencher| {
-        bencher.iter_custom(|packet_count| {
-            let started = Instant::now();
-            let mut left = packet_count as usize;
-            while left > 0 {
-                let count = left.min(32).min(flow_count - next);
-                let mut packets = [Packet::EMPTY; 32];
-                for (packet, data) in packets.iter_mut().zip(&arrival[next..next + count]) {
-                    let frame = Frame::ethernet(Timestamp::ZERO, data);
-                    extractor.extract_into(&frame, packet).expect("the frame contains a packet");
-                }
-                tracker.track_batch(&packets[..count], &mut sink);
-                next = (next + count) % flow_count;
-                left -= count;
-            }
-            started.elapsed()
-        });
-    });
+    for huge_pages in [false, true] {
+        let extractor = Extractor::default();
+        let mut config = TrackerConfig::default();
+        config.huge_pages = huge_pages;
+        let resources = Resources::new(limits).with_budget(Budget::new(8 << 30));
+        let mut tracker: Tracker<()> = Tracker::new(config, &resources).expect("a valid configuration");
+        let mut sink = Ends::default();
+        // The second packet of each flow allocates what flows with retransmissions need.
+        for data in frames.iter().chain(&arrival) {
+            track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
+        }
+        assert_eq!(tracker.len(), flow_count);
+        let mut next = 0;
+        for calls in [Calls::Batches, Calls::Single] {
+            let name = match (calls, huge_pages) {
+                (Calls::Batches, false) => "n_flows",
+                (Calls::Batches, true) => "n_flows_in_huge_pages",
+                (Calls::Single, false) => "n_flows_one_at_a_time",
+                (Calls::Single, true) => "n_flows_one_at_a_time_in_huge_pages",
+            };
+            group.bench_function(format!("{name}/{flow_count}"), |bencher| {
+                bencher.iter_custom(|packet_count| {
+                    let started = Instant::now();
+                    let mut left = packet_count as usize;
+                    while left > 0 {
+                        let count = left.min(32).min(flow_count - next);
+                        let frames = &arrival[next..next + count];
+                        if calls == Calls::Single {
+                            for data in frames {
+                                let frame = Frame::ethernet(Timestamp::ZERO, data);
+                                track(&mut tracker, &extractor, &mut sink, &frame);
+                            }
+                        } else {
+                            let mut packets = [Packet::EMPTY; 32];
+                            for (packet, data) in packets.iter_mut().zip(frames) {
+                                let frame = Frame::ethernet(Timestamp::ZERO, data);
+                                extractor.extract_into(&frame, packet).expect("the frame contains a packet");
+                            }
+                            tracker.track_batch(&packets[..count], &mut sink);
+                        }
+                        next = (next + count) % flow_count;
+                        left -= count;
+                    }
+                    started.elapsed()
+                });
+            });
+        }
+        let counted: u64 = tracker.iter().map(|(flow, _)| flow.packet_count()).sum();
+        assert_eq!((tracker.len(), counted), (flow_count, tracker.stats().packet_count));
+    }
     group.finish();
-    let counted: u64 = tracker.iter().map(|(flow, _)| flow.packet_count()).sum();
-    assert_eq!((tracker.len(), counted), (flow_count, tracker.stats().packet_count));
 }
 
 /// Each packet starts a new flow at a limit of 100,000 flows, so that each packet evicts a flow.

@@ -47,6 +47,13 @@ pub struct TrackerConfig {
     /// measurements, random access to 50,000 open flows is three times faster, and a trace with as many flows whose
     /// packets arrive in bursts is neither faster nor slower.
     pub staged_flow_count_min: u32,
+    /// Whether the flow table and its index are placed in huge pages of 2 MiB, if the system has them (on Linux,
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` must be `madvise` or `always`). For millions of open flows, packets
+    /// of random flows then take up to a third less time. Each of the at most six parts of the table takes up to 2 MiB
+    /// more memory than is charged to the budget. Growth pauses while the kernel clears a page: for 0.1 ms, or for more
+    /// than 10 ms if a virtual machine must first obtain the memory from its host. Records do not depend on this
+    /// setting. Default false.
+    pub huge_pages: bool,
     pub(super) user_timeouts: Vec<Option<Duration>>,
     pub(super) classifier: Option<Classifier>,
 }
@@ -83,6 +90,7 @@ impl Default for TrackerConfig {
             active_timeout: None,
             key_policy: KeyPolicy::DEFAULT,
             staged_flow_count_min: 1 << 15,
+            huge_pages: false,
             user_timeouts: Vec::new(),
             classifier: None,
         }
@@ -96,6 +104,7 @@ impl fmt::Debug for TrackerConfig {
             .field("active_timeout", &self.active_timeout)
             .field("key_policy", &self.key_policy)
             .field("staged_flow_count_min", &self.staged_flow_count_min)
+            .field("huge_pages", &self.huge_pages)
             .field("user_timeouts", &self.user_timeouts)
             .finish_non_exhaustive()
     }

@@ -41,13 +41,12 @@ impl Linked for ActiveEntry {
     }
 }
 
-impl Default for ActiveList {
-    fn default() -> Self {
-        Self { entries: Slab::new(), list: List::new(u64::MAX) }
-    }
-}
-
 impl ActiveList {
+    /// Creates an empty list, whose entries are in huge pages on request.
+    pub(super) const fn new(in_huge_pages: bool) -> Self {
+        Self { entries: Slab::new(in_huge_pages), list: List::new(u64::MAX) }
+    }
+
     /// Memory of the list in bytes for each slot of the flow table.
     pub(super) const ENTRY_LEN: usize = size_of::<ActiveEntry>();
 

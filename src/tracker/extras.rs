@@ -81,10 +81,10 @@ const NO_FREE: u32 = u32::MAX;
 const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
-    pub(super) fn new(limits: &Limits, budget: Budget) -> Self {
+    pub(super) fn new(limits: &Limits, budget: Budget, in_huge_pages: bool) -> Self {
         let encapsulations = EncapsulationAccount::new(limits.encapsulation_count_max, budget.clone());
         let max = limits.tcp_extra_count_max;
-        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget, encapsulations }
+        Self { entries: Slab::new(in_huge_pages), free: NO_FREE, live_count: 0, max, budget, encapsulations }
     }
 
     pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn extras_are_reused_and_limited() {
         let limits = Limits { tcp_extra_count_max: 2, ..Limits::DEFAULT };
-        let mut extras = Extras::new(&limits, Budget::default());
+        let mut extras = Extras::new(&limits, Budget::default(), false);
         let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();
         for (index, hot) in flows.iter_mut().enumerate() {
             let extra = extras.of(hot);

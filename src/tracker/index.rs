@@ -11,6 +11,10 @@
 //! entries, and the distance of an entry from its home chunk by [`RUN_CHUNKS_MAX`]; beyond that, an entry of the same
 //! run is evicted for each new one.
 
+use std::mem;
+
+use super::segments::Segments;
+
 const CHUNK_ENTRIES: usize = 12;
 
 /// Number of chunks in a table, which together take 16 KiB.
@@ -52,7 +56,7 @@ const OVERFLOW: usize = 15;
 
 #[derive(Debug)]
 struct Table {
-    chunks: Box<[Chunk; TABLE_CHUNKS]>,
+    chunks: [Chunk; TABLE_CHUNKS],
     len: u32,
     /// Number of leading hash bits that all entries of the table share.
     depth: u32,
@@ -62,7 +66,7 @@ struct Table {
 /// hashes.
 #[derive(Debug)]
 pub(super) struct Index {
-    tables: Vec<Table>,
+    tables: Segments<Table, 1>,
     directory: Vec<u32>,
     depth: u32,
     len: usize,
@@ -113,13 +117,8 @@ const fn home_of(hash: u64) -> usize {
 }
 
 impl Table {
-    fn new(depth: u32) -> Self {
-        let chunks = vec![Chunk::VACANT; TABLE_CHUNKS].into_boxed_slice();
-        let chunks = match chunks.try_into() {
-            Ok(chunks) => chunks,
-            Err(_) => unreachable!("the vector has the length of the array"),
-        };
-        Self { chunks, len: 0, depth }
+    const fn new(depth: u32) -> Self {
+        Self { chunks: [Chunk::VACANT; TABLE_CHUNKS], len: 0, depth }
     }
 
     /// Adds an entry to the first chunk with a free position, among `chunks_max` chunks starting at the entry's home
@@ -173,13 +172,29 @@ impl Table {
 }
 
 impl Index {
-    pub(super) fn new() -> Self {
-        Self { tables: vec![Table::new(0)], directory: vec![0], depth: 0, len: 0 }
+    /// Creates an empty index, whose tables are in huge pages on request.
+    pub(super) fn new(in_huge_pages: bool) -> Self {
+        let mut tables = Segments::new(in_huge_pages);
+        tables.push(|| Table::new(0));
+        Self { tables, directory: vec![0], depth: 0, len: 0 }
+    }
+
+    /// Returns the table with a number.
+    #[inline(always)]
+    fn at(&self, number: usize) -> &Table {
+        let [table] = self.tables.at(number);
+        table
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, number: usize) -> &mut Table {
+        let [table] = self.tables.at_mut(number);
+        table
     }
 
     #[inline(always)]
     fn table(&self, hash: u64) -> &Table {
-        &self.tables[self.directory[self.directory_index(hash)] as usize]
+        self.at(self.directory[self.directory_index(hash)] as usize)
     }
 
     #[inline(always)]
@@ -241,14 +256,14 @@ impl Index {
         loop {
             let index = self.directory_index(hash);
             let number = self.directory[index] as usize;
-            let is_full = self.tables[number].len >= TABLE_ENTRIES_MAX;
+            let is_full = self.at(number).len >= TABLE_ENTRIES_MAX;
             let is_split_first = is_full && self.may_split(number);
-            if !is_split_first && self.tables[number].insert(hash, slot, RUN_CHUNKS_MAX) {
+            if !is_split_first && self.at_mut(number).insert(hash, slot, RUN_CHUNKS_MAX) {
                 self.len += 1;
                 return Ok(());
             }
             if !is_split_first && !self.may_split(number) {
-                return Err(self.tables[number].chunks[home_of(hash)].slots[0]);
+                return Err(self.at(number).chunks[home_of(hash)].slots[0]);
             }
             self.split(number, index, &hash_of);
         }
@@ -258,7 +273,7 @@ impl Index {
     /// proportion to the entries.
     fn may_split(&self, number: usize) -> bool {
         let table_count = self.tables.len();
-        let is_deepest = self.tables[number].depth == self.depth;
+        let is_deepest = self.at(number).depth == self.depth;
         let directory_len = self.directory.len() * if is_deepest { 2 } else { 1 };
         table_count < SPARE_TABLES + self.len / TABLE_ENTRIES_MIN
             && directory_len <= INDEXES_PER_TABLE_MAX * (table_count + 1)
@@ -267,42 +282,45 @@ impl Index {
     /// Splits the table `number` by the next bit of the hash, and doubles the directory if its index has too few bits
     /// to distinguish the halves. `index` is the index of a directory entry of the table.
     fn split(&mut self, number: usize, index: usize, hash_of: impl Fn(u32) -> u64) {
-        let depth = self.tables[number].depth;
+        let depth = self.at(number).depth;
         let mut index = index;
         if depth == self.depth {
             self.directory = self.directory.iter().flat_map(|table| [*table, *table]).collect();
             self.depth += 1;
             index *= 2;
         }
-        let mut halves = [Table::new(depth + 1), Table::new(depth + 1)];
-        for slot in self.tables[number].entries() {
+        let whole = mem::replace(self.at_mut(number), Table::new(depth + 1));
+        let high_number = self.tables.len();
+        self.tables.push(|| Table::new(depth + 1));
+        for slot in whole.entries() {
             let hash = hash_of(slot);
-            let is_taken = halves[(hash >> (63 - depth) & 1) as usize].insert(hash, slot, TABLE_CHUNKS);
+            let is_high = hash >> (63 - depth) & 1 != 0;
+            let half = self.at_mut(if is_high { high_number } else { number });
+            let is_taken = half.insert(hash, slot, TABLE_CHUNKS);
             debug_assert!(is_taken, "half a table fits a whole one");
         }
-        let [low, high] = halves;
-        let high_number = self.tables.len() as u32;
-        self.tables[number] = low;
-        self.tables.push(high);
         // The directory entries of the table are contiguous; the upper half of them is set to the new table.
         let run = 1 << (self.depth - depth);
         let start = index / run * run;
         for entry in &mut self.directory[start + run / 2..start + run] {
-            *entry = high_number;
+            *entry = high_number as u32;
         }
     }
 
     /// Removes a slot that is stored with this hash. Returns whether it was present.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let number = self.directory[self.directory_index(hash)] as usize;
-        let was_there = self.tables[number].remove(hash, slot);
+        let was_there = self.at_mut(number).remove(hash, slot);
         self.len -= usize::from(was_there);
         was_there
     }
 
     /// Returns the number of entries in all tables of the index.
     pub(super) fn len(&self) -> usize {
-        debug_assert_eq!(self.len, self.tables.iter().map(|table| table.len as usize).sum::<usize>());
+        debug_assert_eq!(
+            self.len,
+            (0..self.tables.len()).map(|number| self.at(number).len as usize).sum::<usize>()
+        );
         self.len
     }
 }
@@ -321,7 +339,7 @@ mod tests {
 
     #[test]
     fn the_index_agrees_with_a_map_through_growth_and_removal() {
-        let mut index = Index::new();
+        let mut index = Index::new(false);
         let mut model = HashMap::new();
         let hash_of = |slot: u32| mix(slot.into());
         for round in 0..60_000_u32 {
@@ -341,7 +359,7 @@ mod tests {
 
     #[test]
     fn entries_that_overflow_a_chunk_are_found_and_removed() {
-        let mut index = Index::new();
+        let mut index = Index::new(false);
         let hash = 0x1234_5678;
         for slot in 0..40 {
             index.insert(hash, slot, |_| hash).unwrap();
@@ -352,7 +370,7 @@ mod tests {
             assert!(!index.remove(hash, slot));
         }
         assert_eq!(index.candidate(hash), None);
-        assert!(index.tables[0].chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
+        assert!(index.at(0).chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
     }
 
     /// Adds hashes that an attacker who knows the seeds could create: all equal; equal in the bits that select the
@@ -369,7 +387,7 @@ mod tests {
             ("one table", &one_table, 2500),
             ("lopsided", &lopsided, 2500),
         ] {
-            let mut index = Index::new();
+            let mut index = Index::new(false);
             let (mut kept, mut evicted_count) = (HashMap::new(), 0);
             for slot in 0..40_000 {
                 while let Err(victim) = index.insert(hash_of(slot), slot, hash_of) {
@@ -391,7 +409,7 @@ mod tests {
     /// Checks that random hashes never reach the limits of the index, with as many entries as a test permits.
     #[test]
     fn random_hashes_never_reach_the_limits() {
-        let mut index = Index::new();
+        let mut index = Index::new(false);
         let hash_of = |slot: u32| mix(slot.into());
         for slot in 0..300_000 {
             index.insert(hash_of(slot), slot, hash_of).unwrap();

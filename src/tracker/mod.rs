@@ -52,6 +52,7 @@ mod index;
 mod lifecycle;
 mod observer;
 mod recency;
+mod segments;
 mod services;
 mod share;
 mod slab;
@@ -187,7 +188,8 @@ impl<S> Tracker<S> {
             }
         }
         let beside_len = if config.active_timeout.is_some() { expiry::ActiveList::ENTRY_LEN } else { 0 };
-        let table = Table::new(hasher, resources.limits, resources.budget.clone(), beside_len);
+        let (limits, budget) = (resources.limits, resources.budget.clone());
+        let table = Table::new(hasher, limits, budget, beside_len, config.huge_pages);
         Self {
             table,
             lists: Lists(lists),
@@ -196,7 +198,7 @@ impl<S> Tracker<S> {
             wake_ns: u64::MAX,
             is_scattered: false,
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
-            active: expiry::ActiveList::default(),
+            active: expiry::ActiveList::new(config.huge_pages),
             stats: TrackerStats::default(),
             share: None,
             config,

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn touching_moves_an_entry_to_the_front_and_removal_relinks_its_neighbors() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::new(false);
         let mut list = List::new(100);
         for _ in 0..4 {
             let slot = slab.push(Entry(Links::NONE));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn an_epoch_ends_after_a_time_or_a_number_of_new_entries() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::new(false);
         let mut list = List::new(80);
         for _ in 0..80 {
             let slot = slab.push(Entry(Links::NONE));

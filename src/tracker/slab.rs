@@ -1,5 +1,7 @@
 //! A table that grows by segments of entries: entries never move, and growth never causes a long pause.
 
+use super::segments::Segments;
+
 /// Number of entries in a segment, as the exponent of a power of two.
 const SEGMENT_BITS: u32 = 10;
 
@@ -20,14 +22,14 @@ impl<T: Default> Vacant for T {
 /// A table of entries in segments of equal length. Slots are allocated in order, and stay valid once allocated.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    // Arrays behind thin pointers need one load and one check less per access than vectors.
-    segments: Vec<Box<[T; SEGMENT_LEN]>>,
+    segments: Segments<T, SEGMENT_LEN>,
     len: usize,
 }
 
 impl<T> Slab<T> {
-    pub(super) const fn new() -> Self {
-        Self { segments: Vec::new(), len: 0 }
+    /// Creates an empty table, whose segments are in huge pages on request.
+    pub(super) const fn new(in_huge_pages: bool) -> Self {
+        Self { segments: Segments::new(in_huge_pages), len: 0 }
     }
 
     /// Returns the number of allocated slots.
@@ -46,9 +48,7 @@ impl<T> Slab<T> {
         T: Vacant,
     {
         if self.is_full() {
-            let segment: Box<[T]> = (0..SEGMENT_LEN).map(|_| T::vacant()).collect();
-            let Ok(segment) = segment.try_into() else { unreachable!("it has the length of the array") };
-            self.segments.push(segment);
+            self.segments.push(T::vacant);
         }
         let slot = self.len as u32;
         self.len += 1;
@@ -59,13 +59,13 @@ impl<T> Slab<T> {
     /// Returns the entry in an allocated slot.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
-        &self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
+        &self.segments.at((slot >> SEGMENT_BITS) as usize)[slot as usize % SEGMENT_LEN]
     }
 
     /// Returns the entry in an allocated slot as a mutable reference.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
-        &mut self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
+        &mut self.segments.at_mut((slot >> SEGMENT_BITS) as usize)[slot as usize % SEGMENT_LEN]
     }
 
     /// Returns the entry in a slot, if the slot was ever allocated.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn slot_numbers_continue_across_segments() {
-        let mut slab = Slab::new();
+        let mut slab = Slab::new(false);
         for value in 0..2 * SEGMENT_LEN as u32 + 1 {
             assert_eq!(slab.is_full(), (value as usize).is_multiple_of(SEGMENT_LEN));
             assert_eq!(slab.push(Some(value)), value);

@@ -58,13 +58,20 @@ pub(super) struct Table<S> {
 
 impl<S> Table<S> {
     /// Creates an empty flow table. `beside_len` is the number of bytes that other structures allocate for each slot.
-    pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget, beside_len: usize) -> Self {
+    /// On request, the memory of flows and index is in huge pages.
+    pub(super) fn new(
+        hasher: RandomState,
+        limits: Limits,
+        budget: Budget,
+        beside_len: usize,
+        in_huge_pages: bool,
+    ) -> Self {
         Self {
-            hot: Slab::new(),
-            cold: Slab::new(),
-            states: Slab::new(),
-            extras: Extras::new(&limits, budget.clone()),
-            index: Index::new(),
+            hot: Slab::new(in_huge_pages),
+            cold: Slab::new(in_huge_pages),
+            states: Slab::new(in_huge_pages),
+            extras: Extras::new(&limits, budget.clone(), in_huge_pages),
+            index: Index::new(in_huge_pages),
             hot_cache: HotCache::new(),
             hasher,
             vacant: NONE,
@@ -150,11 +157,10 @@ impl<S> Table<S> {
                 hint.slot = self.index.candidate(hash);
             }
         }
-        for (hint, packet) in hints.iter().zip(packets) {
-            if let Some(slot) = hint.slot {
-                let hot = self.hot.at(slot);
-                touched ^= hot.last_ns ^ hot.sides[packet.side.index()].packet_count;
-            }
+        // The receiver's side too: an acknowledgment is compared with what the receiver has sent.
+        for slot in hints.iter().take(packets.len()).filter_map(|hint| hint.slot) {
+            let Hot { last_ns, sides: [a, b], .. } = self.hot.at(slot);
+            touched ^= last_ns ^ a.packet_count ^ b.packet_count;
         }
         for (hint, packet) in hints.iter().zip(packets) {
             if let Some(extra) = hint.slot.and_then(|slot| self.extras.get(self.hot.at(slot))) {

@@ -37,11 +37,12 @@ fn summary(record: &FlowRecord) -> Record {
     }
 }
 
-/// Returns a tracker. Staging, which only batches use, must not change the records.
+/// Returns a tracker. Staging, which only batches use, and huge pages must not change the records.
 fn tracker(active: Option<Duration>, is_staged: bool) -> Tracker<()> {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
     config.staged_flow_count_min = if is_staged { 0 } else { u32::MAX };
+    config.huge_pages = is_staged;
     Tracker::new(config, &Resources::default()).expect("a valid configuration")
 }
 

@@ -223,6 +223,8 @@ fn tracker(input: &Input) -> Tracker<State> {
     config.active_timeout = active_timeout(input.setup);
     let mut limits = Limits::DEFAULT;
     config.staged_flow_count_min = if input.setup & 8 == 0 { 0 } else { u32::MAX };
+    // Rarely, because the kernel clears some pages for each tracker.
+    config.huge_pages = input.setup >> 4 == 1;
     if input.limit_choice != 0 {
         limits.flow_count_max = u32::from(input.limit_choice & 15) + 1;
         limits.tcp_extra_count_max = u32::from(input.limit_choice >> 4 & 3);
