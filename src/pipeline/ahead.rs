@@ -11,8 +11,9 @@ use crate::base::Budget;
 use crate::base::ring::ring;
 use crate::source::Source;
 
-/// Maximum number of batches in flight: fewer than between shards, because there is only one thread to wait for.
-const BATCH_COUNT_MAX: u64 = 8;
+/// Maximum number of batches in flight. With more, a thread waits less often, but a trace of short flows takes longer: the
+/// reader is always ahead, and the batches displace the flow table from the caches.
+const BATCH_COUNT_MAX: u64 = 4;
 
 /// Reads a source to its end like [`runner::drive`], and calls `process` with each block on the current thread, until it
 /// returns [`ControlFlow::Break`]. Returns also the state of the dispatcher's time check, and the statistics of the queue.
