@@ -148,14 +148,15 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns whether a segment of a stream that is only anchored is dropped, because it begins `ahead` octets after the
-    /// next expected one and the configuration allows no octets to be held. May return false for a segment that the slow
-    /// path drops.
+    /// Returns whether a segment of a stream that is only anchored is dropped, because it begins after a hole and the
+    /// configuration allows no octets to be held. `ahead` is its distance from the next expected octet, and not zero. May
+    /// return false for a segment that the slow path drops.
     #[inline(always)]
     const fn is_dropped(&self, stream: &Stream, ahead: i32, len: u32) -> bool {
-        // The window is a power of two, so that this compares the distance and the length with it.
+        // The window is a power of two, so that this compares both the distance and the length with it. A negative
+        // distance is a large number.
         const { assert!(WINDOW_MAX.is_power_of_two()) };
-        let is_within_window = (ahead.wrapping_sub(1) as u32 | len) < self.dropped_ahead_max;
+        let is_within_window = (ahead as u32 | len) < self.dropped_ahead_max;
         is_within_window && stream.has_plain_acks()
     }
 

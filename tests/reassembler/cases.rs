@@ -414,6 +414,22 @@ fn a_dropped_segment_is_a_gap_once_it_is_acknowledged() {
     assert_eq!(rig.reassembler.stats().refused_count, 1);
 }
 
+/// A segment beyond the largest window is not of the stream, also if no octets are held.
+#[test]
+fn a_segment_beyond_the_largest_window_is_a_stray_and_not_dropped() {
+    for (ahead, counts) in
+        [((1 << 30) - 1, (1, 0)), (1 << 30, (0, 1)), ((1 << 30) + 1, (0, 1)), (1 << 31, (0, 1))]
+    {
+        let mut rig = Rig::with(|config, resources| {
+            resources.limits.stream_side_bytes_max = 0;
+            config.overflow = OverflowPolicy::DropNewest;
+        });
+        rig.syn(99, "").acked(100).data(100_u32.wrapping_add(ahead), "abc").emits(&[]);
+        let stats = rig.reassembler.stats();
+        assert_eq!((stats.refused_count, stats.stray_count), counts, "{ahead} octets ahead");
+    }
+}
+
 #[test]
 fn a_stopped_stream_ignores_segments() {
     let mut rig = rig();
