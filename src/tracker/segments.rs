@@ -7,10 +7,11 @@
 //!
 //! This module contains the only `unsafe` code of the crate. What it relies on:
 //!
-//! - Each pointer in `pointers` comes from `Box::into_raw` (no regions) or from [`Regions::allocate`] (with regions),
+//! - Each pointer in `pointers` comes from `Box::leak` (no regions) or from [`Regions::allocate`] (with regions),
 //!   which returns disjoint, aligned memory. The array behind it was initialized before the pointer was stored.
-//! - Arrays are removed only by `drop`. A region is unmapped only after all arrays in it were dropped, because `drop`
-//!   runs before the fields are dropped.
+//! - Arrays are removed only by `drop`. A region is unmapped only after that, because `drop` runs before the fields are
+//!   dropped. If the drop of a value panics, the remaining arrays are never dropped, and
+//!   nothing refers to them.
 //! - A reference to an array borrows `Segments`, as if the arrays were stored in a `Vec<Box<[T; N]>>`.
 
 #![expect(unsafe_code, reason = "the standard library has no stable way to choose the memory of a box")]
@@ -19,7 +20,7 @@ use std::alloc::{Layout, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use memmap2::MmapMut;
+use memmap2::{MmapMut, MmapRaw};
 
 /// Size and alignment of a huge page in bytes.
 const HUGE_PAGE_LEN: usize = 2 << 20;
@@ -113,7 +114,7 @@ impl<T, const N: usize> Drop for Segments<T, N> {
 /// Regions of memory that are aligned to huge pages. Memory is returned only as a whole, when they are dropped.
 #[derive(Debug)]
 struct Regions {
-    maps: Vec<MmapMut>,
+    maps: Vec<MmapRaw>,
     /// Start of the unused memory in the last region.
     next: NonNull<u8>,
     /// Size of the unused memory in the last region.
@@ -146,11 +147,13 @@ impl Regions {
     fn map(&mut self, layout: Layout) {
         let len = layout.size().max(REGION_LEN).next_multiple_of(HUGE_PAGE_LEN);
         // One page more, to begin at a multiple of a page.
-        let Ok(mut map) = MmapMut::map_anon(len + HUGE_PAGE_LEN) else { handle_alloc_error(layout) };
+        let Ok(map) = MmapMut::map_anon(len + HUGE_PAGE_LEN) else { handle_alloc_error(layout) };
         // A kernel without huge pages refuses the advice, and the memory has ordinary pages.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
-        let start = NonNull::from(&mut map[..]).cast::<u8>();
+        // From here, nothing makes a reference to the octets of the map.
+        let map = MmapRaw::from(map);
+        let start = NonNull::new(map.as_mut_ptr()).expect("a map is not at address 0");
         // SAFETY: the map is longer than `len` by a page, and the offset is at most a page.
         self.next = unsafe { start.add(start.align_offset(HUGE_PAGE_LEN)) };
         self.left_len = len;

@@ -1,4 +1,4 @@
-//! A table that grows by segments of entries: entries never move, and growth never causes a long pause.
+//! A table that grows by segments of entries: entries never move, and growth takes a bounded number of steps.
 
 use super::segments::Segments;
 
