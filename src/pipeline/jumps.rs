@@ -126,6 +126,13 @@ impl Jumps {
         self.doubted_count += 1;
     }
 
+    /// Returns a copy of the current state.
+    pub(super) fn snapshot(&self) -> Self {
+        let mut held = FrameBatch::default();
+        self.held.iter().for_each(|frame| held.push(&frame));
+        Self { held, ..*self }
+    }
+
     /// Returns the deferred frame with its own time, because no frame follows that could confirm it.
     pub(super) fn release(&mut self) -> Option<FrameBatch> {
         if self.held.is_empty() {

@@ -61,8 +61,10 @@ impl<K: Sink> Pipeline<K> {
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
     ) -> Result<Summary, Error> {
-        if options.is_ahead() {
-            return self.run_ahead(source, options);
+        if options.is_ahead()
+            && let Some(result) = self.run_ahead(source, options)
+        {
+            return result;
         }
         let mut intake = Direct { pipeline: self, batch: FrameBatch::new() };
         let outcome = runner::drive(source, options, &mut intake);
@@ -70,18 +72,25 @@ impl<K: Sink> Pipeline<K> {
         outcome.into_summary(self.stats())
     }
 
-    /// Runs like [`run`](Self::run), with the source read and the packets extracted on another thread.
+    /// Runs like [`run`](Self::run), with the source read and the packets extracted on another thread. Returns `None`,
+    /// without any change, if the system refuses another thread.
     fn run_ahead(
         &mut self,
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
-    ) -> Result<Summary, Error> {
+    ) -> Option<Result<Summary, Error>> {
         let (dispatcher, budget) = (self.core.begin_ahead(), self.budget().clone());
-        let (outcome, jumps, queues) =
-            ahead::drive(dispatcher, budget, (source, options), |block| block.process(self, 0));
-        self.core.end_ahead(jumps);
-        self.finish();
-        outcome.into_summary(PipelineStats { queues, ..self.stats() })
+        match ahead::drive(dispatcher, budget, (source, options), |block| block.process(self, 0)) {
+            Ok((outcome, jumps, queues)) => {
+                self.core.end_ahead(jumps);
+                self.finish();
+                Some(outcome.into_summary(PipelineStats { queues, ..self.stats() }))
+            }
+            Err(jumps) => {
+                self.core.end_ahead(jumps);
+                None
+            }
+        }
     }
 
     /// Runs like [`run`](Self::run), but frame by frame, for programs that write frames of chosen flows: calls `each`

@@ -84,11 +84,16 @@ impl RunOptions {
     /// On two cores, a run over a file takes 0.7 to 0.9 of the time. The sink is called on the current thread, and
     /// receives the same as without this option, unless the budget is exhausted: at most four batches are in flight,
     /// which are charged to it ([`Account::Queues`](crate::base::Account::Queues)), and
-    /// [`PipelineStats::queues`](super::PipelineStats::queues) counts them. Fragments are extracted on the current
-    /// thread, and so are all frames if checksums are verified or duplicates are removed. A run that a sink ends waits
-    /// for the batch that is being read.
+    /// [`PipelineStats::queues`](super::PipelineStats::queues) counts them. Only
+    /// [`Sink::batch_ended`](super::Sink::batch_ended) is not called for a batch without frames, and once more if a
+    /// frame waits for the time check at the end. Fragments are extracted on the current thread, and so are all frames
+    /// if checksums are verified or duplicates are removed.
     ///
-    /// Other functions that run pipelines ignore this option; shards always read on a thread of their own.
+    /// A run that a sink ends waits for the batch that is being read. The frames that were read by then, up to five
+    /// batches, are not processed, also not by a later run over the same source.
+    ///
+    /// If the system refuses another thread, the run has one. Other functions that run pipelines ignore this option;
+    /// shards always read on a thread of their own.
     ///
     /// ```
     /// use flowgauge::{FileSource, Pipeline, RunOptions};
@@ -170,7 +175,12 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Notes that the sink has ended the run, perhaps before frames that were already read.
+    /// Returns whether an error ended the run.
+    pub(super) const fn is_failed(&self) -> bool {
+        self.fatal.is_some()
+    }
+
+    /// Notes that the sink has ended the run before frames that were already read, or before an error.
     pub(super) fn note_break(&mut self) {
         (self.end, self.fatal) = (RunEnd::SinkBreak, None);
     }

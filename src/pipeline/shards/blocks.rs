@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use super::super::jumps::Jumps;
 use super::super::pipeline::Pipeline;
 use super::super::sink::Sink;
 use super::dispatcher::Dispatch;
@@ -43,6 +44,8 @@ pub(super) struct Block {
     pub(super) dispatch: Dispatch,
     /// Time of an idle source, at which the shards end everything that is due after they processed the batch.
     pub(super) idle: Option<Timestamp>,
+    /// State of the time check after the batch.
+    pub(super) jumps: Jumps,
     charged_bytes: u64,
 }
 
@@ -80,6 +83,11 @@ impl Lent {
         pipeline.advance(*now);
         let wants_more = pipeline.sink_mut().batch_ended();
         if wants.is_break() { wants } else { wants_more }
+    }
+
+    /// Returns the state of the time check after the block.
+    pub(in crate::pipeline) const fn jumps(&self) -> &Jumps {
+        &self.block.jumps
     }
 }
 
@@ -130,7 +138,7 @@ impl Blocks {
         }
     }
 
-    /// Creates a block if there are fewer than [`BATCH_COUNT_MAX`], and the budget has memory for the size of the
+    /// Creates a block if there are fewer than the maximum, and the budget has memory for the size of the
     /// largest block so far.
     fn make(&mut self) -> Option<Block> {
         let is_first = self.count == 0;

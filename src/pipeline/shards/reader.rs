@@ -20,6 +20,10 @@ pub(in crate::pipeline) struct Reader {
     /// The block that is being filled with frames.
     block: Option<Block>,
     frame_count: u64,
+    /// Number of blocks that were sent.
+    block_count: u64,
+    /// True if the latest batch was sent; false if it was empty.
+    is_latest_sent: bool,
     /// Receives a message from each shard with a sink that requests a stop; `None` if a pipeline that stops drops its
     /// end of the queue instead.
     stops: Option<Receiver<()>>,
@@ -32,7 +36,16 @@ impl Reader {
         blocks: Blocks,
         stops: Option<Receiver<()>>,
     ) -> Self {
-        Self { dispatcher, queues, blocks, block: None, frame_count: 0, stops }
+        Self {
+            dispatcher,
+            queues,
+            blocks,
+            block: None,
+            frame_count: 0,
+            block_count: 0,
+            is_latest_sent: false,
+            stops,
+        }
     }
 
     /// Sends the filled block to all shards. Returns [`ControlFlow::Break`] if one of them no longer receives, because
@@ -45,11 +58,14 @@ impl Reader {
             held.iter().for_each(|frame| block.batch.push(&frame));
         }
         self.dispatcher.dispatch(&block.batch, &mut block.dispatch);
-        if block.batch.is_empty() && idle.is_none() {
+        self.is_latest_sent = !block.batch.is_empty() || idle.is_some();
+        if !self.is_latest_sent {
             self.block = Some(block);
             return ControlFlow::Continue(());
         }
+        block.jumps = self.dispatcher.jumps.snapshot();
         self.frame_count += block.batch.len() as u64;
+        self.block_count += 1;
         let lent = self.blocks.lend(block);
         // The panic is resumed where the thread of the shard is joined.
         let is_taken = self.queues.iter_mut().all(|queue| queue.push(Arc::clone(&lent)).is_ok());
@@ -58,6 +74,12 @@ impl Reader {
         } else {
             ControlFlow::Break(())
         }
+    }
+
+    /// Returns the number of blocks that were sent, and whether the latest batch was one of them, because it was not
+    /// empty.
+    pub(in crate::pipeline) const fn sent(&self) -> (u64, bool) {
+        (self.block_count, self.is_latest_sent)
     }
 
     /// Sends the deferred frame to the pipelines at the end of the input.
