@@ -1,6 +1,5 @@
 //! A pipeline whose packets are extracted on another thread: its results are those of the same pipeline without one.
 
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -20,6 +19,7 @@ use flowgauge::{Next, StopHandle};
 #[path = "../support/fn_source.rs"]
 mod fn_source;
 
+use super::runs::BreaksOnce;
 use super::runs::scripted::{Kept, Scripted, Step, listed};
 use super::sources::{Rebatched, captures};
 use super::{Collector, builder};
@@ -149,22 +149,6 @@ fn flows_time_out_while_a_source_is_idle() {
     assert_eq!(run(&ahead()), expected);
 }
 
-/// Requests a stop after the third batch.
-#[derive(Default)]
-struct Stops {
-    batch_count: u64,
-}
-
-impl Sink for Stops {
-    type State = ();
-    type Stage = Flows;
-
-    fn batch_ended(&mut self) -> ControlFlow<()> {
-        self.batch_count += 1;
-        if self.batch_count == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
 /// Whether the reader has reached an error or the end by then, the run ends as if nothing was read ahead.
 #[test]
 fn a_sink_that_requests_a_stop_receives_no_further_batch() {
@@ -177,7 +161,7 @@ fn a_sink_that_requests_a_stop_receives_no_further_batch() {
                 _ => (number <= step_count).then(|| Step::Frames(1, vec![number as u16 % 7])),
             }
         });
-        let mut pipeline = Pipeline::builder().build(Stops::default()).unwrap();
+        let mut pipeline = Pipeline::builder().build(BreaksOnce::<3>::default()).unwrap();
         let summary = pipeline.run(&mut source, &ahead()).unwrap();
         assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::SinkBreak, 3), "{step_count} batches");
         assert_eq!((pipeline.flow_count(), pipeline.sink().batch_count), (0, 3));
@@ -201,7 +185,7 @@ fn a_run_that_the_sink_ends_has_the_deferred_frame_and_the_error_of_its_last_bat
     ];
     for (number, steps) in scripts.into_iter().enumerate() {
         let run = |options: RunOptions| {
-            let mut pipeline = Pipeline::builder().build(Stops::default()).unwrap();
+            let mut pipeline = Pipeline::builder().build(BreaksOnce::<3>::default()).unwrap();
             let outcome = pipeline.run(&mut listed(steps.clone()), &options.error_policy(ErrorPolicy::End));
             let stats = pipeline.stats();
             let end = outcome.map(|summary| summary.end).map_err(|error| error.to_string());

@@ -13,19 +13,19 @@ pub(crate) mod scripted;
 
 use scripted::{Kept, Scripted, Step, listed};
 
-/// Returns `Break` after the second batch only.
+/// Returns `Break` after the batch with the number `AT` only.
 #[derive(Default)]
-struct BreaksOnce {
-    batch_count: usize,
+pub(crate) struct BreaksOnce<const AT: u64> {
+    pub(crate) batch_count: u64,
 }
 
-impl Sink for BreaksOnce {
+impl<const AT: u64> Sink for BreaksOnce<AT> {
     type State = ();
     type Stage = Flows;
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
         self.batch_count += 1;
-        if self.batch_count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.batch_count == AT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -45,7 +45,7 @@ fn a_break_before_an_idle_time_ends_the_run() {
             _ => None,
         }
     });
-    let mut sinks = [BreaksOnce::default(), BreaksOnce::default()];
+    let mut sinks = [BreaksOnce::<2>::default(), BreaksOnce::default()];
     let run = Pipeline::builder().run_shards(&mut sinks, &mut source, &RunOptions::default());
     assert_eq!(run.unwrap().end, RunEnd::SinkBreak);
 }
