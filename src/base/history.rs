@@ -27,6 +27,16 @@ use std::fmt;
 pub struct History(u128);
 
 const ALPHABET: [u8; 28] = *b"\0SHADFRCGTWIQXshadfrcgtwiqx^";
+/// The code of each ASCII letter, which is its index in [`ALPHABET`]; zero for letters without a meaning.
+const CODES: [u8; 128] = {
+    let mut codes = [0; 128];
+    let mut code = 1;
+    while code < ALPHABET.len() {
+        codes[ALPHABET[code] as usize] = code as u8;
+        code += 1;
+    }
+    codes
+};
 const BITS: u32 = 5;
 const CAPACITY: u32 = 128 / BITS;
 
@@ -58,10 +68,9 @@ impl History {
     /// 25, are ignored.
     pub(crate) fn push(&mut self, letter: u8) {
         let place = self.len() as u32;
-        if let Some(code) = ALPHABET.iter().position(|known| *known == letter && letter != 0)
-            && place < CAPACITY
-        {
-            self.0 |= (code as u128) << (place * BITS);
+        let code = CODES.get(usize::from(letter)).copied().unwrap_or(0);
+        if place < CAPACITY {
+            self.0 |= u128::from(code) << (place * BITS);
         }
     }
 

@@ -41,6 +41,14 @@ pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
 /// so that a list number can be masked.
 pub(super) const LISTS: usize = (CLASSES * 2).next_power_of_two();
 
+/// Number of the recency list of TCP handshakes.
+const HANDSHAKES: u8 = 0;
+
+/// List number of a flow that is in no recency list yet.
+pub(super) const UNLISTED: u8 = LISTS as u8 - 1;
+
+const _: () = assert!(CLASSES * 2 < LISTS, "no class has the number for flows without a list");
+
 const FIXED: usize = 7;
 
 impl Class {
@@ -68,8 +76,13 @@ impl Class {
         }
     }
 
+    /// Returns the number of the recency list for flows of the class, with or without a reply. All handshakes are in one
+    /// list, because they have one timeout and are evicted together.
     pub(super) const fn list(self, is_answered: bool) -> u8 {
-        (self.number() * 2) as u8 + is_answered as u8
+        match self {
+            Self::Unanswered | Self::HalfOpen => HANDSHAKES,
+            _ => (self.number() * 2) as u8 + is_answered as u8,
+        }
     }
 
     /// Returns the built-in timeout class of a flow, for flows that the caller's classifier does not assign to a class.
@@ -92,7 +105,7 @@ impl Class {
 /// timeout.
 #[inline(always)]
 pub(super) const fn is_handshake(list: u8) -> bool {
-    list < Class::Closing.list(false)
+    list == HANDSHAKES
 }
 
 /// Idle timeouts of the built-in classes. Flows with the timeout `None` never expire.

@@ -43,9 +43,7 @@ pub struct TrackerConfig {
     /// Number of open flows from which [`track_batch`](super::Tracker::track_batch) looks up a batch in stages, which
     /// hides the latency of memory. It does so only if more than half of the packets in the previous batch were of
     /// flows that were not used recently. Zero for always. Fewer flows, or few at a time, fit the caches, so that the
-    /// stages cost more than the latency that they hide. Records do not depend on this setting. Default 32,768: in
-    /// measurements, random access to 50,000 open flows is three times faster, and a trace with as many flows whose
-    /// packets arrive in bursts is neither faster nor slower.
+    /// stages cost more than the latency that they hide. Records do not depend on this setting. Default 8192.
     pub staged_flow_count_min: u32,
     /// Whether the flow table and its index are placed in huge pages of 2 MiB, if the system has them (on Linux,
     /// `/sys/kernel/mm/transparent_hugepage/enabled` must be `madvise` or `always`). For millions of open flows, packets
@@ -76,8 +74,9 @@ impl TrackerConfig {
         Ok(UserClass(self.user_timeouts.len() as u8 - 1))
     }
 
-    /// Sets the function that chooses the class of each new flow; the tracker calls it once per flow. TCP handshakes
-    /// and closed connections keep their built-in classes regardless of its result.
+    /// Sets the function that chooses the class of a flow. It must always return the same class for a key, because the
+    /// tracker calls it again when the state of a flow changes. TCP handshakes and closed connections keep their
+    /// built-in classes regardless of its result.
     pub fn classify(&mut self, classifier: impl Fn(&FlowKey) -> Option<UserClass> + Send + Sync + 'static) {
         self.classifier = Some(Arc::new(classifier));
     }
@@ -89,7 +88,7 @@ impl Default for TrackerConfig {
             timeouts: Timeouts::DEFAULT,
             active_timeout: None,
             key_policy: KeyPolicy::DEFAULT,
-            staged_flow_count_min: 1 << 15,
+            staged_flow_count_min: 1 << 13,
             huge_pages: false,
             user_timeouts: Vec::new(),
             classifier: None,

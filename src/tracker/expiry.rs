@@ -1,5 +1,7 @@
 //! The end of flows: by timeout, by eviction, or at the end of the input.
 
+use std::iter;
+
 use super::Tracker;
 use super::class::{CLASSES, Class, UserClass, is_handshake};
 use super::flow::{FlowBits, NOT_STARTED};
@@ -279,8 +281,7 @@ impl<S: Default> Tracker<S> {
     /// handshakes, flows without a reply, closed TCP flows that are kept for late segments, all others.
     #[inline(never)]
     pub(super) fn evict<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
-        let handshakes = [Class::Unanswered, Class::HalfOpen].into_iter().flat_map(both);
-        if let Some(slot) = self.least_recent(handshakes) {
+        if let Some(slot) = self.least_recent(iter::once(Class::HalfOpen.list(false))) {
             self.stats.evicted_half_open_count += 1;
             return self.end(slot, EndReason::LackOfResources, observer);
         }
@@ -329,11 +330,14 @@ impl<S: Default> Tracker<S> {
 
     /// Returns the slots of all open flows in the order in which [`finish`](Self::finish) ends them.
     pub(crate) fn slots_in_order(&self) -> Vec<u32> {
-        let mut slots: Vec<u32> = self.table.slots().collect();
+        let start_of = |slot| (self.table.cold().at(slot).start_ns, slot);
+        let mut starts: Vec<(u64, u32)> = self.table.slots().map(start_of).collect();
         // The slots are nearly in this order already, which the sort exploits; exceptions are late packets and reused
         // slots.
-        slots.sort_unstable_by_key(|slot| (self.table.cold().at(*slot).start_ns, self.table.hot(*slot).key));
-        slots
+        starts.sort_unstable_by(|(a_ns, a), (b_ns, b)| {
+            a_ns.cmp(b_ns).then_with(|| self.table.hot(*a).key.cmp(&self.table.hot(*b).key))
+        });
+        starts.into_iter().map(|(_, slot)| slot).collect()
     }
 
     /// Ends the flow in a slot at the end of the input.

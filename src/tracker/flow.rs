@@ -4,6 +4,7 @@
 //! the first line and the line of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
 //! [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
+use super::class::UNLISTED;
 use super::recency::{Linked, Links};
 use super::slab::Vacant;
 use super::timing::Timing;
@@ -28,7 +29,7 @@ pub(super) struct Hot {
     /// Index of the flow's additional state ([`Extra`](super::extras::Extra)), if the bit [`EXTRA`](FlowBits::EXTRA) is
     /// set.
     pub(super) extra: u32,
-    /// Number of the recency list that contains the flow.
+    /// Number of the recency list that contains the flow; [`UNLISTED`] before the first packet is counted.
     pub(super) list: u8,
     /// Epoch of the flow's recency list when the flow was last moved in it.
     pub(super) epoch: u8,
@@ -247,7 +248,7 @@ impl Hot {
             key,
             last_ns: now_ns,
             extra: 0,
-            list: 0,
+            list: UNLISTED,
             epoch: 0,
             state: TcpState::None,
             bits: FlowBits::default(),

@@ -84,6 +84,11 @@ impl Chunk {
         let difference = u128::from_le_bytes(self.tags) ^ u128::from_le_bytes([tag; 16]);
         Matches(!(((difference & LOW) + LOW) | difference | LOW) & ENTRIES)
     }
+
+    fn entries(&self) -> impl Iterator<Item = u32> {
+        let taken = self.tags.iter().take(CHUNK_ENTRIES).zip(self.slots);
+        taken.filter(|(tag, _)| **tag != EMPTY).map(|(_, slot)| slot)
+    }
 }
 
 /// Iterator over positions of entries in a chunk, lowest first. Each position is the high bit of one octet.
@@ -161,13 +166,6 @@ impl Table {
             }
         }
         false
-    }
-
-    fn entries(&self) -> impl Iterator<Item = u32> {
-        self.chunks.iter().flat_map(|chunk| {
-            let taken = chunk.tags.iter().take(CHUNK_ENTRIES).zip(chunk.slots);
-            taken.filter(|(tag, _)| **tag != EMPTY).map(|(_, slot)| slot)
-        })
     }
 }
 
@@ -292,12 +290,18 @@ impl Index {
         let whole = mem::replace(self.at_mut(number), Table::new(depth + 1));
         let high_number = self.tables.len();
         self.tables.push(|| Table::new(depth + 1));
-        for slot in whole.entries() {
-            let hash = hash_of(slot);
-            let is_high = hash >> (63 - depth) & 1 != 0;
-            let half = self.at_mut(if is_high { high_number } else { number });
-            let is_taken = half.insert(hash, slot, TABLE_CHUNKS);
-            debug_assert!(is_taken, "half a table fits a whole one");
+        // The hashes of a chunk are computed first, so that the cache misses for their keys overlap.
+        for chunk in &whole.chunks {
+            let mut hashes = [0; CHUNK_ENTRIES];
+            for (hash, slot) in hashes.iter_mut().zip(chunk.entries()) {
+                *hash = hash_of(slot);
+            }
+            for (hash, slot) in hashes.into_iter().zip(chunk.entries()) {
+                let is_high = hash >> (63 - depth) & 1 != 0;
+                let half = self.at_mut(if is_high { high_number } else { number });
+                let is_taken = half.insert(hash, slot, TABLE_CHUNKS);
+                debug_assert!(is_taken, "half a table fits a whole one");
+            }
         }
         // The directory entries of the table are contiguous; the upper half of them is set to the new table.
         let run = 1 << (self.depth - depth);

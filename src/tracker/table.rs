@@ -24,6 +24,30 @@ pub(super) struct Hint {
     pub(super) hash: Option<u64>,
 }
 
+/// Some of the entries of a batch, in order.
+struct Picked {
+    values: [u32; BATCH],
+    count: usize,
+}
+
+impl Picked {
+    const fn new() -> Self {
+        Self { values: [0; BATCH], count: 0 }
+    }
+
+    /// Adds a value if it is picked. Does not branch, because no processor predicts which values of a batch are picked.
+    #[inline(always)]
+    fn push_if(&mut self, is_picked: bool, value: u32) {
+        self.values[self.count % BATCH] = value;
+        self.count += usize::from(is_picked);
+    }
+
+    #[inline(always)]
+    fn iter(&self) -> impl Iterator<Item = &u32> {
+        self.values.iter().take(self.count)
+    }
+}
+
 /// Reason why a flow could not be added to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
@@ -139,69 +163,58 @@ impl<S> Table<S> {
         Some(slot)
     }
 
+    /// Adds a flow to the cache of recently used flows.
+    #[inline(always)]
+    pub(super) fn note(&mut self, key: &FlowKey, slot: u32) {
+        self.hot_cache.note(key, slot);
+    }
+
     /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow in `hints`.
     ///
     /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in parallel.
     #[inline(always)]
-    pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
-        for (hint, packet) in hints.iter_mut().zip(packets) {
+    pub(super) fn warm(&self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
+        let (mut missed, mut touched) = (Picked::new(), 0);
+        for (index, (hint, packet)) in hints.iter_mut().zip(packets).enumerate() {
             hint.slot = self.hot_cache.get(&packet.key);
-            hint.hash = if hint.slot.is_none() { Some(self.hash(&packet.key)) } else { None };
+            missed.push_if(hint.slot.is_none(), index as u32);
         }
-        let mut touched = 0;
-        for hash in hints.iter().take(packets.len()).filter_map(|hint| hint.hash) {
-            touched ^= self.index.touch(hash);
+        let mut hashes = [0; BATCH];
+        for (hash, index) in hashes.iter_mut().zip(missed.iter()) {
+            *hash = self.hash(&packets[*index as usize].key);
+            touched ^= self.index.touch(*hash);
         }
-        for hint in hints.iter_mut().take(packets.len()) {
-            if let Some(hash) = hint.hash {
-                hint.slot = self.index.candidate(hash);
-            }
+        for (hash, index) in hashes.iter().zip(missed.iter()) {
+            hints[*index as usize % BATCH] = Hint { slot: self.index.candidate(*hash), hash: Some(*hash) };
+        }
+        let mut found = Picked::new();
+        for hint in hints.iter().take(packets.len()) {
+            found.push_if(hint.slot.is_some(), hint.slot.unwrap_or_default());
         }
         // The receiver's side too: an acknowledgment is compared with what the receiver has sent.
-        for slot in hints.iter().take(packets.len()).filter_map(|hint| hint.slot) {
-            let Hot { last_ns, sides: [a, b], .. } = self.hot.at(slot);
+        for slot in found.iter() {
+            let Hot { last_ns, sides: [a, b], .. } = self.hot.at(*slot);
             touched ^= last_ns ^ a.packet_count ^ b.packet_count;
         }
-        for (hint, packet) in hints.iter().zip(packets) {
-            if let Some(extra) = hint.slot.and_then(|slot| self.extras.get(self.hot.at(slot))) {
-                touched ^= u64::from(extra.sides[packet.side.index()].stale_count);
+        // Additional state, and the links of flows that will move in their recency lists; then their neighbors.
+        let mut moved = Picked::new();
+        for slot in found.iter() {
+            let hot = self.hot.at(*slot);
+            if let Some(extra) = self.extras.get(hot) {
+                touched ^= u64::from(extra.sides[0].stale_count);
             }
+            moved.push_if(hot.epoch != lists.epoch(hot.list), *slot);
         }
-        touched ^= self.warm_moves(hints, lists);
-        for (hint, packet) in hints.iter_mut().zip(packets) {
-            if let Some(slot) = hint.slot {
-                if self.hot.at(slot).key != packet.key {
-                    hint.slot = None;
-                } else if hint.hash.is_some() {
-                    self.hot_cache.note(&packet.key, slot);
-                }
+        for slot in moved.iter() {
+            touched ^= u64::from(self.cold.at(*slot).links.newer);
+        }
+        for slot in moved.iter() {
+            let Links { newer, older } = self.cold.at(*slot).links;
+            for neighbor in [newer, older] {
+                touched ^= self.cold.get(neighbor).map_or(0, |cold| u64::from(cold.links.newer));
             }
         }
         std::hint::black_box(touched);
-    }
-
-    /// Loads the cache lines for the flows that will move in their recency lists: the links of these flows, then those
-    /// of their neighbors.
-    #[inline(always)]
-    fn warm_moves(&self, hints: &[Hint; BATCH], lists: &Lists) -> u64 {
-        let (mut moved, mut count) = ([0; BATCH], 0);
-        for slot in hints.iter().filter_map(|hint| hint.slot) {
-            let hot = self.hot.at(slot);
-            moved[count % BATCH] = slot;
-            count += usize::from(hot.epoch != lists.epoch(hot.list));
-        }
-        let mut touched = 0;
-        let moved = moved.iter().take(count);
-        for slot in moved.clone() {
-            touched ^= self.cold.at(*slot).links.newer;
-        }
-        for slot in moved {
-            let Links { newer, older } = self.cold.at(*slot).links;
-            for neighbor in [newer, older] {
-                touched ^= self.cold.get(neighbor).map_or(0, |cold| cold.links.newer);
-            }
-        }
-        touched.into()
     }
 
     /// Adds a flow with a key that is not in the table. Returns its slot.

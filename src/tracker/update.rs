@@ -1,9 +1,9 @@
 //! Processing of one packet: look-up of its flow, and the changes to the flow.
 
-use super::class::{Class, is_handshake};
+use super::class::{Class, UNLISTED, is_handshake};
 use super::extras::Extras;
 use super::flow::{Cold, FlowBits, Hot, NOT_STARTED, SideBits, started};
-use super::lifecycle::{self, Changes};
+use super::lifecycle::{self, Changes, Ordinary};
 use super::observer::{Anomaly, FlowEvent, Interest, Observer};
 use super::table::{Full, Hint};
 use super::{Lists, Tracker, direction};
@@ -24,8 +24,9 @@ enum Counted {
     /// The packet is not an ordinary one; nothing was changed.
     No,
     Yes,
-    /// The packet was counted, and its flow is due to be moved to the most recent end of its recency list.
-    AndToBeMoved,
+    /// The packet was counted; its flow may be due to be moved to the most recent end of its recency list, and this
+    /// letter is to be added to its history.
+    AndMore(Option<u8>),
 }
 
 /// Counts a packet if it does not change the state of its flow.
@@ -52,18 +53,82 @@ fn count_ordinary(
     if !is_ordinary {
         return Counted::No;
     }
-    let is_counted = match packet.transport {
-        Transport::Tcp => lifecycle::ordinary(hot, extras, packet),
-        Transport::Udp => lifecycle::has_sent(own),
+    let letter = match packet.transport {
+        Transport::Tcp => match lifecycle::ordinary(hot, extras, packet) {
+            Ordinary::Yes => None,
+            Ordinary::First(letter) => Some(letter),
+            Ordinary::No => return Counted::No,
+        },
+        Transport::Udp if lifecycle::has_sent(own) => None,
         // ICMP may quote a packet; a packet without ports may be a truncated one.
-        _ => false,
+        _ => return Counted::No,
     };
-    if !is_counted {
-        return Counted::No;
-    }
     hot.last_ns = now_ns;
     hot.sides[packet.side.index()].count(packet);
-    if hot.epoch == list.epoch(now_ns) { Counted::Yes } else { Counted::AndToBeMoved }
+    if letter.is_none() && hot.epoch == list.epoch(now_ns) { Counted::Yes } else { Counted::AndMore(letter) }
+}
+
+/// The properties of a flow that determine its recency list, in addition to its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ClassBasis {
+    state: TcpState,
+    is_answered: bool,
+    is_suspect: bool,
+}
+
+impl ClassBasis {
+    fn of(hot: &Hot) -> Self {
+        Self { state: hot.state, is_answered: hot.is_answered(), is_suspect: hot.bits.has(FlowBits::SUSPECT) }
+    }
+}
+
+/// Records by how many nanoseconds the timestamp of the flow's last packet is behind the tracker's clock.
+fn note_lag(hot: &mut Hot, extras: &mut Extras, lag_ns: u64) {
+    hot.bits.set(FlowBits::LAG, false);
+    if lag_ns != 0
+        && let Some(extra) = extras.of(hot)
+    {
+        extra.lag_ns = lag_ns;
+        hot.bits.set(FlowBits::LAG, true);
+    }
+}
+
+/// Records the properties of a side's first packet that the flow record contains.
+fn first_of_side(hot: &mut Hot, packet: &Packet<'_>) {
+    let is_new = !hot.sides.iter().any(|side| side.bits.has(SideBits::SEEN));
+    let receiver = &mut hot.sides[packet.side.other().index()];
+    if is_new && let Some(mac) = packet.mac_addresses.destination(packet.frame) {
+        receiver.mac = mac;
+    }
+    let own = &mut hot.sides[packet.side.index()];
+    own.bits.set(SideBits::SEEN);
+    own.traffic_class = packet.traffic_class;
+    own.set_vlan_ids(packet.vlan_ids);
+    if let Some(mac) = packet.mac_addresses.source(packet.frame) {
+        own.mac = mac;
+    }
+    if let Some((_, code)) = packet.icmp() {
+        own.initial_seq.0 = code.into();
+    }
+}
+
+/// Changes the initiator of a flow if the packet is a SYN or SYN-ACK, and this evidence is stronger than the known
+/// evidence. Returns the evidence if the initiator is another one.
+fn turn_over(hot: &mut Hot, cold: &mut Cold, packet: &Packet<'_>) -> Option<DirectionEvidence> {
+    let (initiator, evidence) = direction::of_handshake(packet)?;
+    // A SYN on an open flow may be forged, and proves nothing.
+    if hot.state > TcpState::SynReceived || evidence as u8 <= hot.bits.evidence_bits() {
+        return None;
+    }
+    let is_turned = hot.bits.initiator() != initiator;
+    hot.bits.set_direction(initiator, evidence as u8);
+    if !is_turned {
+        return None;
+    }
+    let mut history = cold.history().turned_over();
+    history.push(b'^');
+    cold.history = history.to_halves();
+    Some(evidence)
 }
 
 impl<S: Default> Tracker<S> {
@@ -90,13 +155,16 @@ impl<S: Default> Tracker<S> {
         self.stats.octet_count += u64::from(packet.wire_len);
         let guess = hint.slot.or_else(|| self.table.guess(&packet.key));
         if let Some(slot) = guess {
-            let (hot, extras) = self.table.hot_and_extras(slot);
-            if hot.key == packet.key {
+            if self.table.hot(slot).key == packet.key {
+                if hint.hash.is_some() {
+                    self.table.note(&packet.key, slot);
+                }
                 self.stats.hot_hit_count += u64::from(hint.hash.is_none());
+                let (hot, extras) = self.table.hot_and_extras(slot);
                 return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
                     Counted::Yes => self.deliver_packet(slot, packet, interest, observer),
-                    Counted::AndToBeMoved => {
-                        self.touch(slot);
+                    Counted::AndMore(letter) => {
+                        self.after_ordinary(slot, letter);
                         self.deliver_packet(slot, packet, interest, observer);
                     }
                     Counted::No => self.track_odd(slot, packet, interest, observer),
@@ -104,6 +172,16 @@ impl<S: Default> Tracker<S> {
             }
         }
         self.track_cold(hint.hash, packet, interest, observer);
+    }
+
+    /// Adds the history letter of a packet that was counted as an ordinary one, and moves its flow in the recency list if
+    /// it is due.
+    #[inline(never)]
+    fn after_ordinary(&mut self, slot: u32, letter: Option<u8>) {
+        if let Some(letter) = letter {
+            self.table.cold_mut().at_mut(slot).push_history(letter);
+        }
+        self.touch(slot);
     }
 
     /// Tracks a packet whose flow is new or was not used recently.
@@ -122,7 +200,7 @@ impl<S: Default> Tracker<S> {
         let (hot, extras) = self.table.hot_and_extras(slot);
         match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
             Counted::No => return self.track_odd(slot, packet, interest, observer),
-            Counted::AndToBeMoved => self.touch(slot),
+            Counted::AndMore(letter) => self.after_ordinary(slot, letter),
             Counted::Yes => {}
         }
         self.deliver_packet(slot, packet, interest, observer);
@@ -199,7 +277,8 @@ impl<S: Default> Tracker<S> {
         true
     }
 
-    /// Creates a flow for its first packet, and evicts another flow first if the table is full.
+    /// Creates a flow for its first packet, and evicts another flow first if the table is full. The flow is in no recency
+    /// list until the packet is counted.
     fn start<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
@@ -230,8 +309,6 @@ impl<S: Default> Tracker<S> {
         if initiator != packet.side {
             cold.push_history(b'^');
         }
-        let class = self.class_of(slot);
-        self.enlist(slot, class.list(false));
         if self.active_ns != u64::MAX {
             self.active.add(slot, self.now_ns);
             self.sweep_by(self.now_ns.saturating_add(self.active_ns));
@@ -253,24 +330,27 @@ impl<S: Default> Tracker<S> {
         interest: Interest,
         observer: &mut K,
     ) {
-        let now_ns = self.now_ns;
-        let hot = self.table.hot_mut(slot);
+        let (own_ns, now_ns) = (packet.timestamp.as_nanos(), self.now_ns);
+        let (hot, cold, extras) = self.table.parts(slot);
+        let before = ClassBasis::of(hot);
         let silent_ns = now_ns - hot.last_ns;
         hot.last_ns = now_ns;
-        let before = hot.state;
+        note_lag(hot, extras, now_ns - own_ns);
         let own = &mut hot.sides[packet.side.index()];
         own.count(packet);
-        if packet.marks.contains(PacketMarks::SUPER_PACKET) {
-            own.count_segments(packet);
-            self.stats.packet_count += u64::from(packet.segment_count()) - 1;
-        }
         if !own.bits.has(SideBits::SEEN) {
-            self.first_of_side(slot, packet);
+            first_of_side(hot, packet);
         }
-        self.record_times(slot, packet);
-        self.marks(slot, packet, interest, observer);
-        let turned = self.turn_over(slot, packet);
+        let is_first_of_record = cold.start_ns == NOT_STARTED;
+        if is_first_of_record {
+            self.begin_record(slot, own_ns);
+        }
+        if !packet.marks.is_ordinary() || packet.transport == Transport::Icmp {
+            self.count_marks(slot, packet, interest, observer);
+        }
         let (hot, cold, extras) = self.table.parts(slot);
+        let turned = turn_over(hot, cold, packet);
+        self.stats.direction_change_count += u64::from(turned.is_some());
         let changes = match packet.transport {
             Transport::Tcp => {
                 if lifecycle::is_over(hot) {
@@ -301,29 +381,18 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Sets the end of a flow's record to the packet's own timestamp, and the start of the record if the packet is its
-    /// first one.
-    fn record_times(&mut self, slot: u32, packet: &Packet<'_>) {
-        let own_ns = packet.timestamp.as_nanos();
-        let lag_ns = self.now_ns - own_ns;
-        let (hot, cold, extras) = self.table.parts(slot);
-        hot.bits.set(FlowBits::LAG, false);
-        if lag_ns != 0
-            && let Some(extra) = extras.of(hot)
-        {
-            extra.lag_ns = lag_ns;
-            hot.bits.set(FlowBits::LAG, true);
-        }
-        if cold.start_ns == NOT_STARTED {
-            cold.start_ns = started(own_ns);
-            hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
-            self.active.add(slot, self.now_ns);
-            self.sweep_by(self.now_ns.saturating_add(self.active_ns));
-        }
+    /// Sets the start of a record that follows an active timeout to the timestamp of its first packet.
+    fn begin_record(&mut self, slot: u32, own_ns: u64) {
+        let (hot, cold, _) = self.table.parts(slot);
+        cold.start_ns = started(own_ns);
+        hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
+        self.active.add(slot, self.now_ns);
+        self.sweep_by(self.now_ns.saturating_add(self.active_ns));
     }
 
-    /// Counts the unusual properties of a packet, such as fragmentation or truncation.
-    fn marks<K: Observer<S> + ?Sized>(
+    /// Counts the unusual properties of a packet, such as fragmentation or truncation, and an ICMP error on the flow
+    /// that it quotes.
+    fn count_marks<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
@@ -340,50 +409,13 @@ impl<S: Default> Tracker<S> {
         if is_fragment && let Some(extra) = self.table.extra_mut(slot) {
             extra.fragment_count = extra.fragment_count.saturating_add(1);
         }
+        if packet.marks.contains(PacketMarks::SUPER_PACKET) {
+            self.table.hot_mut(slot).sides[packet.side.index()].count_segments(packet);
+            self.stats.packet_count += u64::from(packet.segment_count()) - 1;
+        }
         if packet.transport == Transport::Icmp {
             self.note_quoted(packet, interest, observer);
         }
-    }
-
-    fn first_of_side(&mut self, slot: u32, packet: &Packet<'_>) {
-        let icmp_code = packet.icmp().map(|(_, code)| code);
-        let hot = self.table.hot_mut(slot);
-        let is_new = !hot.sides.iter().any(|side| side.bits.has(SideBits::SEEN));
-        let receiver = &mut hot.sides[packet.side.other().index()];
-        if is_new && let Some(mac) = packet.mac_addresses.destination(packet.frame) {
-            receiver.mac = mac;
-        }
-        let own = &mut hot.sides[packet.side.index()];
-        own.bits.set(SideBits::SEEN);
-        own.traffic_class = packet.traffic_class;
-        own.set_vlan_ids(packet.vlan_ids);
-        if let Some(mac) = packet.mac_addresses.source(packet.frame) {
-            own.mac = mac;
-        }
-        if let Some(code) = icmp_code {
-            own.initial_seq.0 = code.into();
-        }
-    }
-
-    /// Changes the initiator of a flow if the packet is a SYN or SYN-ACK, and this evidence is stronger than the known
-    /// evidence.
-    fn turn_over(&mut self, slot: u32, packet: &Packet<'_>) -> Option<DirectionEvidence> {
-        let (initiator, evidence) = direction::of_handshake(packet)?;
-        let (hot, cold, _) = self.table.parts(slot);
-        // A SYN on an open flow may be forged, and proves nothing.
-        if hot.state > TcpState::SynReceived || evidence as u8 <= hot.bits.evidence_bits() {
-            return None;
-        }
-        let is_turned = hot.bits.initiator() != initiator;
-        hot.bits.set_direction(initiator, evidence as u8);
-        if !is_turned {
-            return None;
-        }
-        let mut history = cold.history().turned_over();
-        history.push(b'^');
-        cold.history = history.to_halves();
-        self.stats.direction_change_count += 1;
-        Some(evidence)
     }
 
     /// Counts an ICMP error on the flow of the packet that the error quotes. A flow whose timeout has passed is not
@@ -426,19 +458,17 @@ impl<S: Default> Tracker<S> {
     fn after_change<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
-        before: TcpState,
+        before: ClassBasis,
         turned: Option<DirectionEvidence>,
         changes: Changes,
         interest: Interest,
         observer: &mut K,
     ) {
-        let is_answered = self.table.hot(slot).is_answered();
-        let list = self.class_of(slot).list(is_answered);
-        if list == self.table.hot(slot).list {
+        let hot = self.table.hot(slot);
+        if hot.list != UNLISTED && ClassBasis::of(hot) == before {
             self.touch(slot);
         } else {
-            self.delist(slot);
-            self.enlist(slot, list);
+            self.relist(slot);
         }
         match changes.anomaly {
             Some(Anomaly::ResetOutOfWindow) => self.stats.bad_reset_count += 1,
@@ -455,7 +485,7 @@ impl<S: Default> Tracker<S> {
         let handshake_rtt = self.table.view(slot).handshake_rtt();
         let events = [
             turned.map(|evidence| FlowEvent::DirectionChanged { initiator, evidence }),
-            (before != to).then_some(FlowEvent::StateChanged { from: before, to }),
+            (before.state != to).then_some(FlowEvent::StateChanged { from: before.state, to }),
             changes.is_established.then_some(FlowEvent::Established { handshake_rtt }),
             changes.anomaly.map(FlowEvent::Anomaly),
         ];
@@ -479,6 +509,19 @@ impl<S: Default> Tracker<S> {
         if flow.is_muted() {
             self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
         }
+    }
+
+    /// Moves the flow in a slot to the recency list of its timeout class.
+    fn relist(&mut self, slot: u32) {
+        let Hot { list: before, .. } = *self.table.hot(slot);
+        let list = self.class_of(slot).list(self.table.hot(slot).is_answered());
+        if list == before {
+            return self.touch(slot);
+        }
+        if before != UNLISTED {
+            self.delist(slot);
+        }
+        self.enlist(slot, list);
     }
 
     /// Returns the current timeout class of the flow in a slot.

@@ -17,6 +17,13 @@ pub(super) mod letter {
     pub(in crate::tracker::lifecycle) const MULTIPLE: u8 = 1 << 6;
 }
 
+/// Returns the history letter of the first segment of a side that has only the letter bit `bit`: payload, or an
+/// acknowledgment without payload.
+pub(super) const fn of_first(bit: u8, is_initiator: bool) -> u8 {
+    let letter = if bit == letter::DATA { b'D' } else { b'A' };
+    if is_initiator { letter } else { letter.to_ascii_lowercase() }
+}
+
 impl Update<'_> {
     pub(super) fn push(&mut self, letter: u8, is_of_sender: bool) {
         let is_initiator = self.is_initiator() == is_of_sender;

@@ -101,22 +101,33 @@ pub(super) fn starts_anew(
     }
 }
 
-/// Processes a TCP segment that changes only sequence numbers and counts: the next one of an established connection, or
-/// a retransmission. Returns false, without any change, if it is another kind of segment.
+/// Result of an attempt to process a TCP segment as one that does not change the state of its connection.
+pub(super) enum Ordinary {
+    /// The segment is not an ordinary one; nothing was changed.
+    No,
+    Yes,
+    /// The segment was processed, and this letter is to be added to the history.
+    First(u8),
+}
+
+/// Processes a TCP segment that changes only sequence numbers, counts and the history: the next one of an established
+/// connection, or a retransmission.
 #[inline(always)]
-pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> bool {
+pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> Ordinary {
     const NUMBERS: u8 = SideBits::SEQ | SideBits::ACK;
     let segment = &packet.tcp;
+    let is_initiator = hot.bits.initiator() == packet.side;
     let [a, b] = &mut hot.sides;
     let (own, peer) = if packet.side == Side::A { (a, b) } else { (b, a) };
-    let letter = if packet.payload_len > 0 { letter::DATA } else { letter::ACK };
+    let bit = if packet.payload_len > 0 { letter::DATA } else { letter::ACK };
+    let is_first = own.letters & bit == 0;
     let is_plain = hot.state == TcpState::Established
         && segment.flags.0 & (CONTROL.0 | TcpFlags::ACK.0) == TcpFlags::ACK.0
         && segment.window != 0
-        && own.letters & letter != 0
-        && own.bits.has_all(NUMBERS);
+        && own.bits.has_all(NUMBERS)
+        && own.endpoint != Endpoint::Inactive;
     if !is_plain {
-        return false;
+        return Ordinary::No;
     }
     // An acknowledgment that advances may cover octets that were not captured.
     let is_known_ack = segment.ack == own.ack
@@ -127,18 +138,25 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     // It may also select one of several SYNs.
     let has_extra = hot.bits.has(FlowBits::EXTRA);
     if !is_known_ack || (has_extra && has_only_syn(peer) && extras.at_mut(hot.extra).pending_syn.is_some()) {
-        return false;
+        return Ordinary::No;
     }
     if segment.seq == own.next_seq {
         own.next_seq = segment.seq.add(packet.payload_len);
-    } else if !has_extra || own.bits.has(SideBits::HOLE) || !sent_again(own, extras.at_mut(hot.extra), packet)
+    } else if is_first
+        || !has_extra
+        || own.bits.has(SideBits::HOLE)
+        || !sent_again(own, extras.at_mut(hot.extra), packet)
     {
-        return false;
+        return Ordinary::No;
     }
     own.ack = segment.ack;
     own.window = segment.window;
     own.flags |= segment.flags;
-    true
+    if !is_first {
+        return Ordinary::Yes;
+    }
+    own.letters |= bit;
+    Ordinary::First(history::of_first(bit, is_initiator))
 }
 
 /// Counts a segment that ends no later than the octets that its sender has already sent. Returns false, without any
