@@ -182,6 +182,8 @@ impl<S> Table<S> {
         let mut hashes = [0; BATCH];
         for (hash, index) in hashes.iter_mut().zip(missed.iter()) {
             *hash = self.hash(&packets[*index as usize].key);
+        }
+        for hash in hashes.iter().take(missed.count) {
             touched ^= self.index.touch(*hash);
         }
         for (hash, index) in hashes.iter().zip(missed.iter()) {
@@ -196,13 +198,15 @@ impl<S> Table<S> {
             let Hot { last_ns, sides: [a, b], .. } = self.hot.at(*slot);
             touched ^= last_ns ^ a.packet_count ^ b.packet_count;
         }
-        // Additional state, and the links of flows that will move in their recency lists; then their neighbors.
+        for slot in found.iter() {
+            if let Some(Extra { sides: [a, b], .. }) = self.extras.get(self.hot.at(*slot)) {
+                touched ^= u64::from(a.stale_count ^ b.stale_count);
+            }
+        }
+        // The links of flows that will move in their recency lists, then those of their neighbors.
         let mut moved = Picked::new();
         for slot in found.iter() {
             let hot = self.hot.at(*slot);
-            if let Some(extra) = self.extras.get(hot) {
-                touched ^= u64::from(extra.sides[0].stale_count);
-            }
             moved.push_if(hot.epoch != lists.epoch(hot.list), *slot);
         }
         for slot in moved.iter() {
