@@ -105,6 +105,11 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         self.sink.ended(&view, reason, slot.state);
     }
 
+    #[inline(always)]
+    fn touch(&self, slot: &SlotOf<K>) -> u64 {
+        K::Stage::touch(&slot.stage)
+    }
+
     #[inline]
     fn next_due_ns(&self) -> u64 {
         K::Stage::next_due_ns(self.engine)

@@ -313,7 +313,7 @@ impl<S: Default> Tracker<S> {
             let mut hints = [Hint::default(); BATCH];
             let staged_min = self.config.staged_flow_count_min;
             if (self.is_scattered || staged_min == 0) && self.table.live_count() >= staged_min {
-                self.table.warm(chunk, &mut hints, &self.lists);
+                self.table.warm(chunk, &mut hints, &self.lists, |state| observer.touch(state));
             }
             let hit_count = self.stats.hot_hit_count;
             for (packet, hint) in chunk.iter().zip(hints) {

@@ -162,6 +162,13 @@ pub trait Observer<S> {
     /// Called when a flow ends; `_state` is the caller's state of the flow.
     fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}
 
+    /// Reads the caller's state of a flow that probably has one of the next packets, so that its memory is loaded
+    /// together with that of other flows. The result has no meaning.
+    #[doc(hidden)]
+    fn touch(&self, _state: &S) -> u64 {
+        0
+    }
+
     /// Returns the time in nanoseconds of the observer's own next deadline. The tracker reads it after each call of
     /// [`packet`](Self::packet). For the adapter of this crate between a tracker and a stage.
     #[doc(hidden)]

@@ -170,10 +170,17 @@ impl<S> Table<S> {
     }
 
     /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow in `hints`.
+    /// `touch` reads the caller's state of a flow.
     ///
     /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in parallel.
     #[inline(always)]
-    pub(super) fn warm(&self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
+    pub(super) fn warm(
+        &self,
+        packets: &[Packet<'_>],
+        hints: &mut [Hint; BATCH],
+        lists: &Lists,
+        touch: impl Fn(&S) -> u64,
+    ) {
         let (mut missed, mut touched) = (Picked::new(), 0);
         for (index, (hint, packet)) in hints.iter_mut().zip(packets).enumerate() {
             hint.slot = self.hot_cache.get(&packet.key);
@@ -202,6 +209,9 @@ impl<S> Table<S> {
             if let Some(Extra { sides: [a, b], .. }) = self.extras.get(self.hot.at(*slot)) {
                 touched ^= u64::from(a.stale_count ^ b.stale_count);
             }
+        }
+        for slot in found.iter() {
+            touched ^= touch(self.states.at(*slot));
         }
         // The links of flows that will move in their recency lists, then those of their neighbors.
         let mut moved = Picked::new();

@@ -62,6 +62,12 @@ pub(super) mod sealed {
             None
         }
 
+        /// Reads the state of a flow that [`packet`](Self::packet) accesses first, to load its memory early.
+        #[inline(always)]
+        fn touch(_: &Self::PerFlow) -> u64 {
+            0
+        }
+
         /// Delivers the events of a flow that are due before one of its packets. Mutes the flow if the sink does.
         fn before_packet<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,

@@ -48,6 +48,13 @@ fn of(pair: &mut Pair, side: Side) -> &mut Stream {
     if side == Side::A { a } else { b }
 }
 
+/// Reads both streams of a flow. The result has no meaning.
+#[inline(always)]
+pub(super) fn touch(pair: &Pair) -> u64 {
+    let [a, b] = pair;
+    u64::from(a.is_held()) ^ u64::from(b.is_held())
+}
+
 /// Returns whether holes in the streams of a flow may be due before one of its packets.
 #[inline]
 pub(super) fn may_have_due_holes(pair: &Pair, packet: &Packet<'_>) -> bool {

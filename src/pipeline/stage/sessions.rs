@@ -209,6 +209,11 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         application(&slot.session)
     }
 
+    #[inline(always)]
+    fn touch(slot: &SessionState<P>) -> u64 {
+        segments::touch(&slot.pair) ^ u64::from(slot.session.is_off())
+    }
+
     #[inline]
     fn before_packet<K: Sink<Stage = Self> + ?Sized>(
         engine: &mut Self::Engine,

@@ -73,6 +73,11 @@ impl sealed::Stage for Streams {
         segments::Streams::new(config.streams.clone().unwrap_or_default(), resources)
     }
 
+    #[inline(always)]
+    fn touch(pair: &Pair) -> u64 {
+        segments::touch(pair)
+    }
+
     #[inline]
     fn before_packet<K: Sink<Stage = Self> + ?Sized>(
         streams: &mut Self::Engine,
