@@ -330,14 +330,11 @@ impl<S: Default> Tracker<S> {
 
     /// Returns the slots of all open flows in the order in which [`finish`](Self::finish) ends them.
     pub(crate) fn slots_in_order(&self) -> Vec<u32> {
-        let start_of = |slot| (self.table.cold().at(slot).start_ns, slot);
-        let mut starts: Vec<(u64, u32)> = self.table.slots().map(start_of).collect();
+        let mut slots: Vec<u32> = self.table.slots().collect();
         // The slots are nearly in this order already, which the sort exploits; exceptions are late packets and reused
         // slots.
-        starts.sort_unstable_by(|(a_ns, a), (b_ns, b)| {
-            a_ns.cmp(b_ns).then_with(|| self.table.hot(*a).key.cmp(&self.table.hot(*b).key))
-        });
-        starts.into_iter().map(|(_, slot)| slot).collect()
+        slots.sort_unstable_by_key(|slot| (self.table.cold().at(*slot).start_ns, self.table.hot(*slot).key));
+        slots
     }
 
     /// Ends the flow in a slot at the end of the input.

@@ -163,19 +163,13 @@ impl<S> Table<S> {
         Some(slot)
     }
 
-    /// Adds a flow to the cache of recently used flows.
-    #[inline(always)]
-    pub(super) fn note(&mut self, key: &FlowKey, slot: u32) {
-        self.hot_cache.note(key, slot);
-    }
-
     /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow in `hints`.
     /// `touch` reads the caller's state of a flow.
     ///
     /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in parallel.
     #[inline(always)]
     pub(super) fn warm(
-        &self,
+        &mut self,
         packets: &[Packet<'_>],
         hints: &mut [Hint; BATCH],
         lists: &Lists,
@@ -229,6 +223,13 @@ impl<S> Table<S> {
             }
         }
         std::hint::black_box(touched);
+        for index in missed.iter() {
+            let (hint, packet) = (&mut hints[*index as usize % BATCH], &packets[*index as usize]);
+            match hint.slot {
+                Some(slot) if self.hot.at(slot).key == packet.key => self.hot_cache.note(&packet.key, slot),
+                _ => hint.slot = None,
+            }
+        }
     }
 
     /// Adds a flow with a key that is not in the table. Returns its slot.

@@ -155,12 +155,9 @@ impl<S: Default> Tracker<S> {
         self.stats.octet_count += u64::from(packet.wire_len);
         let guess = hint.slot.or_else(|| self.table.guess(&packet.key));
         if let Some(slot) = guess {
-            if self.table.hot(slot).key == packet.key {
-                if hint.hash.is_some() {
-                    self.table.note(&packet.key, slot);
-                }
+            let (hot, extras) = self.table.hot_and_extras(slot);
+            if hot.key == packet.key {
                 self.stats.hot_hit_count += u64::from(hint.hash.is_none());
-                let (hot, extras) = self.table.hot_and_extras(slot);
                 return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
                     Counted::Yes => self.deliver_packet(slot, packet, interest, observer),
                     Counted::AndMore(letter) => {

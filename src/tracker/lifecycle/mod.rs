@@ -116,16 +116,14 @@ pub(super) enum Ordinary {
 pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> Ordinary {
     const NUMBERS: u8 = SideBits::SEQ | SideBits::ACK;
     let segment = &packet.tcp;
-    let is_initiator = hot.bits.initiator() == packet.side;
     let [a, b] = &mut hot.sides;
     let (own, peer) = if packet.side == Side::A { (a, b) } else { (b, a) };
     let bit = if packet.payload_len > 0 { letter::DATA } else { letter::ACK };
-    let is_first = own.letters & bit == 0;
     let is_plain = hot.state == TcpState::Established
         && segment.flags.0 & (CONTROL.0 | TcpFlags::ACK.0) == TcpFlags::ACK.0
         && segment.window != 0
-        && own.bits.has_all(NUMBERS)
-        && own.endpoint != Endpoint::Inactive;
+        && (own.letters & bit != 0 || own.endpoint != Endpoint::Inactive)
+        && own.bits.has_all(NUMBERS);
     if !is_plain {
         return Ordinary::No;
     }
@@ -142,7 +140,7 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     }
     if segment.seq == own.next_seq {
         own.next_seq = segment.seq.add(packet.payload_len);
-    } else if is_first
+    } else if own.letters & bit == 0
         || !has_extra
         || own.bits.has(SideBits::HOLE)
         || !sent_again(own, extras.at_mut(hot.extra), packet)
@@ -152,11 +150,11 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     own.ack = segment.ack;
     own.window = segment.window;
     own.flags |= segment.flags;
-    if !is_first {
+    if own.letters & bit != 0 {
         return Ordinary::Yes;
     }
     own.letters |= bit;
-    Ordinary::First(history::of_first(bit, is_initiator))
+    Ordinary::First(history::of_first(bit, hot.bits.initiator() == packet.side))
 }
 
 /// Counts a segment that ends no later than the octets that its sender has already sent. Returns false, without any
