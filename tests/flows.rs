@@ -388,3 +388,54 @@ fn an_observer_is_called_only_according_to_its_interest() {
     tracker.finish(sink);
     assert_eq!(ends.0, 1);
 }
+
+/// Returns packets of TCP connections between two hosts. Each is given by a second, a client port, the letters of its
+/// control bits (`D` for payload), and `<` for the packets of the server.
+fn connections(steps: impl IntoIterator<Item = (u64, u16, &'static str)>) -> Vec<Packet<'static>> {
+    let segment = |(second, port, text): (u64, u16, &str)| {
+        let ends = (("10.0.0.1", port), ("10.0.0.2", 80));
+        let is_reply = text.contains('<');
+        let (source, target) = if is_reply { (ends.1, ends.0) } else { ends };
+        let mut packet = packet(IpProtocol::TCP, source, target, second);
+        packet.tcp.flags = match text.trim_start_matches('<') {
+            "S" => TcpFlags::SYN,
+            "SA" => TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0),
+            _ => TcpFlags::ACK,
+        };
+        let has_syn = packet.tcp.flags.contains(TcpFlags::SYN);
+        packet.tcp.seq = SeqNum(if is_reply { 500 } else { 100 } + u32::from(!has_syn));
+        packet.tcp.ack = SeqNum(if is_reply { 101 } else { 501 });
+        packet.payload_len = if text.ends_with('D') { 10 } else { 0 };
+        packet
+    };
+    steps.into_iter().map(segment).collect()
+}
+
+/// The first payload of a connection arrives after the active timeout, while more flows are due than one sweep ends.
+#[test]
+fn an_active_timeout_is_decided_before_the_first_payload() {
+    let mut config = TrackerConfig::default();
+    config.active_timeout = Some(Duration::from_secs(60));
+    let ports = 10_000..10_200;
+    let handshakes = ports.clone().flat_map(|port| [(0, port, "S"), (0, port, "<SA"), (0, port, "A")]);
+    let packets = connections(handshakes.chain([(62, 10_199, "D")]));
+    let records = records_of(&packets, config);
+    let mut of_last: Vec<_> = records.iter().filter(|record| record.source_port() == Some(10_199)).collect();
+    of_last.sort_by_key(|record| record.sequence_number);
+    let counts: Vec<_> = of_last
+        .iter()
+        .map(|record| (record.forward.counters.packet_count, record.reverse.counters.packet_count))
+        .collect();
+    assert_eq!(counts, [(2, 1), (1, 0)]);
+}
+
+/// A SYN-ACK does not restart the timeout of a handshake, and does not delay its end.
+#[test]
+fn a_handshake_ends_before_a_later_one_without_a_reply() {
+    let steps = [(0, 10_000, "S"), (39, 10_001, "S"), (40, 10_000, "<SA"), (66, 10_002, "S")];
+    let mut records = RecordList::default();
+    let mut tracker: Tracker<()> = Tracker::default();
+    tracker.track_batch(&connections(steps), &mut records);
+    let ended: Vec<_> = records.0.iter().map(|record| record.source_port()).collect();
+    assert_eq!(ended, [Some(10_000)]);
+}

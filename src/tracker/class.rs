@@ -37,8 +37,8 @@ pub struct UserClass(pub(super) u8);
 /// Maximum number of timeout classes, built-in and defined by the caller.
 pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
 
-/// Number of recency lists: two for each timeout class, for flows without a reply and for all others. A power of two,
-/// so that a list number can be masked.
+/// Number of recency lists: at most two for each timeout class, for flows without a reply and for all others. A power of
+/// two, so that a list number can be masked.
 pub(super) const LISTS: usize = (CLASSES * 2).next_power_of_two();
 
 /// Number of the recency list of TCP handshakes.
@@ -76,8 +76,8 @@ impl Class {
         }
     }
 
-    /// Returns the number of the recency list for flows of the class, with or without a reply. All handshakes are in one
-    /// list, because they have one timeout and are evicted together.
+    /// Returns the number of the recency list for flows of the class, with or without a reply. All handshakes are in
+    /// one list, because they have one timeout and are evicted together.
     pub(super) const fn list(self, is_answered: bool) -> u8 {
         match self {
             Self::Unanswered | Self::HalfOpen => HANDSHAKES,

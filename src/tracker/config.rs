@@ -8,7 +8,7 @@ use super::class::{Timeouts, USER_CLASS_COUNT_MAX, UserClass};
 use crate::base::{ConfigError, FlowKey};
 use crate::decode::extractor::KeyPolicy;
 
-/// Function that assigns a new flow to a class of the caller, or leaves it in its built-in class (`None`).
+/// Function that assigns a flow to a class of the caller, or leaves it in its built-in class (`None`).
 pub(super) type Classifier = Arc<dyn Fn(&FlowKey) -> Option<UserClass> + Send + Sync>;
 
 /// Timeouts and classes of a [`Tracker`](super::Tracker). Limits, budget and seeds are in its

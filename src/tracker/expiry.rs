@@ -278,7 +278,8 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Evicts the least recently used flow of the first nonempty group. The groups, in order: incomplete TCP
-    /// handshakes, flows without a reply, closed TCP flows that are kept for late segments, all others.
+    /// handshakes (by their last SYN), flows without a reply, closed TCP flows that are kept for late segments, all
+    /// others.
     #[inline(never)]
     pub(super) fn evict<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         if let Some(slot) = self.least_recent(iter::once(Class::HalfOpen.list(false))) {
@@ -330,7 +331,8 @@ impl<S: Default> Tracker<S> {
 
     /// Returns the slots of all open flows in the order in which [`finish`](Self::finish) ends them.
     pub(crate) fn slots_in_order(&self) -> Vec<u32> {
-        let mut slots: Vec<u32> = self.table.slots().collect();
+        let mut slots = Vec::with_capacity(self.len());
+        slots.extend(self.table.slots());
         // The slots are nearly in this order already, which the sort exploits; exceptions are late packets and reused
         // slots.
         slots.sort_unstable_by_key(|slot| (self.table.cold().at(*slot).start_ns, self.table.hot(*slot).key));

@@ -1,8 +1,8 @@
 //! The state of one flow, arranged by frequency of access.
 //!
 //! [`Hot`] is three cache lines: one for the key and the flow's common state, and one for each side. A packet accesses
-//! the first line and the line of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
-//! [`Extra`](super::extras::Extra) exists only for flows with unusual events.
+//! the first line and the line of its sender. [`Cold`] is accessed when a flow begins, ends, changes its list, or
+//! gets a letter of its history. An [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
 use super::class::UNLISTED;
 use super::recency::{Linked, Links};

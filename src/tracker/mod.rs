@@ -116,7 +116,7 @@ struct Lists([List; LISTS]);
 impl Lists {
     #[inline(always)]
     fn of(&mut self, list: u8) -> &mut List {
-        // The modulo lets the compiler omit bounds checks: list numbers come from classes only.
+        // The modulo lets the compiler omit bounds checks: no list number is greater.
         &mut self.0[list as usize % LISTS]
     }
 

@@ -1,4 +1,5 @@
-//! Lists of flows by recency, one per timeout class and per presence of a reply, linked through the flows themselves.
+//! Lists of flows by recency, linked through the flows themselves: one for all handshakes, and one per other timeout
+//! class and presence of a reply.
 //!
 //! The lists are lazy: a packet moves its flow to the most recent end only if the flow was not moved in the list's
 //! current epoch. An epoch lasts an eighth of the timeout, or until an eighth of the list is new. A busy flow therefore

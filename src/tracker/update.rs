@@ -25,21 +25,22 @@ enum Counted {
     No,
     Yes,
     /// The packet was counted; its flow may be due to be moved to the most recent end of its recency list, and this
-    /// letter is to be added to its history.
+    /// letter, if any, is to be added to its history.
     AndMore(Option<u8>),
 }
 
 /// Counts a packet if it does not change the state of its flow.
 ///
 /// Nearly all packets are counted here. Such a packet accesses the first cache line of the flow and the line of the
-/// sender, and, if it has an acknowledgment that advances, the line of the receiver.
+/// sender, and, if it has an acknowledgment that advances, the line of the receiver. The sweep that is next must be in
+/// the future: a sweep ends only some flows at a time.
 #[inline(always)]
 fn count_ordinary(
     hot: &mut Hot,
     extras: &mut Extras,
     lists: &mut Lists,
     packet: &Packet<'_>,
-    now_ns: u64,
+    (now_ns, next_sweep_ns): (u64, u64),
 ) -> Counted {
     const ODD_FLOW: u8 = FlowBits::SUSPECT | FlowBits::LAG;
     let list = lists.of(hot.list);
@@ -49,7 +50,9 @@ fn count_ordinary(
         && !hot.bits.has(ODD_FLOW)
         && own.bits.is_under_way()
         && packet.marks.is_ordinary()
-        && packet.timestamp.as_nanos() == now_ns;
+        && packet.timestamp.as_nanos() == now_ns
+        // Otherwise, the active timeout of the flow may be due.
+        && now_ns < next_sweep_ns;
     if !is_ordinary {
         return Counted::No;
     }
@@ -158,7 +161,8 @@ impl<S: Default> Tracker<S> {
             let (hot, extras) = self.table.hot_and_extras(slot);
             if hot.key == packet.key {
                 self.stats.hot_hit_count += u64::from(hint.hash.is_none());
-                return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
+                let times_ns = (self.now_ns, self.next_sweep_ns);
+                return match count_ordinary(hot, extras, &mut self.lists, packet, times_ns) {
                     Counted::Yes => self.deliver_packet(slot, packet, interest, observer),
                     Counted::AndMore(letter) => {
                         self.after_ordinary(slot, letter);
@@ -171,8 +175,8 @@ impl<S: Default> Tracker<S> {
         self.track_cold(hint.hash, packet, interest, observer);
     }
 
-    /// Adds the history letter of a packet that was counted as an ordinary one, and moves its flow in the recency list if
-    /// it is due.
+    /// Adds the history letter of a packet that was counted as an ordinary one, and moves its flow in the recency list
+    /// if it is due.
     #[inline(never)]
     fn after_ordinary(&mut self, slot: u32, letter: Option<u8>) {
         if let Some(letter) = letter {
@@ -195,7 +199,8 @@ impl<S: Default> Tracker<S> {
             return self.track_new(hash, packet, interest, observer);
         };
         let (hot, extras) = self.table.hot_and_extras(slot);
-        match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
+        let times_ns = (self.now_ns, self.next_sweep_ns);
+        match count_ordinary(hot, extras, &mut self.lists, packet, times_ns) {
             Counted::No => return self.track_odd(slot, packet, interest, observer),
             Counted::AndMore(letter) => self.after_ordinary(slot, letter),
             Counted::Yes => {}
@@ -274,8 +279,8 @@ impl<S: Default> Tracker<S> {
         true
     }
 
-    /// Creates a flow for its first packet, and evicts another flow first if the table is full. The flow is in no recency
-    /// list until the packet is counted.
+    /// Creates a flow for its first packet, and evicts another flow first if the table is full. The flow is in no
+    /// recency list until the packet is counted.
     fn start<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
@@ -462,10 +467,15 @@ impl<S: Default> Tracker<S> {
         observer: &mut K,
     ) {
         let hot = self.table.hot(slot);
-        if hot.list != UNLISTED && ClassBasis::of(hot) == before {
-            self.touch(slot);
+        let list = if hot.list != UNLISTED && ClassBasis::of(hot) == before {
+            hot.list
         } else {
-            self.relist(slot);
+            self.class_of(slot).list(hot.is_answered())
+        };
+        if list != hot.list {
+            self.relist(slot, list);
+        } else if !is_handshake(list) || changes.is_attempt {
+            self.touch(slot);
         }
         match changes.anomaly {
             Some(Anomaly::ResetOutOfWindow) => self.stats.bad_reset_count += 1,
@@ -508,14 +518,9 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Moves the flow in a slot to the recency list of its timeout class.
-    fn relist(&mut self, slot: u32) {
-        let Hot { list: before, .. } = *self.table.hot(slot);
-        let list = self.class_of(slot).list(self.table.hot(slot).is_answered());
-        if list == before {
-            return self.touch(slot);
-        }
-        if before != UNLISTED {
+    /// Moves the flow in a slot to another recency list.
+    fn relist(&mut self, slot: u32, list: u8) {
+        if self.table.hot(slot).list != UNLISTED {
             self.delist(slot);
         }
         self.enlist(slot, list);

@@ -122,7 +122,7 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     let is_plain = hot.state == TcpState::Established
         && segment.flags.0 & (CONTROL.0 | TcpFlags::ACK.0) == TcpFlags::ACK.0
         && segment.window != 0
-        && (own.letters & bit != 0 || own.endpoint != Endpoint::Inactive)
+        && (own.letters & bit != 0 || is_sending(own.endpoint))
         && own.bits.has_all(NUMBERS);
     if !is_plain {
         return Ordinary::No;
@@ -155,6 +155,11 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     }
     own.letters |= bit;
     Ordinary::First(history::of_first(bit, hot.bits.initiator() == packet.side))
+}
+
+/// Returns whether a segment without control bits does not change the state of the end that sent it.
+const fn is_sending(sender: Endpoint) -> bool {
+    !matches!(sender, Endpoint::Inactive | Endpoint::Closed | Endpoint::Reset)
 }
 
 /// Counts a segment that ends no later than the octets that its sender has already sent. Returns false, without any

@@ -14,6 +14,8 @@ use crate::wire::tcp::{self, TcpSegment};
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tracker) struct Changes {
     pub(in crate::tracker) is_established: bool,
+    /// True for a SYN that restarts the timeout of the handshake.
+    pub(in crate::tracker) is_attempt: bool,
     pub(in crate::tracker) anomaly: Option<Anomaly>,
     pub(in crate::tracker) is_extra_refused: bool,
 }
@@ -137,6 +139,7 @@ impl Update<'_> {
             // round-trip measurement.
             if is_opening && is_bare {
                 self.cold.timing = Timing::of_syn(own_ns, now_ns);
+                self.changes.is_attempt = true;
             }
             return;
         }
@@ -147,6 +150,7 @@ impl Update<'_> {
             own.bits.set(SideBits::SEQ);
             if is_bare {
                 self.cold.timing = Timing::of_syn(own_ns, now_ns);
+                self.changes.is_attempt = true;
             }
             return;
         }
