@@ -27,6 +27,7 @@ use std::fmt;
 pub struct History(u128);
 
 const ALPHABET: [u8; 28] = *b"\0SHADFRCGTWIQXshadfrcgtwiqx^";
+
 /// The code of each ASCII letter, which is its index in [`ALPHABET`]; zero for letters without a meaning.
 const CODES: [u8; 128] = {
     let mut codes = [0; 128];
@@ -37,6 +38,7 @@ const CODES: [u8; 128] = {
     }
     codes
 };
+
 const BITS: u32 = 5;
 const CAPACITY: u32 = 128 / BITS;
 

@@ -85,6 +85,7 @@ impl Chunk {
         Matches(!(((difference & LOW) + LOW) | difference | LOW) & ENTRIES)
     }
 
+    /// Iterates over the slots of the entries of the chunk.
     fn entries(&self) -> impl Iterator<Item = u32> {
         let taken = self.tags.iter().take(CHUNK_ENTRIES).zip(self.slots);
         taken.filter(|(tag, _)| **tag != EMPTY).map(|(_, slot)| slot)

@@ -343,8 +343,7 @@ impl<S: Default> Tracker<S> {
         if !own.bits.has(SideBits::SEEN) {
             first_of_side(hot, packet);
         }
-        let is_first_of_record = cold.start_ns == NOT_STARTED;
-        if is_first_of_record {
+        if cold.start_ns == NOT_STARTED {
             self.begin_record(slot, own_ns);
         }
         if !packet.marks.is_ordinary() || packet.transport == Transport::Icmp {
