@@ -2,8 +2,9 @@
 //! protocol to which the port belongs.
 
 use super::driver::Driver;
+use super::index::{Entries, Index, first, only};
 use super::parsing::PortOwner;
-use super::probing::{Answer, Entries, Found, by_port, run_datagram_probes};
+use super::probing::{Answer, Found, datagram_by_port, run_datagram_probes};
 use super::protocol::{DatagramOpening, Role, Verdict};
 use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
@@ -73,16 +74,18 @@ impl DatagramProbing {
         };
         // After the general window, only the owner of the port is still searched for.
         let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX;
-        let mut refuted = if is_late { !self.owner.map_or(0, bit) } else { self.refuted };
+        let mut refuted = if is_late { !self.owner.map_or(0, only) } else { self.refuted };
         let before = refuted;
         let mut answer = run_datagram_probes::<P>(&mut refuted, &opening);
         if self.count == 0 && !is_of_port::<P>(&answer, &opening) {
             self.owner = owner::<P>(&opening);
         }
         if !matches!(answer, Answer::Found(_)) {
-            let again = of_port::<P>(refuted & !before, &opening);
-            self.doubted |= again;
-            refuted &= !again;
+            if refuted != before {
+                let again = refuted & !before & of_ports::<P>(&opening);
+                self.doubted |= again;
+                refuted &= !again;
+            }
             if self.doubted & !refuted != 0 {
                 answer = Answer::Undecided;
             }
@@ -101,19 +104,19 @@ impl DatagramProbing {
     /// Returns whether enough datagrams were probed, so that the port identifies the protocol. If datagrams of another
     /// protocol arrived on the port of `owner`, the window is longer.
     fn is_over(&self) -> bool {
-        let is_doubted = self.owner.is_some_and(|owner| self.doubted & bit(owner) != 0);
+        let is_doubted = self.owner.is_some_and(|owner| self.doubted & only(owner) != 0);
         self.count >= if is_doubted { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
     }
 
     /// Excludes a table entry that matched but has no parser from further probing, and waits for a match of `owner`.
     /// Returns the entry if there is no `owner`, so that the entry identifies the flow at once.
     fn set_aside(&mut self, found: Found) -> Option<Found> {
-        self.refuted |= bit(found.entry);
-        self.doubted &= !bit(found.entry);
+        self.refuted |= only(found.entry);
+        self.doubted &= !only(found.entry);
         let Some(owner) = self.owner else { return Some(found) };
         // A datagram of another protocol has refuted the owner, or arrived before its first message.
-        self.refuted &= !bit(owner);
-        self.doubted |= bit(owner);
+        self.refuted &= !only(owner);
+        self.doubted |= only(owner);
         self.held = self.held.or(Some(found));
         None
     }
@@ -122,50 +125,29 @@ impl DatagramProbing {
     /// which the port belongs.
     pub(super) fn decide<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
         let refuted = self.refuted | self.doubted;
-        self.held.or_else(|| by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports()))
+        self.held.or_else(|| datagram_by_port::<P>(refuted, ports))
     }
 }
 
-const fn bit(entry: usize) -> Entries {
-    1 << entry
-}
-
-/// Returns those of the given table entries that have a probe and one of the ports of a datagram.
-fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
-    let mut found = 0;
-    while entries != 0 {
-        let place = entries.trailing_zeros();
-        let recognition = P::TABLE.get(place as usize).and_then(|entry| entry.protocol.datagrams.as_ref());
-        if recognition.is_some_and(|datagrams| {
-            datagrams.probe.is_some() && datagrams.ports.iter().any(|port| opening.has_port(*port))
-        }) {
-            found |= 1 << place;
-        }
-        entries &= entries - 1;
-    }
-    found
+/// Returns the table entries to which one of the ports of a datagram belongs.
+fn of_ports<P: Protocols>(opening: &DatagramOpening<'_>) -> Entries {
+    let datagrams = &Index::of::<P>().datagrams;
+    datagrams.of_port(opening.source_port) | datagrams.of_port(opening.destination_port)
 }
 
 /// Returns whether the table entry that was found has a parser and one of the ports of the datagram. In this common
 /// case, no other entry is probed.
 fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> bool {
     let Answer::Found(found) = answer else { return false };
-    let is_owner = |ports: &[u16]| ports.iter().any(|port| opening.has_port(*port));
-    !is_only_named::<P>(*found)
-        && P::TABLE.get(found.entry).is_some_and(|entry| is_owner(entry.protocol.datagram_ports()))
+    !is_only_named::<P>(*found) && of_ports::<P>(opening) & only(found.entry) != 0
 }
 
 /// Returns the index of the table entry with a parser and a probe that has the receiver's port, or else the sender's
 /// port.
 fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
-    [opening.destination_port, opening.source_port].into_iter().find_map(|port| {
-        P::TABLE.iter().position(|entry| {
-            let has_port = |datagrams: &super::protocol::Recognition<_>| {
-                datagrams.probe.is_some() && datagrams.ports.contains(&port)
-            };
-            entry.start.is_some() && entry.protocol.datagrams.as_ref().is_some_and(has_port)
-        })
-    })
+    let Index { datagrams, parsed, .. } = Index::of::<P>();
+    let owners = |port| first(datagrams.of_port(port) & parsed & datagrams.probed);
+    owners(opening.destination_port).or_else(|| owners(opening.source_port))
 }
 
 /// Returns whether the table entry that was found has no parser, so that the flow is only identified.

@@ -64,6 +64,7 @@ pub(crate) mod credit;
 mod datagrams;
 mod driver;
 mod eviction;
+mod index;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;

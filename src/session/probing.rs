@@ -1,8 +1,9 @@
 //! Calls of the probes while the protocol of a flow is undecided.
 
+use super::index::{Entries, Index, Recognized, first};
 use super::preamble::Preamble;
 use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
-use super::protocols::{Entry, Protocols};
+use super::protocols::Protocols;
 use crate::base::{Evidence, Timestamp};
 
 /// Number of octets of each direction of a stream that probes may inspect.
@@ -10,9 +11,6 @@ pub const PROBE_LEN_MAX: usize = 2048;
 
 /// Number of chunks of a stream after which the port identifies the protocol if no probe matched.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
-
-/// Set of entries of a protocol table; bit n stands for the entry with index n.
-pub(super) type Entries = u128;
 
 /// The octets of one direction of a stream that are buffered while the probes are undecided.
 #[derive(Debug, Default)]
@@ -180,8 +178,7 @@ pub(super) enum Answer {
 
 /// Calls the probes of all entries that are not refuted for the first octets of a stream.
 pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
-    let probed = const { probed::<P>(false) };
-    run_probes::<P>(probed, refuted, |protocol| protocol.probe_stream(opening))
+    run_probes::<P>(Index::of::<P>().streams.probed, refuted, |protocol| protocol.probe_stream(opening))
 }
 
 /// Calls the probes of all entries that are not refuted for a datagram.
@@ -189,26 +186,7 @@ pub(super) fn run_datagram_probes<P: Protocols>(
     refuted: &mut Entries,
     opening: &DatagramOpening<'_>,
 ) -> Answer {
-    let probed = const { probed::<P>(true) };
-    run_probes::<P>(probed, refuted, |protocol| protocol.probe_datagram(opening))
-}
-
-/// Returns the entries of the protocol table that have a probe for datagrams, or for streams if `is_datagram` is false.
-#[expect(clippy::indexing_slicing, reason = "runs when compiled")]
-const fn probed<P: Protocols>(is_datagram: bool) -> Entries {
-    assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
-    let (mut entries, mut entry) = (0, 0);
-    while entry < P::TABLE.len() {
-        let protocol = P::TABLE[entry].protocol;
-        let is_probed = match (is_datagram, &protocol.datagrams, &protocol.streams) {
-            (true, Some(datagrams), _) => datagrams.probe.is_some(),
-            (false, _, Some(streams)) => streams.probe.is_some(),
-            _ => false,
-        };
-        entries |= (is_probed as Entries) << entry;
-        entry += 1;
-    }
-    entries
+    run_probes::<P>(Index::of::<P>().datagrams.probed, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
 /// Calls the probes of those entries that are not refuted, in the order of the protocol table.
@@ -246,24 +224,23 @@ fn run_probes<P: Protocols>(
 /// Returns the first entry of the protocol table that was not refuted and has the server's TCP port, or else the
 /// client's.
 pub(super) fn stream_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
-    by_port::<P>(refuted, ports, |entry| entry.protocol.stream_ports())
+    by_port(&Index::of::<P>().streams, ports, !refuted)
 }
 
+/// Returns the first entry of the protocol table that was not refuted and has the server's UDP port, or else the
+/// client's.
 pub(super) fn datagram_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
-    by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports())
+    by_port(&Index::of::<P>().datagrams, ports, !refuted)
 }
 
-/// Returns the first entry of the protocol table that was not refuted and has the server's port, or else the client's.
-/// A function given by the caller returns the ports of an entry.
-pub(super) fn by_port<P: Protocols>(
-    refuted: Entries,
+/// Returns the first of the given entries that has the server's port, or else the client's.
+pub(super) fn by_port(
+    recognized: &Recognized,
     (client, server): (u16, u16),
-    ports: impl Fn(&Entry<P>) -> &'static [u16],
+    among: Entries,
 ) -> Option<Found> {
     [(server, false), (client, true)].into_iter().find_map(|(port, is_reversed)| {
-        let has =
-            |(place, entry): &(usize, &Entry<P>)| ports(entry).contains(&port) && refuted & (1 << place) == 0;
-        let (entry, _) = P::TABLE.iter().enumerate().find(has)?;
+        let entry = first(recognized.of_port(port) & among)?;
         Some(Found { entry, evidence: Evidence::Port, is_reversed, is_early: false })
     })
 }

@@ -60,7 +60,7 @@ pub const fn table<P, const COUNT: usize>(
 /// [`protocols!`](crate::protocols!).
 pub trait Protocols: Parser + 'static {
     /// The protocols in the order in which their probes are called: if two probes match, the protocol of the first one
-    /// is recognized. At most 128.
+    /// is recognized. At most 128, with at most 1024 ports over streams, and as many over datagrams.
     const TABLE: &'static [Entry<Self>];
 }
 

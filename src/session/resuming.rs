@@ -6,6 +6,7 @@
 use std::ops::ControlFlow;
 
 use super::driver::{Driver, Started, is_done, off, side_of};
+use super::index::Index;
 use super::probing::{Found, PROBE_LEN_MAX, ProbedOctets, by_port};
 use super::protocol::{Role, Search, StreamSearch};
 use super::protocols::Protocols;
@@ -86,11 +87,9 @@ impl Resuming {
 /// `is_picked_up` is true for a stream that was captured from the middle on; only in such a stream may the client have
 /// the port of the protocol.
 fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
-    let found = by_port::<P>(0, ports, |entry| {
-        let is_fit = |resumption: &super::protocol::Resumption| !is_picked_up || resumption.is_for_middle;
-        let is_resumed = entry.start.is_some() && entry.protocol.resumption.as_ref().is_some_and(is_fit);
-        if is_resumed { entry.protocol.stream_ports() } else { &[] }
-    })?;
+    let index = Index::of::<P>();
+    let resumed = if is_picked_up { index.resumed_in_middle } else { index.resumed };
+    let found = by_port(&index.streams, ports, resumed)?;
     let resumption = P::TABLE.get(found.entry)?.protocol.resumption?;
     (is_picked_up || !found.is_reversed).then_some((found, resumption.search))
 }
