@@ -188,6 +188,25 @@ fn a_stopped_stream_delivers_nothing_more_and_its_flow_is_counted() {
     }
 }
 
+/// A flow whose streams are both stopped is muted only for a sink without interest in its packets and events. Streams,
+/// ends and counts are the same.
+#[test]
+fn the_interest_of_a_sink_does_not_change_streams() {
+    for name in NAMES {
+        for stop_at in [None, Some(1)] {
+            let sink = |interest| Collect { interest: Some(interest), stop_at, ..Collect::default() };
+            let (alone, _) = run(name, sink(Interest::RECORDS));
+            for interest in [Interest::STARTS, Interest::PACKETS, Interest::EVENTS, Interest::ALL] {
+                let (all, stats) = run(name, sink(interest));
+                assert_eq!(all.ended, alone.ended, "{name}");
+                let is_counted = interest.contains(Interest::PACKETS);
+                assert_eq!(all.packet_count, if is_counted { stats.tracker.packet_count } else { 0 });
+                assert_eq!(all.event_count > 0, interest.contains(Interest::EVENTS));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_muted_flow_reports_only_its_end() {
     for name in NAMES {

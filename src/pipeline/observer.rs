@@ -2,7 +2,7 @@
 
 use super::sink::Sink;
 use super::stage::sealed::Stage as _;
-use super::stage::{EngineOf, SlotOf};
+use super::stage::{EngineOf, PerFlow, SlotOf};
 use crate::base::{EndReason, Timestamp};
 use crate::decode::extractor::{Packet, Transport};
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};
@@ -47,6 +47,13 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
             interest.wants_packets()
         }
     }
+
+    /// Returns whether neither the stage nor the sink has a use for further packets and events of a flow.
+    #[inline(always)]
+    fn is_over(&self, stage: &PerFlow<K>) -> bool {
+        let interest = self.sink.interest();
+        K::Stage::is_over(stage) && !interest.wants_packets() && !interest.contains(Interest::EVENTS)
+    }
 }
 
 /// Release of memory between groups of packets, which the layers below the stage request.
@@ -81,7 +88,7 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         if !flow.is_muted() {
             K::Stage::packet(self.engine, self.sink, flow, packet);
         }
-        if flow.is_muted() {
+        if flow.is_muted() || self.is_over(&flow.state.stage) {
             self.mute(flow);
         }
     }

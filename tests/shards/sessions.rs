@@ -1,5 +1,7 @@
 //! Messages of flows are the same on one shard and on many, with batches of any size.
 
+use flowgauge::base::EndReason;
+use flowgauge::decode::extractor::Packet;
 use flowgauge::pipeline::{ErrorPolicy, Pipeline, RunOptions, Sessions, Sink};
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::record::FlowRecord;
@@ -16,6 +18,8 @@ struct Observed(Vec<String>);
 /// Messages and events of each flow that ended, and the messages of all flows in the order of delivery.
 #[derive(Default)]
 struct Collector {
+    requests_all: bool,
+    packet_count: u64,
     flows: Vec<(String, Vec<String>)>,
     all: Vec<String>,
 }
@@ -25,10 +29,15 @@ impl Sink for Collector {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        Interest::RECORDS
+        if self.requests_all { Interest::ALL } else { Interest::RECORDS }
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: flowgauge::base::EndReason, observed: Observed) {
+    fn packet(&mut self, _: &mut Flow<'_, Observed>, _: &Packet<'_>) {
+        self.packet_count += 1;
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, mut observed: Observed) {
+        observed.0.push(format!("{} packets, {:?}", view.packet_count(), view.application()));
         self.flows.push((format!("{} {}", view.key(), view.start()), observed.0));
     }
 
@@ -102,6 +111,29 @@ fn any_number_of_shards_and_batches_of_any_size_give_the_same_messages() {
         }
     }
     assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
+}
+
+/// A flow whose session is closed is muted only for a sink without interest in its packets and events. Messages, names
+/// and counts are the same.
+#[test]
+fn the_interest_of_a_sink_does_not_change_messages() {
+    let mut message_count = 0;
+    for path in captures() {
+        let Some(mut whole) = Rebatched::new(&path, 1000, 0) else { continue };
+        let [alone, all] = [false, true].map(|requests_all| {
+            whole.at = 0;
+            let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+            let sink = Collector { requests_all, ..Collector::default() };
+            let mut pipeline = Pipeline::builder().build(sink).expect("a valid configuration");
+            let summary = pipeline.run(&mut whole, &options).expect("errors are collected");
+            (pipeline.into_sink(), summary.stats.tracker.packet_count)
+        });
+        let name = path.display();
+        assert_eq!((alone.0.packet_count, all.0.packet_count), (0, all.1), "{name}");
+        assert_eq!(alone.0.flows, all.0.flows, "{name}");
+        message_count += all.0.all.len();
+    }
+    assert!(message_count > 500, "{message_count}");
 }
 
 #[test]

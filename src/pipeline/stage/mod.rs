@@ -30,7 +30,8 @@ pub struct Slot<F, S> {
 
 /// The type of the slots for a sink's flows in the flow table.
 pub(super) type SlotOf<K> = Slot<PerFlow<K>, <K as Sink>::State>;
-type PerFlow<K> = <<K as Sink>::Stage as sealed::Stage>::PerFlow;
+/// The type of the state that a sink's stage has for each flow.
+pub(super) type PerFlow<K> = <<K as Sink>::Stage as sealed::Stage>::PerFlow;
 /// The type of the state that a sink's stage has for all flows together.
 pub(super) type EngineOf<K> = <<K as Sink>::Stage as sealed::Stage>::Engine;
 
@@ -87,6 +88,13 @@ pub(super) mod sealed {
             packet: &Packet<'_>,
         ) where
             Self: super::Stage;
+
+        /// Returns whether further packets of a flow change nothing in the stage. Muting the flow then has no effect on
+        /// what the stage delivers.
+        #[inline(always)]
+        fn is_over(_: &Self::PerFlow) -> bool {
+            false
+        }
 
         /// Releases the memory of the stage for a flow; no more events of the flow are delivered.
         fn mute(_: &mut Self::Engine, _: &mut Self::PerFlow) {}

@@ -245,6 +245,11 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         }
     }
 
+    #[inline(always)]
+    fn is_over(slot: &SessionState<P>) -> bool {
+        slot.session.is_off()
+    }
+
     fn mute(engine: &mut Self::Engine, slot: &mut SessionState<P>) {
         segments::stop(&mut engine.streams, &mut slot.pair);
         engine.driver.close(&mut slot.session);

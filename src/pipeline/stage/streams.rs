@@ -10,7 +10,7 @@ use super::segments::{self, Consumer, Pair};
 use super::{Slot, SlotOf, Stage, sealed};
 use crate::base::{ConfigError, Resources, Side, Timestamp};
 use crate::decode::extractor::Packet;
-use crate::reassembler::StreamEvent;
+use crate::reassembler::{Stream, StreamEvent};
 use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
 /// The stage of sinks that process TCP streams: octets in order, gaps and conflicts are delivered to [`Sink::stream`].
@@ -103,6 +103,11 @@ impl sealed::Stage for Streams {
         if consumer.is_muted() {
             flow.mute();
         }
+    }
+
+    #[inline(always)]
+    fn is_over(pair: &Pair) -> bool {
+        pair.iter().all(Stream::is_stopped)
     }
 
     fn mute(streams: &mut Self::Engine, pair: &mut Pair) {
