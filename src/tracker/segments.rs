@@ -28,6 +28,12 @@ const HUGE_PAGE_LEN: usize = 2 << 20;
 /// Size of a region in bytes. Only those of its pages that were used take memory.
 const REGION_LEN: usize = 16 * HUGE_PAGE_LEN;
 
+/// Size in bytes of the first region, which has ordinary pages, so that a small table takes little memory.
+const FIRST_REGION_LEN: usize = 256 << 10;
+
+/// Alignment of the first region in bytes, which is at most the size of an ordinary page.
+const PAGE_LEN: usize = 4096;
+
 /// Arrays of `N` values each, which never move.
 #[derive(Debug)]
 pub(super) struct Segments<T, const N: usize> {
@@ -111,7 +117,7 @@ impl<T, const N: usize> Drop for Segments<T, N> {
     }
 }
 
-/// Regions of memory that are aligned to huge pages. Memory is returned only as a whole, when they are dropped.
+/// Regions of memory, all but the first one in huge pages. Memory is returned only as a whole, when they are dropped.
 #[derive(Debug)]
 struct Regions {
     maps: Vec<MmapRaw>,
@@ -129,7 +135,7 @@ impl Regions {
     /// Returns memory that nothing else uses, until the regions are dropped. Aborts the process if the system has none,
     /// like the allocation of a box.
     fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
-        assert!(layout.align() <= HUGE_PAGE_LEN, "regions are aligned to huge pages");
+        assert!(layout.align() <= PAGE_LEN, "regions are aligned to pages");
         let mut padding_len = self.next.align_offset(layout.align());
         if self.left_len < padding_len.saturating_add(layout.size()) {
             self.map(layout);
@@ -145,17 +151,22 @@ impl Regions {
 
     /// Maps another region, large enough for `layout`.
     fn map(&mut self, layout: Layout) {
-        let len = layout.size().max(REGION_LEN).next_multiple_of(HUGE_PAGE_LEN);
+        let is_first = self.maps.is_empty();
+        let (len, page_len) =
+            if is_first { (FIRST_REGION_LEN, PAGE_LEN) } else { (REGION_LEN, HUGE_PAGE_LEN) };
+        let len = layout.size().max(len).next_multiple_of(page_len);
         // One page more, to begin at a multiple of a page.
-        let Ok(map) = MmapMut::map_anon(len + HUGE_PAGE_LEN) else { handle_alloc_error(layout) };
+        let Ok(map) = MmapMut::map_anon(len + page_len) else { handle_alloc_error(layout) };
         // A kernel without huge pages refuses the advice, and the memory has ordinary pages.
         #[cfg(target_os = "linux")]
-        let _ = map.advise(memmap2::Advice::HugePage);
+        if !is_first {
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
         // From here, nothing makes a reference to the octets of the map.
         let map = MmapRaw::from(map);
         let start = NonNull::new(map.as_mut_ptr()).expect("a map is not at address 0");
         // SAFETY: the map is longer than `len` by a page, and the offset is at most a page.
-        self.next = unsafe { start.add(start.align_offset(HUGE_PAGE_LEN)) };
+        self.next = unsafe { start.add(start.align_offset(page_len)) };
         self.left_len = len;
         self.maps.push(map);
     }
@@ -202,10 +213,15 @@ mod tests {
     }
 
     #[test]
-    fn regions_begin_at_a_huge_page() {
-        let mut segments: Segments<u8, 1000> = Segments::new(true);
-        segments.push(|| 7);
-        assert!((&raw const *segments.at(0)).addr().is_multiple_of(HUGE_PAGE_LEN));
+    fn all_regions_but_the_first_begin_at_a_huge_page() {
+        let mut segments: Segments<u8, { FIRST_REGION_LEN }> = Segments::new(true);
+        for _ in 0..2 {
+            segments.push(|| 7);
+        }
+        let regions = segments.regions.as_ref().unwrap();
+        assert_eq!((regions.maps.len(), regions.left_len), (2, REGION_LEN - FIRST_REGION_LEN));
+        assert!((&raw const *segments.at(1)).addr().is_multiple_of(HUGE_PAGE_LEN));
+        assert!(regions.maps[0].len() <= FIRST_REGION_LEN + PAGE_LEN);
     }
 
     #[test]

@@ -259,6 +259,15 @@ pub(crate) struct ManArgs {
     pub(crate) out: Option<PathBuf>,
 }
 
+/// Origin of the frames of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameOrigin {
+    /// Capture files or standard input, which wait for the pipeline.
+    Files,
+    /// An interface, whose frames are lost if the pipeline does not keep up.
+    Interface,
+}
+
 /// Output format of flow records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -505,8 +514,15 @@ impl SharedArgs {
     }
 
     /// Returns a pipeline builder with the settings of these options and a filter.
-    pub(crate) fn builder(&self, resources: &Resources, filter: Option<&Filter>) -> Builder {
+    pub(crate) fn builder(
+        &self,
+        resources: &Resources,
+        filter: Option<&Filter>,
+        origin: FrameOrigin,
+    ) -> Builder {
         let mut tracker = TrackerConfig::default();
+        // The kernel may need milliseconds for a huge page, in which frames of an interface could be lost.
+        tracker.huge_pages = origin == FrameOrigin::Files;
         if let Some(Timeout(timeout)) = self.idle_timeout {
             tracker.timeouts = Timeouts::all(timeout);
         }

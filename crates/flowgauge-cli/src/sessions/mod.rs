@@ -22,7 +22,7 @@ use line::{Stopped, Suppressed};
 #[cfg(feature = "bus")]
 pub(crate) use line::{id, write_json};
 
-use crate::args::{check, parse_filter};
+use crate::args::{FrameOrigin, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::formats::Out;
@@ -35,7 +35,8 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let started_at = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
-    let flows = args.shared.builder(&resources, filter.as_ref()).checksums(args.checksums.into());
+    let flows =
+        args.shared.builder(&resources, filter.as_ref(), FrameOrigin::Files).checksums(args.checksums.into());
     let mut streams = ReassemblerConfig::default();
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);

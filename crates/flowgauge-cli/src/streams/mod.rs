@@ -17,7 +17,7 @@ use files::Files;
 use index::{DirectionState, Line};
 use name::Pattern;
 
-use crate::args::{check, parse_filter};
+use crate::args::{FrameOrigin, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::escape;
@@ -46,7 +46,8 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let mut resources = args.shared.resources();
     resources.limits.stream_side_bytes_max = args.max_held;
-    let flows = args.shared.builder(&resources, filter.as_ref()).checksums(args.checksums.into());
+    let flows =
+        args.shared.builder(&resources, filter.as_ref(), FrameOrigin::Files).checksums(args.checksums.into());
     let builder = flows.clone().streams(args.reassembler());
     check::<Streams>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
