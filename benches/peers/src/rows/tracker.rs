@@ -3,9 +3,9 @@
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 
-use flowgauge::base::{EndReason, Frame, Timestamp};
+use flowgauge::base::{EndReason, Frame, Resources, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowView, Interest, Observer, Tracker};
+use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
 use flowscope::extract::FiveTuple;
 use flowscope::{FlowTracker, FlowTrackerConfig};
 
@@ -39,8 +39,13 @@ pub(super) fn rows() -> Vec<MakeRow> {
             rows.push((id, Box::new(make)));
         }
     }
-    rows.push(("tracker/n_flows/1000000".to_owned(), Box::new(|_| million(true))));
-    rows.push(("tracker/n_flows_one_at_a_time/1000000".to_owned(), Box::new(|_| million(false))));
+    for (name, is_batched, huge_pages) in [
+        ("n_flows", true, false),
+        ("n_flows_one_at_a_time", false, false),
+        ("n_flows_one_at_a_time_in_huge_pages", false, true),
+    ] {
+        rows.push((format!("tracker/{name}/1000000"), Box::new(move |_| million(is_batched, huge_pages))));
+    }
     rows
 }
 
@@ -137,8 +142,8 @@ fn flowscope_contender(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
 }
 
 /// A million flows, whose packets arrive in a random order, again and again. flowgauge tracks batches as its pipeline
-/// does, or one packet at a time.
-fn million(is_batched: bool) -> Row {
+/// does, or one packet at a time, and on request in huge pages, for which flowscope has no setting.
+fn million(is_batched: bool, huge_pages: bool) -> Row {
     const FLOWS: usize = 1_000_000;
     /// The flows begin in another order than that of the packets measured. After that, the first lap allocates what
     /// flows with retransmissions need.
@@ -148,7 +153,10 @@ fn million(is_batched: bool) -> Row {
     let order = Random(7).shuffled(FLOWS);
     let frames = frames(FLOWS);
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
-    let mut state = (Arrivals::new(frames.clone(), false), Extractor::default(), Tracker::<()>::default());
+    let mut config = TrackerConfig::default();
+    config.huge_pages = huge_pages;
+    let tracker = Tracker::<()>::new(config, &Resources::default()).expect("a valid configuration");
+    let mut state = (Arrivals::new(frames.clone(), false), Extractor::default(), tracker);
     let ours = move |(arrivals, extractor, tracker): &mut (Arrivals, Extractor, Tracker<()>)| {
         let end = arrivals.next + BATCH;
         let frames = arrivals.frames[arrivals.next..end].iter();
