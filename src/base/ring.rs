@@ -227,6 +227,12 @@ impl<T> Producer<T> {
         self.items.slots()
     }
 
+    /// Returns whether the consumer has received all items.
+    #[must_use]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.slots() == self.items.buffer().capacity()
+    }
+
     /// Returns whether the consumer was dropped.
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -327,10 +333,13 @@ mod tests {
     #[test]
     fn a_full_queue_returns_the_item() {
         let (mut producer, mut consumer) = ring(1);
+        assert!(producer.is_empty());
         assert_eq!(producer.try_push(1), Ok(()));
+        assert!(!producer.is_empty());
         assert_eq!(producer.try_push(2), Err(PushError::Full(2)));
         assert_eq!(producer.push_timeout(3, Duration::from_millis(1)), Err(3));
         assert_eq!(consumer.try_pop(), Some(1));
+        assert!(producer.is_empty());
         assert_eq!(consumer.pop_timeout(Duration::from_millis(1)), None);
         drop(consumer);
         assert_eq!(producer.try_push(4), Err(PushError::Closed(4)));

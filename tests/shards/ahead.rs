@@ -1,10 +1,15 @@
 //! A pipeline whose packets are extracted on another thread: its results are those of the same pipeline without one.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::time::{Duration, Instant};
 
-use flowgauge::base::{Account, FrameBatch, Limits};
+use flowgauge::base::{Account, EndReason, FrameBatch, Limits, Side};
 use flowgauge::decode::extractor::KeyPolicy;
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::DedupConfig;
@@ -13,8 +18,9 @@ use flowgauge::pipeline::{
     Builder, ChecksumHandling, Error, ErrorPolicy, Flows, FragmentHandling, Pipeline, RunEnd, RunOptions,
     Sink, Summary, TIME_JUMP_MAX,
 };
-use flowgauge::tracker::Flow;
-use flowgauge::{Next, StopHandle};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::tracker::{Flow, FlowEvent, FlowView};
+use flowgauge::{Next, Source as _, StopHandle};
 
 #[path = "../support/fn_source.rs"]
 mod fn_source;
@@ -80,6 +86,109 @@ fn all_results_and_their_order_are_the_same_for_all_settings() {
         }
     }
     assert!(record_count > 1000, "{record_count}");
+}
+
+/// Which of a source and a pipeline waits for the other.
+#[derive(Clone, Copy, Debug)]
+enum Waits {
+    /// The source returns a batch when the pipeline has processed all earlier ones, and so waits for the next one.
+    Source,
+    /// The pipeline processes a batch when the source has returned the next two, so that it never waits for batches.
+    Pipeline,
+}
+
+/// The numbers of batches that a source has returned and that a pipeline has processed.
+#[derive(Clone, Default)]
+struct Turns(Arc<[AtomicU64; 2]>);
+
+impl Turns {
+    /// Waits until a number reaches a value.
+    fn wait(&self, number: usize, value: u64) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.0[number].load(SeqCst) < value {
+            assert!(Instant::now() < deadline, "the other thread makes no progress");
+            std::thread::yield_now();
+        }
+    }
+}
+
+struct InTurn {
+    collector: Collector,
+    turns: Turns,
+    waits: Waits,
+    batch_count: u64,
+}
+
+impl Sink for InTurn {
+    type State = <Collector as Sink>::State;
+    type Stage = <Collector as Sink>::Stage;
+
+    fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
+        self.collector.record(flow, reason);
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, octets: Self::State) {
+        self.collector.ended(view, reason, octets);
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, Self::State>, event: &FlowEvent) {
+        self.collector.event(flow, event);
+    }
+
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, Self::State>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
+        self.collector.stream(flow, side, event)
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        let processed_count = self.turns.0[1].fetch_add(1, SeqCst) + 1;
+        if matches!(self.waits, Waits::Pipeline) {
+            self.turns.wait(0, (processed_count + 2).min(self.batch_count));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A pipeline that waits for batches extracts them itself, and the other thread extracts those that have to wait.
+#[test]
+fn the_results_do_not_depend_on_the_thread_that_extracts() {
+    const BATCH_LEN: usize = 50;
+    for path in captures().into_iter().take(9) {
+        let mut whole = Rebatched::new(&path, BATCH_LEN, 0).unwrap().with_spikes(200);
+        let expected = results(&builder(), std::slice::from_mut(&mut whole), &RunOptions::default());
+        for waits in [Waits::Source, Waits::Pipeline] {
+            whole.at = 0;
+            let turns = Turns::default();
+            let sink = InTurn {
+                collector: Collector::default(),
+                turns: turns.clone(),
+                waits,
+                batch_count: whole.frames.len().div_ceil(BATCH_LEN) as u64,
+            };
+            let mut source = FnSource(|batch: &mut FrameBatch| {
+                let returned_count = turns.0[0].load(SeqCst);
+                if matches!(waits, Waits::Source) {
+                    turns.wait(1, returned_count);
+                }
+                let next = whole.next_batch(batch);
+                turns.0[0].fetch_add(u64::from(!batch.is_empty()), SeqCst);
+                next
+            });
+            let mut pipeline = builder().build(sink).unwrap();
+            let mut stats = pipeline.run(&mut source, &ahead()).unwrap().stats;
+            stats.queues = Default::default();
+            let Collector { records, streams, event_count } = pipeline.into_sink().collector;
+            let mut results = vec![format!("{stats:?}")];
+            results.extend(records.iter().map(|record| format!("{record:?}")));
+            results.extend(streams.iter().map(|stream| format!("{stream:?}")));
+            results.push(event_count.to_string());
+            assert_eq!(results, expected, "{} while the {waits:?} waits", path.display());
+        }
+    }
 }
 
 /// The pipeline continues with the next source at the time that the time check has reached.

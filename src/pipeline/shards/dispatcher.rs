@@ -3,6 +3,7 @@
 //! The reader extracts each frame. A plain packet is sent to the shard that tracks its flow, which need not read its
 //! header octets again; they would come from the cache of another core. Every other frame is sent to all shards as
 //! captured: fragments, frames of no flow, and, if there are several shards, errors that quote a packet of another flow.
+//! A single pipeline that waits for packets receives whole batches as they were captured, and extracts them itself.
 
 use super::super::jumps::Jumps;
 use crate::base::{Frame, FrameBatch, Span, Timestamp};
@@ -171,7 +172,14 @@ impl Dispatcher {
         self.jumps.release_at(now)
     }
 
-    pub(in crate::pipeline) fn dispatch(&mut self, batch: &FrameBatch, dispatch: &mut Dispatch) {
+    /// Distributes the frames of a batch. With `as_captured`, no frame is extracted, for a single pipeline.
+    pub(in crate::pipeline) fn dispatch(
+        &mut self,
+        batch: &FrameBatch,
+        dispatch: &mut Dispatch,
+        as_captured: bool,
+    ) {
+        let is_all_for_all = self.is_all_for_all || as_captured;
         let Dispatch { queues, frame_count, octet_count, clock } = dispatch;
         queues.resize_with(self.share.as_ref().map_or(1, Share::count), ShardQueue::default);
         queues.iter_mut().for_each(ShardQueue::clear);
@@ -181,7 +189,7 @@ impl Dispatcher {
         for (entry, frame) in (0..).zip(batch.iter()) {
             batch_octet_count += u64::from(frame.wire_len);
             let packet = &mut group.packets[group.len];
-            let is_plain = !self.is_all_for_all
+            let is_plain = !is_all_for_all
                 && self.extractor.extract_into(&frame, packet).is_ok()
                 && !packet.marks.contains(self.slow_path_marks)
                 && (self.share.is_none() || packet.transport != Transport::Icmp);

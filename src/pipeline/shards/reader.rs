@@ -57,7 +57,10 @@ impl Reader {
         if let Some(held) = idle.and_then(|now| self.dispatcher.idle(now)) {
             held.iter().for_each(|frame| block.batch.push(&frame));
         }
-        self.dispatcher.dispatch(&block.batch, &mut block.dispatch);
+        // A single pipeline that has received all batches extracts the next one itself, so that no thread waits while
+        // the other one has work for both.
+        let is_awaited = self.dispatcher.share.is_none() && self.queues.iter().all(Producer::is_empty);
+        self.dispatcher.dispatch(&block.batch, &mut block.dispatch, is_awaited);
         self.is_latest_sent = !block.batch.is_empty() || idle.is_some();
         if !self.is_latest_sent {
             self.block = Some(block);
