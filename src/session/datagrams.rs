@@ -139,7 +139,9 @@ fn of_ports<P: Protocols>(opening: &DatagramOpening<'_>) -> Entries {
 /// case, no other entry is probed.
 fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> bool {
     let Answer::Found(found) = answer else { return false };
-    !is_only_named::<P>(*found) && of_ports::<P>(opening) & only(found.entry) != 0
+    let is_owner = |ports: &[u16]| ports.iter().any(|port| opening.has_port(*port));
+    !is_only_named::<P>(*found)
+        && P::TABLE.get(found.entry).is_some_and(|entry| is_owner(entry.protocol.datagram_ports()))
 }
 
 /// Returns the index of the table entry with a parser and a probe that has the receiver's port, or else the sender's
