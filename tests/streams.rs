@@ -207,6 +207,58 @@ fn the_interest_of_a_sink_does_not_change_streams() {
     }
 }
 
+/// Stops each stream at its first octets, and requests packets when the test says so.
+#[derive(Default)]
+struct StopsAll {
+    requests_packets: bool,
+    packet_count: u64,
+}
+
+impl Sink for StopsAll {
+    type State = ();
+    type Stage = Streams;
+
+    fn interest(&self) -> Interest {
+        if self.requests_packets { Interest::PACKETS } else { Interest::RECORDS }
+    }
+
+    fn packet(&mut self, _: &mut Flow<'_, ()>, _: &Packet<'_>) {
+        self.packet_count += 1;
+    }
+
+    fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, _: &StreamEvent<'_>) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+}
+
+#[test]
+fn a_flow_with_stopped_streams_is_muted_unless_packets_are_requested() {
+    use etherparse::PacketBuilder;
+    use flowgauge::base::{Frame, Timestamp};
+    let send = |pipeline: &mut Pipeline<StopsAll>, port: u16, is_reply: bool| {
+        let ends = [([10, 0, 0, 1], port), ([10, 0, 0, 2], 80)];
+        let [(from, from_port), (to, to_port)] = if is_reply { [ends[1], ends[0]] } else { ends };
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ipv4(from, to, 64)
+            .tcp(from_port, to_port, 1, 1000)
+            .ack(1);
+        let mut data = Vec::new();
+        builder.write(&mut data, b"text").unwrap();
+        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(1), &data));
+        pipeline.sink().packet_count
+    };
+    let mut pipeline = pipeline(StopsAll::default());
+    // The first flow has both streams, the second one only one.
+    for (port, is_reply) in [(4000, false), (4000, true), (4001, false)] {
+        assert_eq!(send(&mut pipeline, port, is_reply), 0);
+    }
+    pipeline.sink_mut().requests_packets = true;
+    assert_eq!([send(&mut pipeline, 4000, false), send(&mut pipeline, 4000, true)], [0, 0], "muted");
+    assert_eq!([send(&mut pipeline, 4001, false), send(&mut pipeline, 4001, true)], [1, 2]);
+    // Both streams are stopped, but packets are requested.
+    assert_eq!(send(&mut pipeline, 4001, false), 3);
+}
+
 #[test]
 fn a_muted_flow_reports_only_its_end() {
     for name in NAMES {

@@ -1,4 +1,4 @@
-//! The loop that reads a source and extracts its packets on another thread, while the current thread processes them.
+//! The loop that reads a source on another thread, which extracts packets too, while the current thread processes them.
 
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;

@@ -36,7 +36,7 @@ pub(super) struct Core<S> {
 enum Input<'a> {
     /// A frame as it was captured, not extracted yet.
     Frame(Frame<'a>),
-    /// A frame that the dispatcher of several shards has already counted and, if possible, extracted.
+    /// A frame that a dispatcher has already counted and, in most cases, extracted.
     Dispatched(Dispatched<'a>),
 }
 

@@ -51,8 +51,10 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
     /// Returns whether neither the stage nor the sink has a use for further packets and events of a flow.
     #[inline(always)]
     fn is_over(&self, stage: &PerFlow<K>) -> bool {
-        let interest = self.sink.interest();
-        K::Stage::is_over(stage) && !interest.wants_packets() && !interest.contains(Interest::EVENTS)
+        K::Stage::is_over(stage) && {
+            let interest = self.sink.interest();
+            !interest.wants_packets() && !interest.contains(Interest::EVENTS)
+        }
     }
 }
 

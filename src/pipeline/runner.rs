@@ -87,7 +87,7 @@ impl RunOptions {
     /// [`PipelineStats::queues`](super::PipelineStats::queues) counts them. Only
     /// [`Sink::batch_ended`](super::Sink::batch_ended) is not called for a batch without frames, and once more if a
     /// frame waits for the time check at the end. Fragments are extracted on the current thread, and so are all frames
-    /// if checksums are verified or duplicates are removed, and batches for which the current thread would have to wait.
+    /// if checksums are verified or duplicates are removed, and batches for which the current thread would probably wait.
     ///
     /// A run that a sink ends waits for the batch that is being read. The frames that were read by then, up to five
     /// batches, are not processed, also not by a later run over the same source.

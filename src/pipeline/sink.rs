@@ -56,7 +56,7 @@ pub trait Sink {
     /// [`Sessions`](super::Sessions).
     type Stage: Stage;
 
-    /// Returns the callbacks that the sink requests. It is called up to once per packet and is best a constant. A
+    /// Returns the callbacks that the sink requests. It is called up to twice per packet and is best a constant. A
     /// change takes effect with the next batch at the latest, except for flows of which the stage had nothing more to
     /// deliver while the sink requested neither packets nor events: these are muted. [`record`](Self::record),
     /// [`ended`](Self::ended), [`stream`](Self::stream), [`message`](Self::message) and [`session`](Self::session) are

@@ -253,14 +253,15 @@ impl Protocol {
     }
 
     /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, only the port
-    /// identifies the protocol.
+    /// identifies the protocol. All protocols of a [set](super::Protocols) may have 1024 ports together.
     #[must_use]
     pub const fn over_streams(self, ports: &'static [u16], probe: Option<StreamProbe>) -> Self {
         Self { streams: Some(Recognition { ports, probe }), ..self }
     }
 
     /// Adds recognition over UDP and other transport protocols without streams: the registered ports of the protocol,
-    /// and a probe. Without a probe, only the port identifies the protocol.
+    /// and a probe. Without a probe, only the port identifies the protocol. All protocols of a
+    /// [set](super::Protocols) may have 1024 ports together.
     #[must_use]
     pub const fn over_datagrams(self, ports: &'static [u16], probe: Option<DatagramProbe>) -> Self {
         Self { datagrams: Some(Recognition { ports, probe }), ..self }

@@ -47,8 +47,9 @@ pub struct TrackerConfig {
     pub staged_flow_count_min: u32,
     /// Whether the flow table and its index are placed in huge pages of 2 MiB, if the system has them (on Linux,
     /// `/sys/kernel/mm/transparent_hugepage/enabled` must be `madvise` or `always`). For millions of open flows, packets
-    /// of random flows then take up to a third less time. The first 256 KiB of each of the at most six parts of the
-    /// table are in ordinary pages; beyond, a part takes up to 2 MiB and 0.5 % more memory than is charged to the budget.
+    /// of random flows then take up to a third less time. About the first 256 KiB of each of the at most six parts of
+    /// the table are in ordinary pages; a larger part takes up to 2 MiB and 0.5 % more memory than is charged to the
+    /// budget.
     /// Growth pauses while the kernel clears a page: for 0.1 ms, or for more than 10 ms if a virtual machine must first
     /// obtain the memory from its host. Records do not depend on this setting. Default false.
     pub huge_pages: bool,

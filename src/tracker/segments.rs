@@ -31,7 +31,7 @@ const REGION_LEN: usize = 16 * HUGE_PAGE_LEN;
 /// Size in bytes of the first region, which has ordinary pages, so that a small table takes little memory.
 const FIRST_REGION_LEN: usize = 256 << 10;
 
-/// Alignment of the first region in bytes, which is at most the size of an ordinary page.
+/// Alignment of the first region in bytes, unless its first array needs a greater one.
 const PAGE_LEN: usize = 4096;
 
 /// Arrays of `N` values each, which never move.
@@ -135,7 +135,7 @@ impl Regions {
     /// Returns memory that nothing else uses, until the regions are dropped. Aborts the process if the system has none,
     /// like the allocation of a box.
     fn allocate(&mut self, layout: Layout) -> NonNull<u8> {
-        assert!(layout.align() <= PAGE_LEN, "regions are aligned to pages");
+        assert!(layout.align() <= HUGE_PAGE_LEN, "regions are aligned to huge pages at most");
         let mut padding_len = self.next.align_offset(layout.align());
         if self.left_len < padding_len.saturating_add(layout.size()) {
             self.map(layout);
@@ -152,8 +152,11 @@ impl Regions {
     /// Maps another region, large enough for `layout`.
     fn map(&mut self, layout: Layout) {
         let is_first = self.maps.is_empty();
-        let (len, page_len) =
-            if is_first { (FIRST_REGION_LEN, PAGE_LEN) } else { (REGION_LEN, HUGE_PAGE_LEN) };
+        let (len, page_len) = if is_first {
+            (FIRST_REGION_LEN, PAGE_LEN.max(layout.align()))
+        } else {
+            (REGION_LEN, HUGE_PAGE_LEN)
+        };
         let len = layout.size().max(len).next_multiple_of(page_len);
         // One page more, to begin at a multiple of a page.
         let Ok(map) = MmapMut::map_anon(len + page_len) else { handle_alloc_error(layout) };
@@ -191,8 +194,8 @@ mod tests {
         for in_huge_pages in [false, true] {
             let shared = Rc::new(7);
             let mut segments: Segments<Value, 100> = Segments::new(in_huge_pages);
-            // More than a region.
-            let count = (REGION_LEN / size_of::<[Value; 100]>() + 2) as u32 * 100;
+            // More than two regions.
+            let count = ((FIRST_REGION_LEN + REGION_LEN) / size_of::<[Value; 100]>() + 2) as u32 * 100;
             let mut numbers = 0..count;
             while !numbers.is_empty() {
                 segments.push(|| Value(numbers.next().unwrap(), Rc::clone(&shared)));
@@ -222,6 +225,20 @@ mod tests {
         assert_eq!((regions.maps.len(), regions.left_len), (2, REGION_LEN - FIRST_REGION_LEN));
         assert!((&raw const *segments.at(1)).addr().is_multiple_of(HUGE_PAGE_LEN));
         assert!(regions.maps[0].len() <= FIRST_REGION_LEN + PAGE_LEN);
+    }
+
+    #[test]
+    fn values_may_have_a_greater_alignment_than_a_page() {
+        #[repr(align(8192))]
+        struct Aligned(u8);
+        let mut segments: Segments<Aligned, 8> = Segments::new(true);
+        for number in 0..10 {
+            segments.push(|| Aligned(number));
+        }
+        for number in 0..10 {
+            let array = segments.at(number);
+            assert!((&raw const *array).is_aligned() && array[7].0 == number as u8);
+        }
     }
 
     #[test]

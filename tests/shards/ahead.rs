@@ -93,7 +93,8 @@ fn all_results_and_their_order_are_the_same_for_all_settings() {
 enum Waits {
     /// The source returns a batch when the pipeline has processed all earlier ones, and so waits for the next one.
     Source,
-    /// The pipeline processes a batch when the source has returned the next two, so that it never waits for batches.
+    /// The pipeline processes a batch when the source has returned the next three, of which two were sent, so that it
+    /// never waits for batches.
     Pipeline,
 }
 
@@ -147,7 +148,7 @@ impl Sink for InTurn {
     fn batch_ended(&mut self) -> ControlFlow<()> {
         let processed_count = self.turns.0[1].fetch_add(1, SeqCst) + 1;
         if matches!(self.waits, Waits::Pipeline) {
-            self.turns.wait(0, (processed_count + 2).min(self.batch_count));
+            self.turns.wait(0, (processed_count + 3).min(self.batch_count));
         }
         ControlFlow::Continue(())
     }

@@ -131,6 +131,7 @@ fn the_interest_of_a_sink_does_not_change_messages() {
         let name = path.display();
         assert_eq!((alone.0.packet_count, all.0.packet_count), (0, all.1), "{name}");
         assert_eq!(alone.0.flows, all.0.flows, "{name}");
+        assert_eq!(alone.0.all, all.0.all, "{name}");
         message_count += all.0.all.len();
     }
     assert!(message_count > 500, "{message_count}");

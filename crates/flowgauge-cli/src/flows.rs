@@ -7,7 +7,7 @@ use flowgauge::{
     Builder, DriverConfig, Filter, FlowView, Flows, Resources, Sessions, SortKey, Stage, Standard,
 };
 
-use crate::args::{FlowsArgs, FrameOrigin, Timeout, Tunnels, check};
+use crate::args::{FlowsArgs, Pages, Timeout, Tunnels, check};
 use crate::choice::matches;
 use crate::console::{Console, Failure};
 use crate::formats::Writer;
@@ -31,7 +31,8 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     args.records.check()?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
-    let builder = args.records.builder(&resources, filter.as_ref(), Timeout(None), FrameOrigin::Files);
+    let pages = if args.shards.get() == 1 { Pages::Huge } else { Pages::Ordinary };
+    let builder = args.records.builder(&resources, filter.as_ref(), Timeout(None), pages);
     // Most filters depend on the key alone and are applied before the flow table.
     let run = Run { args, resources, filter: filter.as_ref().filter(|filter| !filter.is_final()) };
     if args.records.names_applications(false) {

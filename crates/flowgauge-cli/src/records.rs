@@ -5,7 +5,7 @@ use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
 use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
 
 use crate::args::{
-    Checksums, Fields, FlowScope, Format, Fragments, FrameOrigin, SharedArgs, Timeout, Tunnels, parse_fields,
+    Checksums, Fields, FlowScope, Format, Fragments, Pages, SharedArgs, Timeout, Tunnels, parse_fields,
     parse_filter, parse_timeout,
 };
 use crate::console::Failure;
@@ -130,14 +130,14 @@ impl RecordArgs {
         resources: &Resources,
         filter: Option<&Filter>,
         active_timeout: Timeout,
-        origin: FrameOrigin,
+        pages: Pages,
     ) -> Builder {
         let mut pool = PoolConfig::default();
         pool.policy = self.fragment_policy;
         let mut key_policy = KeyPolicy::DEFAULT;
         key_policy.decapsulation = self.tunnels.into();
         key_policy.scope = self.scope.into();
-        let builder = self.shared.builder(resources, filter, origin);
+        let builder = self.shared.builder(resources, filter, pages);
         let builder = builder
             .key_policy(key_policy)
             .fragments(self.fragments.into())

@@ -8,7 +8,7 @@ use std::time::Instant;
 use flowgauge::source::PcapngWriter;
 use flowgauge::{Flow, Flows, FragmentHandling, Frame, Interest, Interface, Packet, Sink};
 
-use crate::args::{FrameOrigin, SliceArgs, check, parse_filter};
+use crate::args::{Pages, SliceArgs, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::human::plural;
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     let resources = args.shared.resources();
     // Whether to write a frame is decided when it is read, so it cannot wait for its datagram or for a frame that
     // confirms its time.
-    let builder = args.shared.builder(&resources, filter.as_ref(), FrameOrigin::Files);
+    let builder = args.shared.builder(&resources, filter.as_ref(), Pages::Huge);
     let builder = builder.fragments(FragmentHandling::AsTheyCome).time_check(false);
     check::<Flows>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&builder, &resources))?;

@@ -91,6 +91,13 @@ impl Lent {
     }
 }
 
+#[cfg(test)]
+impl Lent {
+    pub(super) const fn block(&self) -> &Block {
+        &self.block
+    }
+}
+
 impl Drop for Lent {
     fn drop(&mut self) {
         let _ = self.free.send(std::mem::take(&mut self.block));

@@ -12,7 +12,7 @@ use crate::base::ring::Producer;
 use crate::base::{FrameBatch, Timestamp};
 use crate::source::{Interface, Next};
 
-/// Reads batches from the source, extracts their packets, and sends each batch to all pipelines.
+/// Receives batches of the source, extracts packets of most of them, and sends each batch to all pipelines.
 pub(in crate::pipeline) struct Reader {
     dispatcher: Dispatcher,
     queues: Vec<Producer<Arc<Lent>>>,
@@ -114,5 +114,53 @@ impl Intake for Reader {
 
     fn frame_count(&self) -> u64 {
         self.frame_count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dispatcher::Content;
+    use super::*;
+    use crate::base::ring::ring;
+    use crate::base::{Budget, Frame};
+    use crate::decode::extractor::{Extractor, PacketMarks};
+
+    /// A segment of one octet.
+    const SEGMENT: &[u8] = b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0\
+        \x45\0\0\x29\0\0\0\0\x40\x06\0\0\x0a\0\0\x01\x0a\0\0\x02\
+        \x9c\x40\0\x50\0\0\0\x01\0\0\0\0\x50\x18\x04\0\0\0\0\0x";
+
+    #[test]
+    fn packets_are_extracted_only_if_they_have_to_wait() {
+        let dispatcher = Dispatcher {
+            jumps: Jumps::new(false),
+            extractor: Extractor::default(),
+            filter: None,
+            slow_path_marks: PacketMarks::default(),
+            is_all_for_all: false,
+            share: None,
+            clock_ns: 0,
+        };
+        let (queue, mut batches) = ring(4);
+        let mut reader = Reader::new(dispatcher, vec![queue], Blocks::new(Budget::new(1 << 20), 4), None);
+        let mut send = || {
+            let batch = reader.buffer();
+            batch.clear();
+            batch.push(&Frame::ethernet(Timestamp::from_nanos(1), SEGMENT));
+            assert!(reader.process(Next::Frames, &[]).is_continue());
+        };
+        (0..3).for_each(|_| send());
+        let mut extracted = Vec::new();
+        let mut receive = || {
+            let lent: Arc<Lent> = batches.try_pop().unwrap();
+            let Block { batch, dispatch, .. } = lent.block();
+            let sent: Vec<_> = dispatch.queue(0).unwrap().iter(batch).collect();
+            let [frame] = sent[..] else { panic!("{sent:?}") };
+            extracted.push(matches!(frame.content, Content::Own(..)));
+        };
+        (0..3).for_each(|_| receive());
+        send();
+        receive();
+        assert_eq!(extracted, [false, true, true, false]);
     }
 }

@@ -89,8 +89,7 @@ pub(super) mod sealed {
         ) where
             Self: super::Stage;
 
-        /// Returns whether further packets of a flow change nothing in the stage. Muting the flow then has no effect on
-        /// what the stage delivers.
+        /// Returns whether the stage delivers nothing more of a flow, whatever its further packets contain.
         #[inline(always)]
         fn is_over(_: &Self::PerFlow) -> bool {
             false

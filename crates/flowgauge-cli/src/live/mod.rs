@@ -16,7 +16,7 @@ use flowgauge::{
     Stage, Standard,
 };
 
-use crate::args::{Format, FrameOrigin, Timeout, check};
+use crate::args::{Format, Pages, Timeout, check};
 use crate::console::{Console, Failure, write_line};
 use crate::formats::Writer;
 use crate::human::plural;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
         && io::stdout().is_terminal();
     // A record would begin the counts of a flow in the view again.
     let active_timeout = if is_view { Timeout(None) } else { ACTIVE_TIMEOUT };
-    let builder = args.records.builder(&resources, filter.as_ref(), active_timeout, FrameOrigin::Interface);
+    let builder = args.records.builder(&resources, filter.as_ref(), active_timeout, Pages::Ordinary);
     let flow_filter = filter.as_ref().filter(|filter| !filter.is_final());
     let run = Run { args, resources: &resources, filter: flow_filter, is_view };
     if args.records.names_applications(is_view) {

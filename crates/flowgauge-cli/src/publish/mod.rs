@@ -13,7 +13,7 @@ use flowgauge_bus::{
     Overflow, PublishSink, Publisher, PublisherConfig, PublisherStats, SecretKey, ServerSecurity,
 };
 
-use crate::args::{FrameOrigin, Timeout, check, parse_filter};
+use crate::args::{Pages, Timeout, check, parse_filter};
 use crate::console::{Console, Failure, write_line};
 use crate::curve::secret_key;
 use crate::human::plural;
@@ -41,8 +41,8 @@ const POLL: Duration = Duration::from_millis(100);
 pub(crate) fn run(args: &PublishArgs, console: &mut Console) -> Result<(), Failure> {
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
-    let origin = if args.interface.is_some() { FrameOrigin::Interface } else { FrameOrigin::Files };
-    let mut builder = args.shared.builder(&resources, filter.as_ref(), origin);
+    let pages = if args.interface.is_some() { Pages::Ordinary } else { Pages::Huge };
+    let mut builder = args.shared.builder(&resources, filter.as_ref(), pages);
     let default = args.interface.as_ref().map(|_| ACTIVE_TIMEOUT);
     if let Timeout(Some(timeout)) = args.active_timeout.unwrap_or(Timeout(default)) {
         builder = builder.active_timeout(timeout);

@@ -22,7 +22,7 @@ use line::{Stopped, Suppressed};
 #[cfg(feature = "bus")]
 pub(crate) use line::{id, write_json};
 
-use crate::args::{FrameOrigin, check, parse_filter};
+use crate::args::{Pages, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::formats::Out;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
     let flows =
-        args.shared.builder(&resources, filter.as_ref(), FrameOrigin::Files).checksums(args.checksums.into());
+        args.shared.builder(&resources, filter.as_ref(), Pages::Huge).checksums(args.checksums.into());
     let mut streams = ReassemblerConfig::default();
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);

@@ -17,7 +17,7 @@ use files::Files;
 use index::{DirectionState, Line};
 use name::Pattern;
 
-use crate::args::{FrameOrigin, check, parse_filter};
+use crate::args::{Pages, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::escape;
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     let mut resources = args.shared.resources();
     resources.limits.stream_side_bytes_max = args.max_held;
     let flows =
-        args.shared.builder(&resources, filter.as_ref(), FrameOrigin::Files).checksums(args.checksums.into());
+        args.shared.builder(&resources, filter.as_ref(), Pages::Huge).checksums(args.checksums.into());
     let builder = flows.clone().streams(args.reassembler());
     check::<Streams>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
