@@ -207,7 +207,7 @@ fn the_interest_of_a_sink_does_not_change_streams() {
     }
 }
 
-/// Stops each stream at its first octets, and requests packets when the test says so.
+/// Stops each stream at its first octets, and requests packets once its field is set.
 #[derive(Default)]
 struct StopsAll {
     requests_packets: bool,
