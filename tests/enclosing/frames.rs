@@ -14,7 +14,7 @@ const INNER_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 4];
 
 /// The payload of the segment, and the octets behind the end of its outer header. The false length covers both.
 pub(crate) const PAYLOAD: &[u8] = b"abcdef";
-pub(crate) const BEYOND: &[u8] = b"XXXXXX";
+pub(crate) const BEYOND: &[u8] = b"beyond";
 
 pub(crate) fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
