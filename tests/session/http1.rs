@@ -475,6 +475,14 @@ fn a_simple_request_of_http_0_9_is_answered_by_a_body() {
     let observed = observe_any_content(&[request, (Server, b"<html></html>\n")]);
     let body = ["0 server body: <html></html>\\n", "0 server end 14-0"];
     assert_eq!(observed.messages(), [simple, body].concat());
+    // An empty line may follow the request line, in the same segment or in the next one.
+    let with_end: [&[Turn<'_>]; 2] = [
+        &[(Client, b"GET /bad.html\r\n\r\n"), (Server, b"<html></html>\n")],
+        &[request, (Client, b"\r\n"), (Server, b"<html></html>\n")],
+    ];
+    for turns in with_end {
+        assert_eq!(observe_any_content(turns).messages(), [simple, body].concat());
+    }
     // A server of HTTP/1 sends a status line; `HTTP/1.` alone is not enough to recognize one.
     let observed = observe_any_content(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
     let body = ["0 response 200 OK", "0 server body: HTTP/1.", "0 server end 7-0"];

@@ -18,7 +18,7 @@ pub(super) const BEGINNING_LEN: usize = 64;
 enum Looks {
     Nothing,
     Request,
-    /// A request line without a version that is followed by no other octets.
+    /// A request line without a version that is followed by nothing but empty lines.
     SimpleRequest,
     Response,
     Unlike,
@@ -45,7 +45,7 @@ pub(super) fn is_request(bytes: &[u8]) -> bool {
 
 fn looks(bytes: &[u8]) -> Looks {
     // Empty lines before a request are ignored (RFC 9112 section 2.2).
-    let start = bytes.iter().position(|octet| !matches!(octet, b'\r' | b'\n')).unwrap_or(bytes.len());
+    let start = bytes.iter().position(|octet| !is_line_end(octet)).unwrap_or(bytes.len());
     match bytes.get(start..) {
         _ if bytes.is_empty() => Looks::Nothing,
         None | Some([]) if start <= 4 => Looks::Undecided,
@@ -56,6 +56,10 @@ fn looks(bytes: &[u8]) -> Looks {
         },
         _ => Looks::Unlike,
     }
+}
+
+fn is_line_end(octet: &u8) -> bool {
+    matches!(octet, b'\r' | b'\n')
 }
 
 /// Returns whether octets begin as an HTTP/1.x status line does; `None` if there are too few octets.
@@ -93,11 +97,12 @@ fn request_line(bytes: &[u8]) -> Looks {
     if line.iter().any(|octet| *octet < b' ' && *octet != b'\t') {
         return Looks::Unlike;
     }
-    if line_len.is_some() {
-        let is_all = line_len.is_some_and(|len| len + 1 == target.len());
+    if let Some(line_len) = line_len {
+        let mut rest = target.iter().skip(line_len + 1);
         return match () {
             () if ends_with_version(line) => Looks::Request,
-            () if is_all && is_simple(method, line) => Looks::SimpleRequest,
+            // Many clients end the line as they end a head, with an empty line.
+            () if is_simple(method, line) && rest.all(is_line_end) => Looks::SimpleRequest,
             () => Looks::Unlike,
         };
     }
@@ -178,7 +183,7 @@ mod tests {
     #[test]
     fn a_request_without_a_version_matches_on_http_ports() {
         let elsewhere = |client| probe(&StreamOpening::new(client, b"", 40_000, 70));
-        for line in [&b"GET /\r\n"[..], b"GET /bad.html\n"] {
+        for line in [&b"GET /\r\n"[..], b"GET /bad.html\n", b"GET /index.html\r\n\r\n", b"GET /\n\n"] {
             assert_eq!(verdict(line, b""), Verdict::Match);
             assert_eq!(verdict(line, b"<html></html>"), Verdict::Match);
             assert_eq!(verdict(b"", line), Verdict::No);
