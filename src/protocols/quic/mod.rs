@@ -3,8 +3,9 @@
 //! | versions | basis, or extent of parsing |
 //! |---|---|
 //! | versions 1 and 2 | RFC 9000, RFC 9001; RFC 9369 |
-//! | drafts 23 to 34 | their salts; transport parameters from draft 27 on |
-//! | Google's versions (`Q043`, `T051`) and others | the version alone: [`UnsupportedVersion`] |
+//! | drafts 22 to 34 | their salts; transport parameters from draft 27 on |
+//! | Facebook's versions (mvfst, `0xfaceb001` to `0xfaceb0ff`) | salts of draft 22, draft 23 and version 1 |
+//! | Google's versions (`Q043`, `T051`), drafts up to 21, registered versions | the version alone: [`UnsupportedVersion`] |
 //!
 //! A program can log server names, fingerprints and versions with these messages. The parser can be used alone, here on
 //! the beginning of a packet of a version that preceded the standard:

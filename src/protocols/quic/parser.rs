@@ -7,7 +7,7 @@ use super::message::{
     ClientHello, Close, Message, Retry, ServerHello, UnsupportedVersion, VersionNegotiation,
 };
 use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, LongHeader};
-use super::probe::{google_version, may_be_short};
+use super::probe::{may_be_short, older_header};
 use super::transport_parameters::TransportParameters;
 use super::version::{Version, Versions};
 use crate::protocols::tls;
@@ -56,7 +56,7 @@ impl Parser for QuicParser {
     type Message<'m> = Message<'m>;
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        if let Some((version, dcid)) = google_version(datagram.bytes).filter(|_| self.connection.is_none()) {
+        if let Some((version, dcid)) = older_header(datagram.bytes).filter(|_| self.connection.is_none()) {
             let transaction = self.transaction();
             out(unsupported_version(transaction, version, dcid, &[]));
             return Ok(Progress::Done);

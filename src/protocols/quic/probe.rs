@@ -29,7 +29,7 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some(first) = opening.bytes.first().filter(|_| opening.ip_protocol == UDP) else {
         return Verdict::No;
     };
-    if google_version(opening.bytes).is_some() {
+    if older_header(opening.bytes).is_some() {
         return if packet::is_long(*first) { by_port(opening) } else { sent_by(opening, Role::Client) };
     }
     if !packet::is_long(*first) {
@@ -123,21 +123,22 @@ fn is_google_short(opening: &DatagramOpening<'_>) -> bool {
     }
 }
 
-/// Returns the version and the connection id of a packet in one of Google's versions, which used three header formats.
-/// Up to version 43: a connection id of eight octets, then the version, which only the client's packets contain. Up to
-/// version 46: a long header with both id lengths in one octet. After that: the current format.
-pub(super) fn google_version(bytes: &[u8]) -> Option<(Version, &[u8])> {
+/// Returns the version and the destination connection id of a packet in a version that is not parsed and has a header
+/// of its own. Google's versions up to 43: a connection id of eight octets, then the version, which only the client's
+/// packets contain. Google's up to 46, drafts up to 21, and the first version of mvfst: a long header with both id
+/// lengths in one octet. Google's later ones: the current format.
+pub(super) fn older_header(bytes: &[u8]) -> Option<(Version, &[u8])> {
     const HAS_VERSION: u8 = 0x01;
     const HAS_ID: u8 = 0x08;
-    const SHORT_LENGTHS_MAX: u32 = u32::from_be_bytes(*b"Q046");
     let mut reader = Reader::new(bytes);
     let first = reader.be::<u8>().ok()?;
     if packet::is_long(first) {
         let version = Version(reader.be::<u32>().ok()?);
         let len = reader.be::<u8>().ok()?;
-        let len = if version.0 <= SHORT_LENGTHS_MAX && len >> 4 != 0 { (len >> 4) + 3 } else { len };
-        let is_fair =
-            first & FIXED_BIT != 0 && version.is_google() && usize::from(len) <= CONNECTION_ID_LEN_MAX;
+        let is_short = version.has_short_lengths();
+        let len = if is_short && len >> 4 != 0 { (len >> 4) + 3 } else { len };
+        let is_older = is_short || version.is_google();
+        let is_fair = first & FIXED_BIT != 0 && is_older && usize::from(len) <= CONNECTION_ID_LEN_MAX;
         return is_fair.then_some((version, reader.bytes(len.into()).ok()?));
     }
     let id = reader.bytes(8).ok()?;

@@ -29,8 +29,7 @@ impl<'m> TransportParameters<'m> {
     /// Returns the transport parameters in the data of a TLS extension; `None` for QUIC drafts before 27, which used
     /// another encoding.
     pub(super) fn of(extension: &'m [u8], version: Version) -> Option<Self> {
-        let is_written_so = version.draft().is_none_or(|draft| draft >= 27);
-        is_written_so.then_some(Self(extension))
+        version.has_varint_parameters().then_some(Self(extension))
     }
 
     /// Iterates over the parameters as pairs of id and value, in the order in which they were sent, including reserved

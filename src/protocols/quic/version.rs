@@ -6,6 +6,32 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
+/// First version of mvfst, which has the headers and keys of draft 17.
+const MVFST_DRAFT_17: u32 = 0xface_b000;
+/// Second version of mvfst, which has the keys of draft 22.
+const MVFST_DRAFT_22: u32 = 0xface_b001;
+
+/// Ranges of the version numbers that implementations have registered (the QUIC working group's list of versions), the
+/// first and the last number of each.
+const REGISTERED: [(u32, u32); 8] = [
+    // picoquic.
+    (0x5043_5130, 0x5043_513f),
+    // quic-go.
+    (0x5147_4f00, 0x5147_4fff),
+    // quicly.
+    (0x91c1_7000, 0x91c1_70ff),
+    // WinQuic.
+    (0xabcd_0000, 0xabcd_000f),
+    // Measurements of ETH Zürich.
+    (0xf0f0_f0f0, 0xf0f0_f0ff),
+    // QUIC-LB.
+    (0xf100_0000, 0xf100_00ff),
+    // MozQuic.
+    (0xf123_f0c0, 0xf123_f0cf),
+    // mvfst.
+    (0xface_b000, 0xface_b0ff),
+];
+
 impl Version {
     /// Reserved value that marks a Version Negotiation packet.
     pub(super) const NEGOTIATION: Self = Self(0);
@@ -35,24 +61,53 @@ impl Version {
         matches!(kind, b'Q' | b'T') && zero == b'0' && tens.is_ascii_digit() && ones.is_ascii_digit()
     }
 
-    /// Returns whether Initial packets of the version are parsed: versions 1 and 2, drafts 23 to 34.
+    /// Returns whether the version is one of mvfst, the implementation of Facebook.
+    #[must_use]
+    pub const fn is_mvfst(self) -> bool {
+        self.0 >> 8 == 0x00fa_ceb0
+    }
+
+    /// Returns whether Initial packets of the version are parsed: versions 1 and 2, drafts 22 to 34, and the versions
+    /// of mvfst except its first.
     #[must_use]
     pub const fn is_read(self) -> bool {
         self.rules().is_some()
     }
 
-    /// Returns whether a long header with this version is likely QUIC.
-    pub(super) const fn is_known(self) -> bool {
-        self.is_read() || self.is_google() || self.is_reserved() || self.draft().is_some()
+    /// Returns whether a long header with this version is likely QUIC: the version is parsed, of an IETF draft, or
+    /// registered by an implementation.
+    pub(super) fn is_known(self) -> bool {
+        let is_registered = || REGISTERED.iter().any(|(first, last)| (*first..=*last).contains(&self.0));
+        self.is_read() || self.is_google() || self.is_reserved() || self.draft().is_some() || is_registered()
+    }
+
+    /// Returns whether a long header of the version may have the lengths of both connection ids in one octet: up to
+    /// draft 21, and to version 46 of Google.
+    pub(super) const fn has_short_lengths(self) -> bool {
+        match self.draft() {
+            Some(draft) => draft <= 21,
+            None => self.0 == MVFST_DRAFT_17 || self.is_google() && self.0 <= u32::from_be_bytes(*b"Q046"),
+        }
+    }
+
+    /// Returns whether transport parameters have the encoding of RFC 9000 section 18, which is that of draft 27.
+    pub(super) const fn has_varint_parameters(self) -> bool {
+        match self.draft() {
+            Some(draft) => draft >= 27,
+            None => self.0 != MVFST_DRAFT_22,
+        }
     }
 
     /// Returns the constants for parsing the packets of the version; `None` if the version is not parsed.
     pub(super) const fn rules(self) -> Option<&'static Rules> {
         match (self, self.draft()) {
-            (Self::V1, _) | (_, Some(33..=34)) => Some(&RULES_V1),
+            (Self::V1 | Self(0xface_b003 | 0xface_b004), _) | (_, Some(33..=34)) => Some(&RULES_V1),
             (Self::V2, _) => Some(&RULES_V2),
             (_, Some(29..=32)) => Some(&RULES_DRAFT_29),
             (_, Some(23..=28)) => Some(&RULES_DRAFT_23),
+            (Self(MVFST_DRAFT_22), _) | (_, Some(22)) => Some(&RULES_DRAFT_22),
+            (Self(MVFST_DRAFT_17), _) => None,
+            _ if self.is_mvfst() => Some(&RULES_DRAFT_23),
             _ => None,
         }
     }
@@ -137,6 +192,16 @@ static RULES_DRAFT_29: Rules = Rules {
     )),
 };
 
+static RULES_DRAFT_22: Rules = Rules {
+    salt: [
+        0x7f, 0xbc, 0xdb, 0x0e, 0x7c, 0x66, 0xbb, 0xe9, 0x19, 0x3a, 0x96, 0xcd, 0x21, 0x51, 0x9e, 0xbd, 0x7a,
+        0x02, 0x64, 0x4a,
+    ],
+    label: "quic",
+    initial_bits: 0,
+    retry: None,
+};
+
 static RULES_DRAFT_23: Rules = Rules {
     salt: [
         0xc3, 0xee, 0xf7, 0x12, 0xc7, 0x2e, 0xbb, 0x5a, 0x11, 0xa7, 0xd2, 0x43, 0x2b, 0xb4, 0x63, 0x65, 0xbe,
@@ -190,6 +255,7 @@ mod tests {
         assert_eq!(properties(0x5130_3433), ("Q043".to_owned(), false, true, false));
         assert_eq!(properties(0x5430_3531), ("T051".to_owned(), false, true, false));
         assert_eq!(properties(0xfaca_1a4a), ("0xfaca1a4a".to_owned(), false, false, true));
-        assert_eq!(properties(0xface_b002), ("0xfaceb002".to_owned(), false, false, false));
+        assert_eq!(properties(0xface_b002), ("0xfaceb002".to_owned(), true, false, false));
+        assert_eq!(properties(0xface_b000), ("0xfaceb000".to_owned(), false, false, false));
     }
 }
