@@ -1,6 +1,8 @@
 //! The formats, serde, and the documentation agree with the schema of records.
 #![cfg(feature = "serde")]
 
+#[path = "support/capture_records.rs"]
+mod capture_records;
 #[path = "support/captures.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod captures;
@@ -13,7 +15,8 @@ use flowgauge::record::{FieldSide, InformationElement, OuterFlow, SortKey, Value
 use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Side, Timestamp};
 use proptest::prelude::*;
 
-use captures::{captures, records, root};
+use capture_records::records;
+use captures::{captures, root};
 
 fn line(format: Format, record: &FlowRecord) -> String {
     let mut out = b"before".to_vec();

@@ -27,7 +27,8 @@ pub(super) struct Core<S> {
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
-    /// Latest time of packets that other shards track, in nanoseconds.
+    /// Latest time of packets that are not tracked here, because the filter drops them or another shard tracks them, in
+    /// nanoseconds.
     foreign_ns: u64,
     /// Slots of the flows that are still to be ended, while the flows are ended one by one at the end of the input.
     ending: Option<std::vec::IntoIter<u32>>,
@@ -47,10 +48,10 @@ enum Extracted {
     /// The decoder emits the packets of the frame: it is a fragment of a datagram, or has outer headers that are
     /// recorded.
     SlowPath,
-    /// The frame contains one packet, which is earlier than packets of other shards: the clock advances to their time
-    /// before the packet is tracked.
+    /// The frame contains one packet, which is earlier than packets that are not tracked here: the clock advances to
+    /// their time before the packet is tracked.
     Late,
-    /// The packet belongs to another shard, and is an ICMP error that quotes a packet of a flow of this shard.
+    /// The packet is not tracked here, and is an ICMP error that quotes a packet of a flow that is.
     Quoting,
     /// The frame contains nothing to track.
     None,
@@ -120,7 +121,6 @@ impl<S: Default> Core<S> {
         Dispatcher {
             jumps,
             extractor: *self.decoder.extractor(),
-            filter: None,
             slow_path_marks: self.decoder.slow_path_marks(),
             is_all_for_all,
             share: None,
@@ -383,38 +383,41 @@ impl<S: Default> Core<S> {
         self.choose(packet)
     }
 
-    /// Returns the next step for a packet of a flow that this shard tracks.
+    /// Returns the next step for a packet of a flow that this shard tracks if the filter permits.
     #[inline(always)]
     fn choose(&mut self, packet: &Packet<'_>) -> Extracted {
         match &self.filter {
             Some(filter) if !filter.may_match(&packet.key) => {
                 self.filtered_count += 1;
-                Extracted::None
+                self.pass_by(packet)
             }
             _ if packet.timestamp.as_nanos() < self.foreign_ns => Extracted::Late,
             _ => Extracted::Packet,
         }
     }
 
-    /// Returns the next step for a packet of a flow that may belong to another shard. The packet advances the time of
-    /// all shards alike.
+    /// Returns the next step for a packet of a flow that may belong to another shard.
     #[inline(never)]
     fn choose_shard(&mut self, packet: &Packet<'_>) -> Extracted {
-        let is_own = self.tracker.takes(&packet.key);
-        if self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key)) {
-            self.filtered_count += u64::from(is_own);
-            return Extracted::None;
-        }
-        let time_ns = packet.timestamp.as_nanos();
-        match is_own {
-            true if time_ns < self.foreign_ns => Extracted::Late,
-            true => Extracted::Packet,
-            false => {
-                self.foreign_ns = self.foreign_ns.max(time_ns);
-                if self.tracker.is_quoted_in(packet) { Extracted::Quoting } else { Extracted::None }
-            }
+        if self.tracker.takes(&packet.key) { self.choose(packet) } else { self.pass_by(packet) }
+    }
+
+    /// Returns the next step for a packet that is not tracked here. The packet advances the clock all the same, so that
+    /// records depend neither on the filter nor on the number of shards.
+    #[inline(never)]
+    fn pass_by(&mut self, packet: &Packet<'_>) -> Extracted {
+        self.foreign_ns = self.foreign_ns.max(packet.timestamp.as_nanos());
+        if is_quoted_here(&self.tracker, self.filter.as_ref(), packet) {
+            Extracted::Quoting
+        } else {
+            Extracted::None
         }
     }
+}
+
+/// Returns whether a packet is an ICMP error that quotes a packet of a flow that this tracker tracks.
+fn is_quoted_here<S: Default>(tracker: &Tracker<S>, filter: Option<&Filter>, packet: &Packet<'_>) -> bool {
+    tracker.quoted_key(packet).is_some_and(|key| filter.is_none_or(|filter| filter.may_match(&key)))
 }
 
 /// Returns a dispatcher that distributes frames over shards with this configuration; for a single pipeline if `share`
@@ -425,7 +428,6 @@ pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Option<S
     let is_all_for_all = config.dedup.is_some() || config.decoder.checksums != ChecksumHandling::Ignore;
     Dispatcher {
         extractor: Extractor::new(policy).with_limits(resources.limits),
-        filter: config.filter.clone(),
         slow_path_marks,
         is_all_for_all,
         share,
@@ -439,7 +441,7 @@ struct Emitter<'a, S, K: ?Sized> {
     tracker: &'a mut Tracker<S>,
     filter: Option<&'a Filter>,
     filtered_count: &'a mut u64,
-    /// Latest time of packets that other shards track, in nanoseconds.
+    /// Latest time of packets that are not tracked here, in nanoseconds.
     foreign_ns: &'a mut u64,
     observer: &'a mut K,
 }
@@ -447,16 +449,16 @@ struct Emitter<'a, S, K: ?Sized> {
 impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
     fn packet(&mut self, packet: &Packet<'_>) {
         let is_own = self.tracker.takes(&packet.key);
-        if self.filter.is_some_and(|filter| !filter.may_match(&packet.key)) {
-            *self.filtered_count += u64::from(is_own);
-        } else if is_own {
+        let is_dropped = self.filter.is_some_and(|filter| !filter.may_match(&packet.key));
+        if is_own && !is_dropped {
             self.tracker.note_time(*self.foreign_ns);
             self.tracker.track(packet, self.observer);
-        } else {
-            *self.foreign_ns = (*self.foreign_ns).max(packet.timestamp.as_nanos());
-            if self.tracker.is_quoted_in(packet) {
-                self.tracker.note_quoted_in(packet, self.observer);
-            }
+            return;
+        }
+        *self.filtered_count += u64::from(is_own);
+        *self.foreign_ns = (*self.foreign_ns).max(packet.timestamp.as_nanos());
+        if is_quoted_here(self.tracker, self.filter, packet) {
+            self.tracker.note_quoted_in(packet, self.observer);
         }
     }
 

@@ -13,6 +13,8 @@ pub(super) struct Extra {
     /// Time in nanoseconds by which the timestamp of the flow's last packet is behind the tracker's clock. In a free
     /// entry: the index of the next free entry.
     pub(super) lag_ns: u64,
+    /// Time in nanoseconds by which the timestamp of the last SYN is behind the tracker's clock, if it is long.
+    pub(super) syn_lag_ns: u64,
     /// A SYN of this side with a sequence number that differs from the SYN of its connection and is not acknowledged
     /// yet. On an open flow, a SYN-ACK may confirm it; if it is a SYN-ACK, an acknowledgment or octets confirm one of
     /// the two numbers.
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn the_layout_has_the_size_stated_by_the_limits() {
-        assert_eq!(size_of::<Extra>(), 160);
+        assert_eq!(size_of::<Extra>(), 168);
     }
 
     #[test]

@@ -88,20 +88,21 @@ impl<S> Tracker<S> {
         self.share.is_some()
     }
 
-    /// Moves the tracker's clock forward to the time that packets of all shares have reached.
+    /// Moves the tracker's clock forward to the time that packets of all flows have reached, including those that are
+    /// not tracked here.
     pub(crate) fn note_time(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 }
 
 impl<S: Default> Tracker<S> {
-    /// Returns whether a packet of another share is an ICMP error that quotes a packet of this share.
-    pub(crate) fn is_quoted_in(&self, packet: &Packet<'_>) -> bool {
-        packet.icmp().is_some()
-            && quoted_key(packet, &self.config.key_policy).is_some_and(|(key, _)| self.takes(&key))
+    /// Returns the key of the flow of this share that an ICMP error quotes; `None` for any other packet.
+    pub(crate) fn quoted_key(&self, packet: &Packet<'_>) -> Option<FlowKey> {
+        packet.icmp()?;
+        quoted_key(packet, &self.config.key_policy).map(|(key, _)| key).filter(|key| self.takes(key))
     }
 
-    /// Counts an ICMP error that belongs to another share on the flow of this share with the packet that it quotes.
+    /// Counts an ICMP error that is not tracked here on the flow of this share with the packet that it quotes.
     pub(crate) fn note_quoted_in<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
         self.note_time(packet.timestamp.as_nanos());
         self.note_quoted(packet, observer.interest(), observer);

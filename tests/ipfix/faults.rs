@@ -9,7 +9,8 @@ use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowKey, FlowRecord, Timestamp};
 use proptest::prelude::*;
 
-use super::captures::{own_captures, records};
+use super::capture_records::records;
+use super::captures::own_captures;
 use super::{collect, export, exporter_address, with_own_elements};
 
 fn messages() -> Vec<Vec<u8>> {

@@ -1,6 +1,8 @@
 //! Export and collection of flow records with IPFIX and NetFlow.
 #![cfg(all(feature = "serde", feature = "compression"))]
 
+#[path = "../support/capture_records.rs"]
+mod capture_records;
 #[path = "../support/captures.rs"]
 mod captures;
 mod faults;

@@ -9,7 +9,8 @@ use flowgauge::codec::{FixedRecord, FixedRecordError};
 use flowgauge::export::{Format, write_record};
 use flowgauge::{FieldSet, FlowKey, FlowRecord, Side, Timestamp};
 
-use super::captures::{captures, own_captures, records, root};
+use super::capture_records::records;
+use super::captures::{captures, own_captures, root};
 use super::{ENTERPRISE_NUMBER, Stream, collect, export, with_own_elements};
 
 fn lines(records: &[FlowRecord]) -> Vec<String> {

@@ -269,7 +269,10 @@ impl Flow {
             }
             own.has_fin |= has(TcpFlags::FIN);
         }
-        let is_silent_responder = side != self.initiator && len == 0 && !has(TcpFlags::FIN);
+        let is_responder = side != self.initiator;
+        let is_silent_responder = is_responder && len == 0 && !has(TcpFlags::FIN);
+        // During the handshake, the initiator can have sent octets in its SYN only: TCP Fast Open.
+        let is_early_responder = is_responder && self.ends[other.index()].counts[3] > 0;
         let both = self.ends.iter().all(|end| end.isn.is_some());
         self.phase = Some(match self.phase {
             Some(Phase::Closed) => Phase::Closed,
@@ -282,6 +285,7 @@ impl Flow {
                 }
             }
             Some(phase @ (Phase::SynSent | Phase::SynReceived)) if is_silent_responder => phase,
+            Some(Phase::SynReceived) if is_early_responder => Phase::SynReceived,
             _ if self.ends.iter().all(|end| end.has_fin) => Phase::Closed,
             _ => Phase::Open,
         });

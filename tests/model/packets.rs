@@ -93,7 +93,9 @@ pub(crate) fn packets(steps: &[Step], bases: [u32; 2]) -> Vec<Packet<'static>> {
                 packet.tcp.seq = SeqNum(bases[source].wrapping_add(OFFSETS[seq]));
                 packet.tcp.ack = SeqNum(bases[target].wrapping_add(OFFSETS[ack]));
                 packet.tcp.window = WINDOWS[window];
-                if packet.tcp.flags.intersects(TcpFlags(S.0 | R.0)) {
+                // One SYN in four may have octets, as in TCP Fast Open.
+                let is_bare_syn = packet.tcp.flags.contains(S) && odd % 16 < 12;
+                if packet.tcp.flags.contains(R) || is_bare_syn {
                     packet.payload_len = 0;
                 }
                 packet.frame = match odd % 4 {

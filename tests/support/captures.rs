@@ -1,9 +1,7 @@
-//! Captures of the repository and of the corpus, and their records.
+//! Captures of the repository and of the corpus.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
-
-use flowgauge::{FileSource, FlowRecord, Pipeline, Records, RunOptions};
 
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,16 +35,4 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
             paths.push(path);
         }
     }
-}
-
-/// Returns the records of a capture, with all optional fields.
-pub(crate) fn records(path: &Path) -> Vec<FlowRecord> {
-    let Ok(mut source) = FileSource::open(path) else { return Vec::new() };
-    let mut records = Vec::new();
-    let sink = Records::new(|record| records.push(record));
-    #[cfg(feature = "protocols")]
-    let sink = sink.with_stage::<flowgauge::Sessions<flowgauge::Standard>>();
-    let builder = Pipeline::builder().encapsulation(true);
-    builder.build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
-    records
 }

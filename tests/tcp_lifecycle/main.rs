@@ -108,6 +108,31 @@ fn syn_with_data() {
 }
 
 #[test]
+fn fast_open_server_sends_and_closes_before_the_client_acknowledges() {
+    // RFC 7413, Appendix A: the request is in the SYN.
+    let records = run(&[
+        ("> S 1000 l10", "start to:syn_sent"),
+        ("< SA 5000 a1011 @20", "to:syn_received"),
+        ("< PA 5001 a1011 l100", ""),
+        ("< FA 5101 a1011", ""),
+        ("> A 1011 a5102 @30", "to:fin_wait_2 est:50"),
+        ("> FA 1011 a5102", "to:last_ack"),
+        ("< A 5102 a1012", "to:time_wait"),
+    ]);
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!(record.handshake_rtt, Some(Duration::from_millis(50)));
+    assert_eq!((record.conn_state.name(), record.history.to_string().as_str()), ("SF", "ShdfAFa"));
+    // Without octets in the SYN, the acknowledgment of the client is missing.
+    let records = run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< SA 5000 a1001 @20", "to:syn_received"),
+        ("< PA 5001 a1001 l100", "to:established est:?"),
+        ("> A 1001 a5101 @30", ""),
+    ]);
+    assert_eq!(records[0].handshake_rtt, None);
+}
+
+#[test]
 fn a_connection_without_its_beginning() {
     let records = run(&[
         ("< PA 5001 a1001 l10", "start to:established"),

@@ -8,7 +8,6 @@
 use super::super::jumps::Jumps;
 use crate::base::{Frame, FrameBatch, Span, Timestamp};
 use crate::decode::extractor::{Extractor, Packet, PacketMarks, Transport};
-use crate::filter::Filter;
 use crate::tracker::Share;
 
 /// Bit of an entry in a [`ShardQueue`]: the frame is sent to all shards.
@@ -117,7 +116,6 @@ impl Dispatch {
 pub(in crate::pipeline) struct Dispatcher {
     pub(in crate::pipeline) jumps: Jumps,
     pub(in crate::pipeline) extractor: Extractor,
-    pub(in crate::pipeline) filter: Option<Filter>,
     /// Marks of packets that are sent to all shards, because they need more than plain extraction.
     pub(in crate::pipeline) slow_path_marks: PacketMarks,
     /// True if all frames are sent to all shards, because they must be checked before they are extracted.
@@ -220,11 +218,7 @@ impl Dispatcher {
         let Some(share) = &self.share else { return (0, None) };
         let time_ns = packet.timestamp.as_nanos();
         let clock_ns = (time_ns < self.clock_ns).then_some(self.clock_ns);
-        // A packet dropped by the filter does not advance the clock.
-        let is_dropped = self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key));
-        if time_ns > self.clock_ns && !is_dropped {
-            self.clock_ns = time_ns;
-        }
+        self.clock_ns = self.clock_ns.max(time_ns);
         (share.owner(&packet.key), clock_ns)
     }
 }

@@ -135,7 +135,6 @@ mod tests {
         let dispatcher = Dispatcher {
             jumps: Jumps::new(false),
             extractor: Extractor::default(),
-            filter: None,
             slow_path_marks: PacketMarks::default(),
             is_all_for_all: false,
             share: None,

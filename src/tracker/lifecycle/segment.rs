@@ -4,7 +4,7 @@ use super::super::endpoint;
 use super::super::extras::{ExtraSide, Extras};
 use super::super::flow::{Cold, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::super::observer::Anomaly;
-use super::super::timing::Timing;
+use super::super::timing::{self, Timing};
 use super::is_power_of_ten;
 use crate::base::{Side, TcpFlags, TcpState};
 use crate::decode::extractor::Packet;
@@ -129,7 +129,6 @@ impl Update<'_> {
 
     fn syn(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
-        let (own_ns, now_ns) = (self.own_ns, self.now_ns);
         let is_opening = self.hot.state <= TcpState::SynReceived;
         let is_bare = !self.has(TcpFlags::ACK);
         let own = self.own();
@@ -138,8 +137,7 @@ impl Update<'_> {
             // A retransmission, or a SYN that arrives after later segments. During the handshake, it restarts the
             // round-trip measurement.
             if is_opening && is_bare {
-                self.cold.timing = Timing::of_syn(own_ns, now_ns);
-                self.changes.is_attempt = true;
+                self.note_attempt();
             }
             return;
         }
@@ -149,8 +147,7 @@ impl Update<'_> {
             own.bits.set(SideBits::SYN);
             own.bits.set(SideBits::SEQ);
             if is_bare {
-                self.cold.timing = Timing::of_syn(own_ns, now_ns);
-                self.changes.is_attempt = true;
+                self.note_attempt();
             }
             return;
         }
@@ -161,6 +158,19 @@ impl Update<'_> {
             }
         } else {
             self.contest_start();
+        }
+    }
+
+    /// Begins the measurement of the handshake with this SYN.
+    fn note_attempt(&mut self) {
+        let (own_ns, now_ns) = (self.own_ns, self.now_ns);
+        self.cold.timing = Timing::of_syn(own_ns, now_ns);
+        self.changes.is_attempt = true;
+        let lag_ns = now_ns.saturating_sub(own_ns);
+        if timing::is_long(lag_ns)
+            && let Some(extra) = self.extras.of(self.hot)
+        {
+            extra.syn_lag_ns = lag_ns;
         }
     }
 

@@ -53,6 +53,9 @@ impl Update<'_> {
             TcpState::SynReceived if !is_initiator && self.payload_len == 0 && !self.has(TcpFlags::FIN) => {
                 before
             }
+            // TCP Fast Open: after octets in the SYN, the responder may send, and even close, before the initiator
+            // acknowledges its SYN-ACK (RFC 7413 section 4.2).
+            TcpState::SynReceived if !is_initiator && self.peer().payload_octet_count > 0 => before,
             _ => self.open_or_closing(),
         }
     }
@@ -82,7 +85,9 @@ impl Update<'_> {
         let initiator = &self.hot.sides[self.hot.bits.initiator().index()];
         let saw_handshake =
             self.is_initiator() && initiator.bits.has(SideBits::SYN) && self.has(TcpFlags::ACK);
-        let elapsed_ns = self.cold.timing.since_syn_ns(self.own_ns).filter(|_| saw_handshake);
+        let long_lag_ns =
+            self.extras.get(self.hot).map(|extra| extra.syn_lag_ns).filter(|lag_ns| *lag_ns != 0);
+        let elapsed_ns = self.cold.timing.since_syn_ns(self.own_ns, long_lag_ns).filter(|_| saw_handshake);
         self.cold.timing.end_handshake(elapsed_ns);
     }
 }
