@@ -70,7 +70,7 @@ fn check_sanity(packet: &Packet<'_>, frame: &Frame<'_>, policy: &KeyPolicy) {
     assert!(packet.ip_offset < packet.transport_offset && packet.transport_offset <= packet.payload_offset);
     assert!((packet.ip_offset as usize) < frame.data.len());
     assert_eq!((packet.timestamp, packet.interface), (frame.timestamp, frame.interface));
-    assert_eq!(packet.wire_len, frame.wire_len.max(frame.data.len() as u32));
+    assert_eq!(packet.wire_len, frame.wire_len);
     if packet.transport != Transport::Tcp {
         assert_eq!(packet.tcp, Packet::EMPTY.tcp, "no TCP fields without TCP");
     }

@@ -12,7 +12,8 @@ pub struct Frame<'a> {
     pub link_type: LinkType,
     /// The captured octets of the frame.
     pub data: &'a [u8],
-    /// Number of octets that the frame had on the wire. Values below the length of `data` are treated as that length.
+    /// Number of octets that the frame had on the wire, which counters add up. A value below the length of `data`
+    /// contradicts it: it is counted, but all of `data` is decoded.
     pub wire_len: u32,
     /// Index of the capturing interface within its source, counted from zero.
     pub interface: u32,
@@ -86,7 +87,7 @@ impl Descriptors<'_> {
             timestamp,
             start: start as u32,
             captured_len,
-            wire_len: wire_len.max(captured_len),
+            wire_len,
             interface,
             link_type,
         });
@@ -278,9 +279,10 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_length_is_never_below_the_captured_one() {
+    fn a_wire_length_below_the_captured_one_is_kept() {
         let mut batch = FrameBatch::new();
         batch.push(&Frame { wire_len: 2, ..Frame::ethernet(Timestamp::ZERO, &[0; 9]) });
-        assert_eq!(batch.get(0).unwrap().wire_len, 9);
+        let frame = batch.get(0).unwrap();
+        assert_eq!((frame.wire_len, frame.data.len()), (2, 9));
     }
 }

@@ -98,15 +98,14 @@ impl Decoder {
     /// Reads a frame that the fast path does not support, and writes its innermost packet to `packet`.
     #[inline(never)]
     fn walk<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
-        let frame = as_sent(frame);
-        if let Err(reason) = self.extractor.walk(&frame, None, &mut self.walked) {
+        if let Err(reason) = self.extractor.walk(frame, None, &mut self.walked) {
             self.skipped.count(&Skip::from(reason));
             return Decoded::Nothing;
         }
         if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked.packet) {
             return Decoded::Nothing;
         }
-        *packet = self.extractor.packet(&frame, &self.walked.packet);
+        *packet = self.extractor.packet(frame, &self.walked.packet);
         packet.note_link_type(frame.link_type);
         if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
     }
@@ -117,7 +116,6 @@ impl Decoder {
     #[cold]
     #[inline(never)]
     pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
-        let frame = &as_sent(frame);
         let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
         let Self { extractor, encapsulation, fragments, walked, .. } = self;
         let mut context = DecodeContext { extractor, encapsulation, emit };
@@ -208,9 +206,4 @@ impl Decoder {
     pub(crate) fn check_invariants(&self) {
         self.fragments.as_deref().inspect(|fragments| fragments.check_invariants());
     }
-}
-
-/// Returns a copy of the frame whose wire length is at least its captured length.
-fn as_sent<'a>(frame: &Frame<'a>) -> Frame<'a> {
-    Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame }
 }

@@ -26,7 +26,7 @@ impl Tag {
         let macs = found.link.mac_addresses;
         Self {
             timestamp: frame.timestamp,
-            wire_len: frame.wire_len.max(frame.data.len() as u32),
+            wire_len: frame.wire_len,
             ip_len: u32::try_from(found.ip.len).unwrap_or(u32::MAX),
             interface: frame.interface,
             vlan_ids: found.link.vlan_ids,

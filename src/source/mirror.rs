@@ -301,7 +301,7 @@ impl Source for MirrorSource {
                     None => sessions.add(&frame, encapsulation, name, tally),
                 };
                 let captured_len = frame.data.len() as u32;
-                let wire_len = frame.original_len.unwrap_or(0).max(captured_len);
+                let wire_len = frame.original_len.unwrap_or(captured_len);
                 let MirroredFrame { link_type, data, .. } = frame;
                 tally.timed_frame(datagram.timestamp, captured_len, wire_len);
                 batch.push(&Frame { timestamp: datagram.timestamp, link_type, data, wire_len, interface });

@@ -297,7 +297,9 @@ pub(super) mod tests {
         record(&mut file, false, [7, 0, 9, 2], 0, b"123456789");
         let (batch, stats, _) = walked(&file);
         assert_eq!(batch.get(0).unwrap().timestamp, Timestamp::from_parts(8, 500_000_000));
-        assert_eq!(batch.get(2).unwrap().wire_len, 9);
-        assert_eq!((stats.time_step_back_count, stats.wire_octet_count), (1, 9));
+        let contradicted = batch.get(2).unwrap();
+        assert_eq!((contradicted.data, contradicted.wire_len), (&b"123456789"[..], 2));
+        assert_eq!((stats.time_step_back_count, stats.wire_octet_count), (1, 2));
+        assert_eq!((stats.contradicted_len_count, stats.truncated_frame_count), (1, 0));
     }
 }

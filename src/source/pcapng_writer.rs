@@ -82,7 +82,7 @@ impl<W: Write> PcapngWriter<W> {
             (nanos >> 32) as u32,
             nanos as u32,
             captured_len as u32,
-            frame.wire_len.max(captured_len as u32),
+            frame.wire_len,
         ];
         for (position, word) in header.as_chunks_mut::<4>().0.iter_mut().zip(words) {
             *position = word.to_le_bytes();

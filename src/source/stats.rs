@@ -15,6 +15,8 @@ pub struct SourceStats {
     pub wire_octet_count: u64,
     /// Number of frames that were truncated by the capture.
     pub truncated_frame_count: u64,
+    /// Number of frames with more captured octets than their length on the wire, which is counted in any case.
+    pub contradicted_len_count: u64,
     /// Number of frames with a timestamp before that of the previous frame in the same file.
     pub time_step_back_count: u64,
     /// Number of frames that have no timestamp in the file (pcapng Simple Packet Blocks); their timestamp is
@@ -89,6 +91,7 @@ impl std::ops::AddAssign for SourceStats {
         self.captured_octet_count += other.captured_octet_count;
         self.wire_octet_count += other.wire_octet_count;
         self.truncated_frame_count += other.truncated_frame_count;
+        self.contradicted_len_count += other.contradicted_len_count;
         self.time_step_back_count += other.time_step_back_count;
         self.untimed_frame_count += other.untimed_frame_count;
         self.section_count += other.section_count;
@@ -138,8 +141,9 @@ impl Tally {
     fn frame(&mut self, captured_len: u32, wire_len: u32) {
         self.stats.frame_count += 1;
         self.stats.captured_octet_count += u64::from(captured_len);
-        self.stats.wire_octet_count += u64::from(wire_len.max(captured_len));
+        self.stats.wire_octet_count += u64::from(wire_len);
         self.stats.truncated_frame_count += u64::from(captured_len < wire_len);
+        self.stats.contradicted_len_count += u64::from(captured_len > wire_len);
     }
 }
 

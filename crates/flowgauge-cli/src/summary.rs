@@ -80,6 +80,11 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     );
     note(source.untimed_frame_count, "packet", "without a timestamp");
     note(
+        source.contradicted_len_count,
+        "packet",
+        "with more captured octets than on the wire, counted with the octets on the wire",
+    );
+    note(
         source.unnamed_interface_count,
         "interface",
         "merged into one without a name (too many interfaces, or too little --memory)",

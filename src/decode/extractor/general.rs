@@ -9,10 +9,9 @@ use crate::wire::{icmp, ports, sctp, udp};
 
 #[inline(never)]
 pub(super) fn packet<'a>(frame: &Frame<'a>, policy: &KeyPolicy, limits: &Limits) -> Result<Packet<'a>, Skip> {
-    let frame = Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame };
     let mut walked = Walked::new(());
-    find_packet(&frame, None, &policy.walk_settings(limits), &mut walked)?;
-    Ok(with_transport(&frame, policy, &walked.packet))
+    find_packet(frame, None, &policy.walk_settings(limits), &mut walked)?;
+    Ok(with_transport(frame, policy, &walked.packet))
 }
 
 impl From<NoPacket> for Skip {

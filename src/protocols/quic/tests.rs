@@ -136,7 +136,8 @@ fn a_hello_in_shuffled_pieces_over_datagrams_is_one_message() {
 fn every_version_with_known_keys_names_its_server() {
     let [hello, _] = hellos();
     let mvfst = [0xface_b001, 0xface_b002, 0xface_b003, 0xface_b00e, 0xface_b011];
-    for version in [0xff00_0016, 0xff00_0017, 0xff00_001b, 0xff00_0020].into_iter().chain(mvfst).map(Version) {
+    for version in [0xff00_0016, 0xff00_0017, 0xff00_001b, 0xff00_0020].into_iter().chain(mvfst).map(Version)
+    {
         let mut collector = Collector::default();
         collector.receive(Client, &Sealed { version, ..Sealed::default() }.packet(&crypto(0, &hello)));
         let expected = format!("0 client {version} 8394c8f03e515708 example.com token 0");
@@ -146,13 +147,13 @@ fn every_version_with_known_keys_names_its_server() {
 
 #[test]
 fn versions_with_unknown_keys_are_reported_by_number() {
-    let lengths_of_a_draft = |version: u32| {
-        [&[0xff], &version.to_be_bytes()[..], &[0x55], DCID, b"chosenby", &[0; 1200]].concat()
-    };
-    let own_lengths = |version: u32| {
-        [&[0xc3], &version.to_be_bytes()[..], &[8], DCID, &[0, 0], &[0; 1200]].concat()
-    };
-    for datagram in [lengths_of_a_draft(0xff00_0012), lengths_of_a_draft(0xface_b000), own_lengths(0x5147_4f10)] {
+    let lengths_of_a_draft =
+        |version: u32| [&[0xff], &version.to_be_bytes()[..], &[0x55], DCID, b"chosenby", &[0; 1200]].concat();
+    let own_lengths =
+        |version: u32| [&[0xc3], &version.to_be_bytes()[..], &[8], DCID, &[0, 0], &[0; 1200]].concat();
+    for datagram in
+        [lengths_of_a_draft(0xff00_0012), lengths_of_a_draft(0xface_b000), own_lengths(0x5147_4f10)]
+    {
         let mut collector = Collector::default();
         collector.receive(Client, &datagram);
         let version = Version(u32::from_be_bytes(datagram[1..5].try_into().expect("four octets")));
