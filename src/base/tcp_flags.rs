@@ -3,8 +3,8 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// Control bits of one TCP segment, or the union of the control bits of many segments (RFC 9293 section 3.1; AE is
-/// RFC 9768).
+/// Control bits of one TCP segment, or the union of the control bits of many segments: the twelve bits after the data
+/// offset, including the reserved ones (RFC 9293 section 3.1, RFC 9565 section 3; AE is RFC 9768).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct TcpFlags(pub u16);
@@ -28,6 +28,9 @@ impl TcpFlags {
     pub const CWR: Self = Self(1 << 7);
     /// AE flag: accurate ECN; formerly the nonce sum.
     pub const AE: Self = Self(1 << 8);
+
+    /// The three bits that are reserved for future use.
+    pub const RESERVED: Self = Self(7 << 9);
 
     const LETTERS: [(Self, char); 9] = [
         (Self::AE, 'N'),
@@ -72,10 +75,14 @@ impl BitOrAssign for TcpFlags {
 }
 
 impl fmt::Display for TcpFlags {
-    /// Writes one letter per set control bit, from the highest to the lowest: `AS`, `AP`, or `-` for none.
+    /// Writes one letter per set control bit, from the highest to the lowest: `AS`, `AP`, or `-` for none. An `x` stands
+    /// for all reserved bits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0 & 0x1ff == 0 {
+        if self.0 & 0xfff == 0 {
             return f.write_str("-");
+        }
+        if self.intersects(Self::RESERVED) {
+            f.write_str("x")?;
         }
         Self::LETTERS
             .iter()
@@ -92,6 +99,10 @@ mod tests {
     fn letters_begin_with_the_highest_bit() {
         assert_eq!((TcpFlags::SYN | TcpFlags::ACK).to_string(), "AS");
         assert_eq!(TcpFlags(0x1ff).to_string(), "NCEUAPRSF");
+        assert_eq!(
+            (TcpFlags(0x210).to_string(), TcpFlags(0xe00).to_string()),
+            ("xA".to_owned(), "x".to_owned())
+        );
         assert_eq!(TcpFlags::default().to_string(), "-");
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const FIELDS_LEN: usize = 16;
 pub(crate) const CHECKSUM_END: usize = field::CHECKSUM + 2;
 
 /// Mask of the TCP control bits in the 16-bit field that starts with the data offset.
-const FLAGS_MASK: u16 = 0x1ff;
+const FLAGS_MASK: u16 = 0xfff;
 
 mod field {
     pub(super) const SEQUENCE: usize = 4;
@@ -166,10 +166,11 @@ mod tests {
     #[test]
     fn fields_are_read_in_place() {
         let mut header = with_options(&[]);
-        header[4..16].copy_from_slice(&[0, 0, 0, 5, 0, 0, 0, 9, 0x51, 0x12, 0xff, 0xfe]);
+        header[4..16].copy_from_slice(&[0, 0, 0, 5, 0, 0, 0, 9, 0x5f, 0x12, 0xff, 0xfe]);
         let segment = TcpSegment::read(&header).unwrap();
         assert_eq!((segment.seq, segment.ack, segment.window), (SeqNum(5), SeqNum(9), 0xfffe));
-        assert_eq!(segment.flags, TcpFlags::AE | TcpFlags::SYN | TcpFlags::ACK);
+        let seen = TcpFlags::RESERVED | TcpFlags::AE | TcpFlags::SYN | TcpFlags::ACK;
+        assert_eq!(segment.flags, seen);
         assert!(TcpSegment::read(&header[..15]).is_none());
         let view = Tcp::read(&header).unwrap();
         assert_eq!((view.segment(), view.header_len()), (segment, 20));

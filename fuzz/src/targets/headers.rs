@@ -92,7 +92,7 @@ fn theirs<'a>(sliced: &LaxSlicedPacket<'a>) -> Option<Facts<'a>> {
     let transport = match sliced.transport.as_ref() {
         Some(TransportSlice::Tcp(tcp)) => {
             let octets = tcp.slice();
-            let flags = u32::from(u16::from_be_bytes([octets[12], octets[13]]) & 0x1ff);
+            let flags = u32::from(u16::from_be_bytes([octets[12], octets[13]]) & 0xfff);
             let window = tcp.window_size().into();
             Some(Ports {
                 is_tcp: true,

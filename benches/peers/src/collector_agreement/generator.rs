@@ -316,7 +316,7 @@ impl Generator {
             // The assigned control bits. netflow_parser 1.0.6 drops the others, but RFC 9565 section 3 requires that
             // they are exported as observed. A collector must ignore the bits of the data offset, which flowgauge does
             // not.
-            Content::TcpFlags => random & 0x1ff,
+            Content::TcpFlags => random & 0xfff,
             Content::Milliseconds => random >> 22,
             Content::Ntp(mask) => {
                 let seconds = u64::from(UNIX_SECONDS) + 2_208_988_800 + random % 1_000_000;
