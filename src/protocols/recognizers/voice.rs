@@ -22,8 +22,8 @@ pub static RTCP: Protocol = Protocol::new("rtcp").over_datagrams(&[], Some(rtcp)
 /// STUN and TURN (RFC 8489), recognized by the magic cookie; for RFC 3489, which had none, by attributes that fill the
 /// message.
 pub static STUN: Protocol = Protocol::new("stun")
-    .over_streams(&[3478], Some(stun_stream))
-    .over_datagrams(&[3478], Some(stun_datagram));
+    .over_streams(&[STUN_PORT], Some(stun_stream))
+    .over_datagrams(&[STUN_PORT], Some(stun_datagram));
 
 const SIP_METHODS: &[&[u8]] = &[
     b"ACK ",
@@ -125,13 +125,16 @@ fn rtcp(opening: &DatagramOpening<'_>) -> Verdict {
     })
 }
 
+const STUN_PORT: u16 = 3478;
 const COOKIE: u32 = 0x2112_A442;
 
 fn stun_stream(opening: &StreamOpening<'_>) -> Verdict {
+    // Some clients do not count or send the padding of the last attribute.
+    let is_len_possible = |len: u16| len % 4 == 0 || opening.server_port == STUN_PORT;
     either(opening, |bytes| match bytes {
         [] => Verdict::More,
         [0..0x40, ..] => match begins_with(bytes.get(4..).unwrap_or_default(), &[&COOKIE.to_be_bytes()]) {
-            Verdict::Match => Verdict::of(u16_at(bytes, 2).is_some_and(|len| len % 4 == 0)),
+            Verdict::Match => Verdict::of(u16_at(bytes, 2).is_some_and(is_len_possible)),
             verdict => verdict,
         },
         _ => Verdict::No,
@@ -141,16 +144,19 @@ fn stun_stream(opening: &StreamOpening<'_>) -> Verdict {
 fn stun_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let bytes = opening.bytes;
     let ([0..0x40, ..], Some(len)) = (bytes, u16_at(bytes, 2)) else { return Verdict::No };
-    if len % 4 != 0 || usize::from(len) + 20 != opening.len {
+    if usize::from(len) + 20 != opening.len {
         return Verdict::No;
     }
     if u32_at(bytes, 4) == Some(COOKIE) {
         return Verdict::Match;
     }
+    if len % 4 != 0 {
+        return Verdict::No;
+    }
     // Binding and shared secret requests, responses and errors.
     let is_classic = matches!(bytes, [0 | 1, 1 | 2, ..] | [1, 0x11 | 0x12, ..]);
     let attributes = bytes.get(20..).unwrap_or_default();
-    Verdict::of(is_classic && (opening.has_port(3478) || (len > 0 && is_filled(attributes))))
+    Verdict::of(is_classic && (opening.has_port(STUN_PORT) || (len > 0 && is_filled(attributes))))
 }
 
 /// Returns whether STUN attributes of RFC 3489 fill the octets exactly.
@@ -190,6 +196,8 @@ pub(super) mod samples {
         datagram(&STUN, 3478, b"\x00\x01\x00\x00\x21\x12\xA4\x42abcdefghijkl"),
         datagram(&STUN, 3478, b"\x00\x01\x00\x00abcdefghijklmnop"),
         datagram(&STUN, 40_000, b"\x00\x01\x00\x08abcdefghijklmnop\x00\x03\x00\x04\x00\x00\x00\x06"),
+        datagram(&STUN, 40_000, b"\x00\x01\x00\x06\x21\x12\xA4\x42abcdefghijkl\x80\x22\x00\x02ab"),
+        client(&STUN, 3478, b"\x00\x01\x00\x06\x21\x12\xA4\x42abcdefghijkl\x80\x22\x00\x02ab"),
         client(&STUN, 3478, b"\x00\x03\x00\x08\x21\x12\xA4\x42abcdefghijkl\x00\x19\x00\x04\x11\x00\x00\x00"),
     ];
 
