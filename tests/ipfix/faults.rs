@@ -344,3 +344,52 @@ proptest! {
         prop_assert_eq!(collected.last().map(FlowRecord::packet_count), Some(1));
     }
 }
+
+/// Each number of microseconds, as an exporter rounds it down to the NTP format and clears the eleven lowest bits (RFC
+/// 7011 section 6.1.9).
+#[test]
+fn microseconds_are_exact() {
+    let template = set(2, &[256, 4, 8, 4, 12, 4, 4, 1, 154, 8]);
+    let (seconds, ntp_seconds) = (1_700_000_000_u64, 1_700_000_000_u64 + 2_208_988_800);
+    let all = (0..1_000_000_u64).step_by(499).chain([1, 2, 499_999, 500_000, 999_998, 999_999]);
+    let microseconds: Vec<_> = all.collect();
+    for mask in [!0x7ff_u64, u64::MAX] {
+        let mut messages = Vec::new();
+        for some in microseconds.chunks(1000) {
+            let mut data = vec![1, 0];
+            data.extend((4 + some.len() as u16 * 17).to_be_bytes());
+            for microsecond in some {
+                data.extend([192, 0, 2, 1, 192, 0, 2, 2, 6]);
+                data.extend(((ntp_seconds << 32 | (microsecond << 32) / 1_000_000) & mask).to_be_bytes());
+            }
+            messages.push(message(0, 1, &[template.clone(), data].concat()));
+        }
+        let (collected, _) = collect(messages.iter().map(Vec::as_slice));
+        for (record, microsecond) in collected.iter().zip(&microseconds) {
+            assert_eq!(record.start, Timestamp::from_parts(seconds, microsecond * 1000), "{microsecond}");
+        }
+        assert_eq!(collected.len(), microseconds.len());
+    }
+}
+
+/// The uptime of an exporter wraps after 49.7 days. The time of the message states how often it has wrapped.
+#[test]
+fn the_uptime_of_an_exporter_may_wrap() {
+    const WRAP_MS: u64 = 1 << 32;
+    let export_ms = 1_700_000_000_000_u64;
+    // Addresses, protocol, systemInitTimeMilliseconds, flowStartSysUpTime, flowEndSysUpTime.
+    let template = set(2, &[256, 6, 8, 4, 12, 4, 4, 1, 160, 8, 22, 4, 21, 4]);
+    for uptime_ms in [5000, WRAP_MS - 1, WRAP_MS, WRAP_MS + 1000, WRAP_MS + 5000, 9 * WRAP_MS + 2500] {
+        let init_ms = export_ms - uptime_ms;
+        let mut data = vec![1, 0, 0, 29, 192, 0, 2, 1, 192, 0, 2, 2, 6];
+        data.extend(init_ms.to_be_bytes());
+        // From four seconds before the message to half a second after it.
+        data.extend(((uptime_ms - 4000) as u32).to_be_bytes());
+        data.extend(((uptime_ms + 500) as u32).to_be_bytes());
+        let mut message = message(0, 1, &[template.clone(), data].concat());
+        message[4..8].copy_from_slice(&((export_ms / 1000) as u32).to_be_bytes());
+        let (collected, _) = collect([message.as_slice()]);
+        let times = [collected[0].start, collected[0].end].map(|time| time.as_nanos() / 1_000_000);
+        assert_eq!(times, [export_ms - 4000, export_ms + 500], "{uptime_ms}");
+    }
+}

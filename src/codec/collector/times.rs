@@ -36,11 +36,13 @@ impl AbsoluteUnit {
         match self {
             Self::Seconds => Timestamp::from_parts(value, 0),
             Self::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
-            Self::NtpMicroseconds => ntp_time(value & !0x7ff),
+            Self::NtpMicroseconds => ntp_microsecond(value),
             Self::NtpNanoseconds => ntp_time(value),
         }
     }
 }
+
+const NANOS_PER_MILLISECOND: u64 = NANOS_PER_SECOND / 1000;
 
 /// The first or the last packet of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,26 +62,41 @@ pub(super) struct DataContext {
 /// Time at which an exporter was started, to which times in milliseconds of its uptime refer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BootTime {
-    /// Time of the message.
-    export_ns: u64,
-    /// Uptime at that time; wraps after 49 days.
+    /// A time in nanoseconds near those of the records: that of the message.
+    near_ns: u64,
+    /// Uptime at that time; wraps after 49.7 days.
     uptime_ms: u32,
 }
 
 impl BootTime {
     pub(super) const fn new(export_time: Timestamp, uptime_ms: u32) -> Self {
-        Self { export_ns: export_time.as_nanos(), uptime_ms }
+        Self { near_ns: export_time.as_nanos(), uptime_ms }
+    }
+
+    /// Creates the boot time of an exporter that sends the time of its start, in milliseconds since 1970. The uptime at
+    /// the time of the message follows from it, unless the message was sent before that start.
+    pub(super) const fn of_init(export_time: Timestamp, init_time_ms: u64) -> Self {
+        let init_ns = init_time_ms.saturating_mul(NANOS_PER_MILLISECOND);
+        match export_time.as_nanos().checked_sub(init_ns) {
+            Some(uptime_ns) => {
+                let uptime_ms = uptime_ns / NANOS_PER_MILLISECOND;
+                Self {
+                    near_ns: init_ns.saturating_add(uptime_ms * NANOS_PER_MILLISECOND),
+                    uptime_ms: uptime_ms as u32,
+                }
+            }
+            None => Self { near_ns: init_ns, uptime_ms: 0 },
+        }
     }
 
     /// Returns the time at which the uptime had a value, which may be shortly after the message.
     pub(super) const fn time(self, uptime_ms: u32) -> Timestamp {
-        const NANOS_PER_MILLISECOND: u64 = NANOS_PER_SECOND / 1000;
         let age_ms = self.uptime_ms.wrapping_sub(uptime_ms).cast_signed();
         let age_ns = age_ms.unsigned_abs() as u64 * NANOS_PER_MILLISECOND;
         Timestamp::from_nanos(if age_ms < 0 {
-            self.export_ns.saturating_add(age_ns)
+            self.near_ns.saturating_add(age_ns)
         } else {
-            self.export_ns.saturating_sub(age_ns)
+            self.near_ns.saturating_sub(age_ns)
         })
     }
 }
@@ -98,14 +115,10 @@ impl RelativeTimes {
     /// exporter's start is not known.
     pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext) -> FieldSet {
         let init_time_ms = self.init_time_ms.or(context.init_time_ms);
-        let time = |uptime_ms: u32| match (context.boot_time, init_time_ms) {
-            (Some(boot_time), _) => Some(boot_time.time(uptime_ms)),
-            (None, Some(init_time_ms)) => {
-                let time_ms = init_time_ms.saturating_add(uptime_ms.into());
-                Some(Timestamp::from_nanos(time_ms.saturating_mul(1_000_000)))
-            }
-            (None, None) => None,
-        };
+        let boot_time = context.boot_time.or_else(|| {
+            init_time_ms.map(|init_time_ms| BootTime::of_init(context.export_time, init_time_ms))
+        });
+        let time = |uptime_ms: u32| boot_time.map(|boot_time| boot_time.time(uptime_ms));
         let record = &mut draft.record;
         let mut absent = FieldSet::EMPTY;
         for (uptime_ms, target, field) in [
@@ -158,13 +171,36 @@ pub(super) fn set_time(
     }
 }
 
-/// Decodes a time in the NTP timestamp format. Seconds before 1970 are those of the era that begins in 2036.
+/// Decodes a time in the NTP timestamp format.
 #[inline]
 fn ntp_time(value: u64) -> Timestamp {
-    let (seconds, fraction) = (value >> 32, value & 0xffff_ffff);
-    let seconds = match seconds.checked_sub(NTP_TO_UNIX_SECONDS) {
+    Timestamp::from_parts(ntp_seconds(value), ((value & 0xffff_ffff) * NANOS_PER_SECOND) >> 32)
+}
+
+/// Decodes a time in the NTP timestamp format of which the lowest eleven bits are ignored: half a microsecond. The
+/// exporter rounded a whole number of microseconds down, so that the time is the only one in the interval of the other
+/// bits; if there is none, it is the beginning of the interval.
+#[inline]
+fn ntp_microsecond(value: u64) -> Timestamp {
+    const MICROS_PER_SECOND: u64 = 1_000_000;
+    const IGNORED: u64 = 0x7ff;
+    let fraction = value & 0xffff_ffff & !IGNORED;
+    let microsecond = (fraction * MICROS_PER_SECOND).div_ceil(1 << 32);
+    let is_in_interval = microsecond << 32 < (fraction + IGNORED + 1) * MICROS_PER_SECOND;
+    if is_in_interval {
+        Timestamp::from_parts(ntp_seconds(value), microsecond * (NANOS_PER_SECOND / MICROS_PER_SECOND))
+    } else {
+        ntp_time(value & !IGNORED)
+    }
+}
+
+/// Returns the seconds since 1970 of a time in the NTP timestamp format. Seconds before 1970 are those of the era that
+/// begins in 2036.
+#[inline]
+const fn ntp_seconds(value: u64) -> u64 {
+    let seconds = value >> 32;
+    match seconds.checked_sub(NTP_TO_UNIX_SECONDS) {
         Some(seconds) => seconds,
         None => seconds + (1 << 32) - NTP_TO_UNIX_SECONDS,
-    };
-    Timestamp::from_parts(seconds, (fraction * NANOS_PER_SECOND) >> 32)
+    }
 }
