@@ -40,6 +40,14 @@ pub struct Application {
     pub evidence: Evidence,
 }
 
+impl fmt::Display for Application {
+    /// Writes the name, with a question mark if the port is the only evidence: `http`, `http?`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.evidence == Evidence::Port { "?" } else { "" };
+        write!(f, "{}{mark}", self.name)
+    }
+}
+
 /// The name of an application protocol: at most 23 lower-case letters, digits, `_`, `-`, `.` and `/`, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplicationName {

@@ -1,9 +1,9 @@
-//! The history of a flow as letters, one per kind of event, in the order of first occurrence.
+//! The history of a flow: the letters of its events.
 
 use std::fmt;
 
-/// The events on a flow, in order, with the letters of Zeek's `history`: upper case for the initiator, lower case for
-/// the responder.
+/// The events on a flow in the order of their first occurrence, with the letters of Zeek's `history`: upper case for the
+/// initiator, lower case for the responder.
 ///
 /// | letter | meaning |
 /// |---|---|

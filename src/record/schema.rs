@@ -389,7 +389,8 @@ schema! { record:
     "conn_state": name, None, Shared, ipfix (Own 10), zeek ("conn_state"), eve, sort
         = Some(record.conn_state.name()),
         set |draft, value| draft.record.conn_state = ConnState::from_name(value)?;
-    /// First occurrence of each event, in order, one letter each, as in Zeek.
+    /// Letters of events in the order of their first occurrence, as in Zeek; those of gaps, repeated payload and zero
+    /// windows repeat at the 10th, 100th ... occurrence.
     "history": text(History), None, Shared, ipfix (Own 11), zeek ("history"), eve, sort
         = Some(record.history),
         set |draft, value| draft.record.history = History::from_letters(value)?;

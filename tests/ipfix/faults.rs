@@ -360,7 +360,7 @@ fn microseconds_are_exact() {
             data.extend((4 + some.len() as u16 * 17).to_be_bytes());
             for microsecond in some {
                 data.extend([192, 0, 2, 1, 192, 0, 2, 2, 6]);
-                data.extend(((ntp_seconds << 32 | (microsecond << 32) / 1_000_000) & mask).to_be_bytes());
+                data.extend((((ntp_seconds << 32) | ((microsecond << 32) / 1_000_000)) & mask).to_be_bytes());
             }
             messages.push(message(0, 1, &[template.clone(), data].concat()));
         }

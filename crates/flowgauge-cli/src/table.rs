@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, IpProtocol, Timestamp};
+use flowgauge::base::{EndReason, Evidence, IpProtocol, Timestamp};
 use flowgauge::record::{Field, FieldType, FlowRecord, SortKey, Unit, Value};
 
 use crate::human;
@@ -51,8 +51,9 @@ enum Content {
     OctetSum([usize; 2], [usize; 2]),
     /// An address and a port, from two fields.
     Endpoint(usize, usize),
-    /// A transport protocol, and the application protocol if it is known, from two fields: `tcp`, `tcp/http`.
-    Protocol(usize, usize),
+    /// A transport protocol, and the application protocol with its evidence if it is known, from three fields: `tcp`,
+    /// `tcp/http`, or `tcp/http?` if only the port names it.
+    Protocol([usize; 3]),
     /// Zeek's connection state, or the type and code for ICMP, from three fields.
     State([usize; 3]),
     /// A short name of the reason why the flow ended.
@@ -92,7 +93,7 @@ impl Column {
         | Content::Octets(index, _)
         | Content::OctetSum([index, _], _)
         | Content::Endpoint(index, _)
-        | Content::Protocol(index, _)
+        | Content::Protocol([index, ..])
         | Content::State([index, ..])
         | Content::End(index)) = self.content;
         &FlowRecord::SCHEMA[index]
@@ -148,7 +149,7 @@ impl Column {
                 (address, Value::Unsigned(port)) => format!("{address}:{port}"),
                 (address, _) => address.to_string(),
             },
-            Content::Protocol(protocol, application) => protocol_name(value(protocol), value(application)),
+            Content::Protocol(fields) => protocol_name(fields.map(value)),
             Content::State([state, kind, code]) => match (value(kind), value(code)) {
                 (Value::Unsigned(kind), Value::Unsigned(code)) => format!("{kind}/{code}"),
                 _ => value(state).to_string(),
@@ -182,7 +183,10 @@ const COLUMNS: [Column; 15] = [
     Column::new("START (UTC)", Content::Field(field("start_ns"))),
     Column::new("START", Content::TimeOfDay(field("start_ns"))),
     Column::new("DURATION", Content::Field(field("duration_ns"))),
-    Column::new("PROTO", Content::Protocol(field("protocol"), field("application"))),
+    Column::new(
+        "PROTO",
+        Content::Protocol([field("protocol"), field("application"), field("application_evidence")]),
+    ),
     Column::new("SOURCE", Content::Endpoint(field("source_address"), field("source_port"))),
     Column::new("DESTINATION", Content::Endpoint(field("destination_address"), field("destination_port"))),
     Column::new("PKTS->", Content::Field(field("packet_count"))),
@@ -392,7 +396,7 @@ pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
     text.replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
-fn protocol_name(protocol: Value<'_>, application: Value<'_>) -> String {
+fn protocol_name([protocol, application, evidence]: [Value<'_>; 3]) -> String {
     let Value::Unsigned(number) = protocol else { return "-".to_owned() };
     let mut name = match u8::try_from(number).map(IpProtocol) {
         Ok(IpProtocol::ICMPV6) => "icmp6".to_owned(),
@@ -400,7 +404,8 @@ fn protocol_name(protocol: Value<'_>, application: Value<'_>) -> String {
         Err(_) => number.to_string(),
     };
     if application != Value::Absent {
-        let _ = write!(name, "/{application}");
+        let mark = if evidence == Value::Name(Evidence::Port.name()) { "?" } else { "" };
+        let _ = write!(name, "/{application}{mark}");
     }
     name
 }

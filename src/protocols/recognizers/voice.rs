@@ -130,7 +130,7 @@ const COOKIE: u32 = 0x2112_A442;
 
 fn stun_stream(opening: &StreamOpening<'_>) -> Verdict {
     // Some clients do not count or send the padding of the last attribute.
-    let is_len_possible = |len: u16| len % 4 == 0 || opening.server_port == STUN_PORT;
+    let is_len_possible = |len: u16| len.is_multiple_of(4) || opening.server_port == STUN_PORT;
     either(opening, |bytes| match bytes {
         [] => Verdict::More,
         [0..0x40, ..] => match begins_with(bytes.get(4..).unwrap_or_default(), &[&COOKIE.to_be_bytes()]) {

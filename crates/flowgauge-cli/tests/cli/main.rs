@@ -1,6 +1,7 @@
 //! End-to-end tests of the command line: `flowgauge` runs on the captures in `examples/data`. The expected numbers are
 //! those of the README in that folder.
 
+mod documents;
 mod escapes;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]

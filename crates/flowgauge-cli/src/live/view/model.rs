@@ -295,7 +295,7 @@ fn endpoint(key: &flowgauge::FlowKey, side: Side) -> String {
 
 fn protocol_of(view: &FlowView<'_>) -> String {
     match view.application() {
-        Some(application) => application.name.to_string(),
+        Some(application) => application.to_string(),
         None => view.key().protocol().to_string(),
     }
 }
@@ -304,7 +304,7 @@ fn protocol_of(view: &FlowView<'_>) -> String {
 fn protocol_name(view: &FlowView<'_>) -> String {
     let protocol: IpProtocol = view.key().protocol();
     match view.application() {
-        Some(application) => format!("{protocol}/{}", application.name),
+        Some(application) => format!("{protocol}/{application}"),
         None => protocol.to_string(),
     }
 }
