@@ -43,7 +43,11 @@ fn client(body: &[u8]) {
                 let found: Vec<u16> = ours.signature_algorithms().iter().map(|scheme| scheme.0).collect();
                 assert_eq!(&found, schemes);
             }
-            TlsExtension::SupportedVersions(versions) if is_short_list_whole(ours.extensions.find(43)) => {
+            // A bug in tls-parser: it reads two octets as the version that a server selected.
+            TlsExtension::SupportedVersions(versions)
+                if is_short_list_whole(ours.extensions.find(43))
+                    && ours.extensions.find(43).is_none_or(|data| data.len() != 2) =>
+            {
                 let found: Vec<u16> = ours.supported_versions().iter().map(|version| version.0).collect();
                 assert_eq!(found, versions.iter().map(|version| version.0).collect::<Vec<_>>());
             }

@@ -85,6 +85,9 @@ fn their_facts(record: &Record) -> Facts {
     Facts { name: their_labels(&record.name), record_type, class, ttl, data }
 }
 
+/// Length of the header of a message in octets.
+const HEADER_LEN: u8 = 12;
+
 pub fn run(data: &[u8]) {
     let Ok(theirs) = Message::from_vec(data) else { return };
     let ours = DnsMessage::read(data, data.len(), Variant::Dns).expect("a header, because hickory found one");
@@ -133,6 +136,14 @@ pub fn run(data: &[u8]) {
         }
     }
     let all = theirs.answers.iter().chain(&theirs.authorities).chain(&theirs.additionals);
-    let expected: Vec<_> = all.map(their_facts).filter(|record| record.record_type != TSIG).collect();
+    let mut expected: Vec<_> = all.map(their_facts).filter(|record| record.record_type != TSIG).collect();
+    // The same design applies to names in the data of a record.
+    if data.windows(2).any(|octets| octets[0] == 0xc0 && octets[1] < HEADER_LEN) {
+        for (expected, record) in
+            expected.iter_mut().zip(&records).filter(|(_, record)| record.data.is_none())
+        {
+            expected.data = None;
+        }
+    }
     assert_eq!(records, expected);
 }
