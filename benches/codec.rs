@@ -13,9 +13,10 @@ use std::net::{IpAddr, SocketAddr};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use flow_records::{RECORD_COUNT, flow_records};
-use flowgauge::codec::collector::{Collector, CollectorConfig};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::Timestamp;
 use flowgauge::codec::{FixedRecord, Number, Prefix, ReadError, Reader, WriteError, Writer};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 
 /// Number of values that an iteration writes or reads.
 const COUNT: usize = 64;
@@ -337,7 +338,7 @@ fn ipfix(criterion: &mut Criterion) {
     let mut collector = Collector::new(CollectorConfig::default()).expect("a configuration");
     let mut collected = Vec::new();
     for message in &messages {
-        collector.message(address, message, |record| collected.push(record.clone()));
+        collector.message(address, message, Timestamp::ZERO, |one| collected.extend(one.record().cloned()));
     }
     assert_eq!(collected.len(), records.len());
     for (record, collected) in records.iter().zip(&collected) {
@@ -359,8 +360,8 @@ fn ipfix(criterion: &mut Criterion) {
     group.bench_function("decode", |bencher| {
         bencher.iter(|| {
             for message in &messages {
-                collector.message(address, black_box(message), |record| {
-                    black_box(record);
+                collector.message(address, black_box(message), Timestamp::ZERO, |one| {
+                    black_box(one.record());
                 });
             }
         });

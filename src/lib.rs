@@ -75,7 +75,8 @@
 //! | `protocols` | | the built-in parsers and recognizers | |
 //! | [`record`] | a flow | a [`FlowRecord`], its schema, and its Community ID | nothing |
 //! | [`export`] | records | ndjson, csv | nothing |
-//! | [`codec`] | records | IPFIX messages, fixed records; from IPFIX and NetFlow, back to records | one message, templates |
+//! | [`ipfix`] | records | IPFIX messages; from IPFIX, NetFlow and sFlow, back to records and packets | one message, templates |
+//! | [`codec`] | records | fixed records | |
 //! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
 //! [`base`] contains the types that the layers share. [`tap`] converts between Ethernet frames and IP packets, for
@@ -142,6 +143,8 @@ pub mod dedup;
 pub mod export;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod filter;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod ipfix;
 pub mod pipeline;
 #[cfg(feature = "protocols")]
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]

@@ -12,12 +12,12 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, SeqNum, TcpFlags, Timestamp, VlanIds,
 };
-use flowgauge::codec::collector::{Collector, CollectorConfig};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, Transport};
 use flowgauge::codec::{FixedRecord, Prefix, Reader, Writer};
 use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode, Window};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, Transport};
 use flowgauge::pipeline::Pipeline;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 use flowgauge::tap::{
@@ -295,14 +295,14 @@ fn exported_and_collected_records_cost_no_allocation() {
     let mut collector = Collector::new(CollectorConfig::default()).expect("a configuration");
     let address = ([192, 0, 2, 3], 4739).into();
     let message = MessageReader::new(&file[..]).next().expect("a message").expect("a message").to_vec();
-    collector.message(address, &message, |_| ());
+    collector.message(address, &message, Timestamp::ZERO, |_| ());
     // The first message contains the templates, which are known now.
     let count = collector.stats().record_count;
     let next =
         MessageReader::new(&file[message.len()..]).next().expect("a message").expect("a message").to_vec();
     assert_no_allocation("collection of records with a known template", || {
-        collector.message(address, black_box(&next), |record| {
-            black_box(record);
+        collector.message(address, black_box(&next), Timestamp::ZERO, |collected| {
+            black_box(collected.record());
         });
     });
     assert!(collector.stats().record_count > count + 100);

@@ -14,7 +14,7 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 15] = [
+const LAYERS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("record", &["base"]),
     ("codec", &["base", "record"]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("reassembler", &["base", "decode"]),
     ("session", &["base", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "session"]),
+    ("ipfix", &["base", "codec", "wire", "record"]),
     ("export", &["base", "record"]),
     (
         "pipeline",
@@ -312,9 +313,10 @@ fn files_of_a_folder_do_not_import_each_other() {
 }
 
 /// Layers whose octets are not those of the headers of a frame, and `wire`, which contains these headers.
-const WITHOUT_HEADERS: [(&str, &str); 5] = [
+const WITHOUT_HEADERS: [(&str, &str); 6] = [
     ("codec", "the next octets, at no fixed position: the reader that `wire` and the parsers share"),
     ("wire", "the headers"),
+    ("ipfix", "messages of exporters"),
     ("source", "capture file formats"),
     ("session", "octets of streams, for the parsers"),
     ("protocols", "application protocols"),

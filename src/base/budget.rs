@@ -17,6 +17,7 @@ use super::limits::Limits;
 /// | [`Fragments`](Self::Fragments) | 14/16 | datagrams |
 /// | [`Streams`](Self::Streams), [`Sessions`](Self::Sessions) | 15/16 | octets kept for comparison, then holes of streams; sessions |
 /// | [`Flows`](Self::Flows), [`Queues`](Self::Queues) | the limit | flows, for each new one |
+/// | [`Uniflows`](Self::Uniflows) | 15/16 | uniflows, which are emitted alone |
 /// | [`Sources`](Self::Sources) | the limit | nothing: it has a limit of its own, see [`Limits::source_bytes_max`] |
 ///
 /// Each layer counts what it discards and reports it as an event: a datagram that ended, a gap, or a flow that ended
@@ -40,9 +41,11 @@ pub enum Account {
     Dedup = 5,
     /// Memory of captures that are being read: blocks, windows of decompressors, descriptions of interfaces.
     Sources = 6,
+    /// Memory of uniflows that wait for the one of the other direction.
+    Uniflows = 7,
 }
 
-const ACCOUNTS: usize = 7;
+const ACCOUNTS: usize = 8;
 
 impl Account {
     /// All accounts, in the order of their discriminants.
@@ -54,6 +57,7 @@ impl Account {
         Self::Queues,
         Self::Dedup,
         Self::Sources,
+        Self::Uniflows,
     ];
 
     /// Returns the fraction of the budget's limit, in sixteenths, up to which the total of all accounts may rise when
@@ -62,7 +66,7 @@ impl Account {
         match self {
             Self::Dedup => 13,
             Self::Fragments => 14,
-            Self::Streams | Self::Sessions => 15,
+            Self::Streams | Self::Sessions | Self::Uniflows => 15,
             Self::Flows | Self::Queues | Self::Sources => 16,
         }
     }

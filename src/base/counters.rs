@@ -27,17 +27,26 @@ impl Counters {
     pub const fn is_empty(&self) -> bool {
         self.packet_count == 0
     }
+
+    /// Multiplies all counts by a factor; they saturate.
+    pub(crate) const fn scale(&mut self, factor: u64) {
+        self.packet_count = self.packet_count.saturating_mul(factor);
+        self.octet_count = self.octet_count.saturating_mul(factor);
+        self.ip_octet_count = self.ip_octet_count.saturating_mul(factor);
+        self.payload_octet_count = self.payload_octet_count.saturating_mul(factor);
+    }
 }
 
 impl std::ops::Add for Counters {
     type Output = Self;
 
+    /// Adds counts, which saturate: those of an exporter can be any numbers.
     fn add(self, other: Self) -> Self {
         Self {
-            packet_count: self.packet_count + other.packet_count,
-            octet_count: self.octet_count + other.octet_count,
-            ip_octet_count: self.ip_octet_count + other.ip_octet_count,
-            payload_octet_count: self.payload_octet_count + other.payload_octet_count,
+            packet_count: self.packet_count.saturating_add(other.packet_count),
+            octet_count: self.octet_count.saturating_add(other.octet_count),
+            ip_octet_count: self.ip_octet_count.saturating_add(other.ip_octet_count),
+            payload_octet_count: self.payload_octet_count.saturating_add(other.payload_octet_count),
         }
     }
 }

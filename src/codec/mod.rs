@@ -34,10 +34,8 @@
 //! ```
 
 mod buffer;
-pub mod collector;
 mod error;
 mod fixed_record;
-pub mod ipfix;
 mod number;
 mod prefix;
 mod reader;

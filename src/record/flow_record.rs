@@ -78,6 +78,11 @@ pub struct FlowRecord {
     pub sequence_number: u32,
     /// Application protocol of the flow, if the stage of the pipeline identified one.
     pub application: Option<Application>,
+    /// Number of packets of which one was sampled (samplingInterval, IPFIX 34), in a record of an exporter that samples;
+    /// `None` if all packets were counted.
+    pub sampling_interval: Option<u32>,
+    /// Factor by which [`scale`](Self::scale) multiplied the counts of packets and octets, which are estimates then.
+    pub counter_scale: Option<u32>,
     /// Encapsulation, outer flows and carried packets of the flow, if they are recorded and present.
     pub encapsulation: Option<Box<EncapsulationRecord>>,
     /// Set of the fields whose values are known: all fields in a record from a tracker; in a record from a
@@ -121,6 +126,8 @@ impl FlowRecord {
             interface: 0,
             sequence_number: 0,
             application: None,
+            sampling_interval: None,
+            counter_scale: None,
             encapsulation: None,
             known: FieldSet::ALL,
         }
@@ -185,13 +192,13 @@ impl FlowRecord {
     /// Returns the number of packets of both sides.
     #[must_use]
     pub const fn packet_count(&self) -> u64 {
-        self.forward.counters.packet_count + self.reverse.counters.packet_count
+        self.forward.counters.packet_count.saturating_add(self.reverse.counters.packet_count)
     }
 
     /// Returns the number of octets on the wire of the packets of both sides.
     #[must_use]
     pub const fn octet_count(&self) -> u64 {
-        self.forward.counters.octet_count + self.reverse.counters.octet_count
+        self.forward.counters.octet_count.saturating_add(self.reverse.counters.octet_count)
     }
 }
 
@@ -217,18 +224,18 @@ fn write_end(f: &mut fmt::Formatter<'_>, (address, port): (IpAddr, Option<u16>))
 
 /// Set of fields of the schema of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FieldSet(u64);
+pub struct FieldSet(u128);
 
 impl FieldSet {
     /// The set without fields.
     pub const EMPTY: Self = Self(0);
     /// The set of all fields.
-    pub const ALL: Self = Self(u64::MAX);
+    pub const ALL: Self = Self(u128::MAX);
 
     /// Returns the set with a field added. The index is that of the field in [`FlowRecord::SCHEMA`].
     #[must_use]
     pub const fn with(self, index: usize) -> Self {
-        Self(self.0 | 1 << (index & 63))
+        Self(self.0 | 1 << (index & 127))
     }
 
     /// Returns the set of the fields that are in this set or in another one.
@@ -247,7 +254,7 @@ impl FieldSet {
     #[must_use]
     #[inline]
     pub const fn contains(self, index: usize) -> bool {
-        self.0 >> (index & 63) & 1 != 0
+        self.0 >> (index & 127) & 1 != 0
     }
 
     /// Returns the number of fields in the set.

@@ -30,6 +30,7 @@ mod draft;
 mod encapsulation;
 mod field;
 mod flow_record;
+mod scale;
 mod schema;
 #[cfg(feature = "serde")]
 mod serialize;

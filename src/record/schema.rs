@@ -229,7 +229,7 @@ fn set_value<T>(
     set(draft, value?)
 }
 
-const _: () = assert!(SCHEMA.len() <= 64, "a FieldSet has 64 bits");
+const _: () = assert!(SCHEMA.len() <= 128, "a FieldSet has 128 bits");
 
 #[inline]
 fn encapsulation(record: &FlowRecord) -> Option<&EncapsulationRecord> {
@@ -491,6 +491,14 @@ schema! { record:
     "open_duration_ns": unsigned(64), Nanoseconds, Shared, ipfix (Own 29), zeek ("duration"), eve, sort
         = Some(duration_nanos(record.open_duration())),
         set |draft, value| draft.open_duration_ns = Some(value);
+    /// Number of packets of which one was sampled; absent if all packets were counted.
+    "sampling_interval": unsigned(32), Packets, Shared, ipfix (Iana 34), zeek, eve, sort
+        = record.sampling_interval.map(u64::from),
+        set |draft, value| draft.record.sampling_interval = Some(value.try_into().ok()?);
+    /// Factor by which the counts of packets and octets were multiplied, so that they are estimates; absent otherwise.
+    "counter_scale": unsigned(32), None, Shared, ipfix (Own 30), zeek, eve, sort
+        = record.counter_scale.map(u64::from),
+        set |draft, value| draft.record.counter_scale = Some(value.try_into().ok()?);
 }
 
 impl FlowRecord {

@@ -142,8 +142,10 @@ impl Tally {
         self.stats.frame_count += 1;
         self.stats.captured_octet_count += u64::from(captured_len);
         self.stats.wire_octet_count += u64::from(wire_len);
-        self.stats.truncated_frame_count += u64::from(captured_len < wire_len);
-        self.stats.contradicted_len_count += u64::from(captured_len > wire_len);
+        if captured_len != wire_len {
+            self.stats.truncated_frame_count += u64::from(captured_len < wire_len);
+            self.stats.contradicted_len_count += u64::from(captured_len > wire_len);
+        }
     }
 }
 

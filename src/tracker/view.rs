@@ -338,6 +338,8 @@ impl FlowView<'_> {
             fragment_count: self.fragment_count(),
             interface: self.interface(),
             sequence_number: self.sequence_number(),
+            sampling_interval: None,
+            counter_scale: None,
             application: self.application(),
             encapsulation: self.encapsulation().map(Box::new),
             known: FieldSet::ALL,

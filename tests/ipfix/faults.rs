@@ -4,9 +4,9 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use flowgauge::codec::collector::{Collector, CollectorConfig, UniflowJoiner};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
-use flowgauge::{FlowKey, FlowRecord, Timestamp};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig, UniflowJoiner};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::{FlowKey, FlowRecord, Resources, Timestamp};
 use proptest::prelude::*;
 
 use super::capture_records::records;
@@ -111,7 +111,7 @@ fn domains_and_exporters_have_separate_templates() {
     let mut record_count = 0;
     let mut send = |collector: &mut Collector, port: u16, message: &[u8]| {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        collector.message(address, message, |_| record_count += 1);
+        collector.message(address, message, Timestamp::ZERO, |_| record_count += 1);
     };
     send(&mut collector, 1, &message(0, 1, &template(256)));
     send(&mut collector, 1, &message(0, 1, &data(256, 1)));
@@ -131,25 +131,114 @@ fn a_flood_of_exporters_and_templates_does_not_displace_an_exporter() {
     (config.domain_count_max, config.template_bytes_max) = (100, 1 << 20);
     let mut collector = Collector::new(config).unwrap();
     let mut record_count = 0;
-    collector.message(exporter_address(), &message(0, 1, &[template(256), data(256, 1)].concat()), |_| {
-        record_count += 1
-    });
+    collector.message(
+        exporter_address(),
+        &message(0, 1, &[template(256), data(256, 1)].concat()),
+        Timestamp::ZERO,
+        |_| record_count += 1,
+    );
     for index in 0..10_000_u32 {
         let address = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + index), 4739));
         let templates: Vec<u8> = (256..300).flat_map(template).collect();
-        collector.message(address, &message(0, index, &templates), |_| record_count += 1);
+        collector.message(address, &message(0, index, &templates), Timestamp::ZERO, |_| record_count += 1);
     }
     // Templates of one domain that are too large alone.
     let template: Vec<u16> = [300_u16, 8000].into_iter().chain((0..8000).flat_map(|_| [999, 1])).collect();
     for id in 0..100_u16 {
         let mut template = template.clone();
         template[0] += id;
-        collector.message(exporter_address(), &message(1, 7, &set(2, &template)), |_| record_count += 1);
+        collector.message(exporter_address(), &message(1, 7, &set(2, &template)), Timestamp::ZERO, |_| {
+            record_count += 1
+        });
     }
     let stats = collector.stats();
     assert!(stats.evicted_domain_count > 9000 && stats.refused_template_count > 0, "{stats:?}");
-    collector.message(exporter_address(), &message(1, 1, &data(256, 2)), |_| record_count += 1);
+    collector
+        .message(exporter_address(), &message(1, 1, &data(256, 2)), Timestamp::ZERO, |_| record_count += 1);
     assert_eq!(record_count, 2);
+}
+
+/// Returns the number of records of an exporter's last message, which needs the template of its first one. Between the
+/// two, `flood` sends messages from other addresses, `count` of them; the last one arrives `seconds` later.
+fn records_after_a_flood(seconds: u64, count: u32, flood: impl Fn(u32) -> SocketAddr) -> u32 {
+    let mut config = CollectorConfig::default();
+    config.domain_count_max = 1000;
+    let mut collector = Collector::new(config).unwrap();
+    let mut record_count = 0;
+    let start = Timestamp::from_parts(1_700_000_000, 0);
+    let later = start.saturating_add(Duration::from_secs(seconds));
+    let first = message(0, 1, &[template(256), data(256, 1)].concat());
+    collector.message(exporter_address(), &first, start, |_| ());
+    collector.message(exporter_address(), &message(1, 1, &data(256, 1)), later, |_| ());
+    for index in 0..count {
+        // Each domain sends a record, as an exporter does.
+        collector.message(
+            flood(index),
+            &message(0, index, &[template(256), data(256, 1)].concat()),
+            later,
+            |_| (),
+        );
+    }
+    collector.message(exporter_address(), &message(2, 1, &data(256, 1)), later, |_| record_count += 1);
+    record_count
+}
+
+#[test]
+fn domains_of_few_addresses_do_not_displace_an_exporter() {
+    let address = |index: u32| SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + index % 200), 4739));
+    assert_eq!(records_after_a_flood(0, 10_000, address), 1);
+    // One address that opens a connection for each domain.
+    let ports = |index: u32| SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), index as u16));
+    assert_eq!(records_after_a_flood(0, 10_000, ports), 1);
+}
+
+#[test]
+fn an_exporter_that_has_sent_records_for_a_minute_is_kept_before_new_addresses() {
+    let address = |index: u32| SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + index), 4739));
+    assert_eq!(records_after_a_flood(60, 10_000, address), 1);
+}
+
+#[test]
+fn memory_of_withdrawn_templates_is_released_and_counted() {
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    for domain in 0..50 {
+        let all: Vec<u16> = (256..16_256).collect();
+        for ids in all.chunks(4000) {
+            let templates: Vec<u16> = ids.iter().flat_map(|id| [*id, 1, 8, 4]).collect();
+            collector.message(
+                exporter_address(),
+                &message(0, domain, &set(2, &templates)),
+                Timestamp::ZERO,
+                |_| (),
+            );
+        }
+        collector.message(exporter_address(), &message(0, domain, &set(2, &[2, 0])), Timestamp::ZERO, |_| ());
+    }
+    // All of them together fit the limit only if withdrawn templates use no memory.
+    let stats = collector.stats();
+    assert_eq!((stats.template_count, stats.evicted_domain_count), (50 * 16_000, 0));
+}
+
+/// Definitions that change all the time: the meaning of an element is the last one for which compilation was permitted,
+/// and records are decoded all the same.
+#[test]
+fn changing_definitions_of_elements_do_not_stop_records() {
+    const TYPE_RECORD: [u16; 9] = [999, 3, 1, 346, 4, 303, 2, 341, 65_535];
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    let long: Vec<u16> =
+        [256, 8002, 8, 4, 12, 4].into_iter().chain((0..8000).flat_map(|_| [210, 0])).collect();
+    let templates = [set(2, &long), set(3, &TYPE_RECORD)].concat();
+    collector.message(exporter_address(), &message(0, 1, &templates), Timestamp::ZERO, |_| ());
+    let mut record_count = 0;
+    for number in 0..500_u16 {
+        let mut definition = vec![0x03, 0xe7, 0, 22, 0, 0, 0x7e, 0xd9];
+        definition.extend((1 + number % 2).to_be_bytes());
+        definition.extend(b"\x0bcommunityId");
+        let record = [1, 0, 0, 12, 192, 0, 2, 1, 192, 0, 2, 2];
+        let body = [&definition[..], &record].concat();
+        collector.message(exporter_address(), &message(0, 1, &body), Timestamp::ZERO, |_| record_count += 1);
+    }
+    assert_eq!((record_count, collector.stats().malformed_message_count), (500, 0));
 }
 
 #[test]
@@ -304,7 +393,7 @@ fn records_without_addresses_are_counted() {
 
 #[test]
 fn waiting_uniflows_are_bounded() {
-    let mut joiner = UniflowJoiner::new(100, Duration::from_secs(10)).unwrap();
+    let mut joiner = UniflowJoiner::new(100, Duration::from_secs(10), &Resources::default()).unwrap();
     let mut emitted_count = 0;
     for index in 0..10_000_u32 {
         // Half of the uniflows have the same Flow Key.
@@ -321,7 +410,7 @@ fn waiting_uniflows_are_bounded() {
     assert_eq!(emitted_count, 10_000);
     joiner.finish(|_| emitted_count += 1);
     assert_eq!(emitted_count, 10_001);
-    assert!(UniflowJoiner::new(0, Duration::ZERO).is_err());
+    assert!(UniflowJoiner::new(0, Duration::ZERO, &Resources::default()).is_err());
 }
 
 proptest! {

@@ -8,15 +8,16 @@ mod captures;
 mod faults;
 mod netflow;
 mod round_trip;
+mod sampled;
 
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use flowgauge::FlowRecord;
-use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, ExporterStats, Transport};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig, CollectorStats};
+use flowgauge::ipfix::{Exporter, ExporterConfig, ExporterStats, Transport};
+use flowgauge::{FlowRecord, Timestamp};
 
 /// Enterprise number that is reserved for documentation (RFC 5612).
 const ENTERPRISE_NUMBER: u32 = 32_473;
@@ -78,7 +79,9 @@ fn collect<'m>(messages: impl IntoIterator<Item = &'m [u8]>) -> (Vec<FlowRecord>
     let mut collector = Collector::new(CollectorConfig::default()).unwrap();
     let mut records = Vec::new();
     for message in messages {
-        collector.message(exporter_address(), message, |record| records.push(record.clone()));
+        collector.message(exporter_address(), message, Timestamp::ZERO, |one| {
+            records.extend(one.record().cloned())
+        });
     }
     (records, collector.stats())
 }

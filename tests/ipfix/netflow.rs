@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flowgauge::base::IpProtocol;
-use flowgauge::codec::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::{FileSource, Flow, FlowRecord, Flows, Interest, Packet, Pipeline, RunOptions, Sink};
 
 use super::collect;
@@ -78,7 +78,9 @@ impl Sink for Collecting {
     fn packet(&mut self, _: &mut Flow<'_, ()>, packet: &Packet<'_>) {
         let sender = (packet.key.address(packet.side), packet.key.port(packet.side).unwrap());
         let Self { collector, records } = self;
-        collector.message(SocketAddr::from(sender), packet.payload(), |record| records.push(record.clone()));
+        collector.message(SocketAddr::from(sender), packet.payload(), packet.timestamp, |collected| {
+            records.extend(collected.record().cloned());
+        });
     }
 }
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flowgauge::codec::collector::UniflowJoiner;
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, TimePrecision};
 use flowgauge::codec::{FixedRecord, FixedRecordError};
 use flowgauge::export::{Format, write_record};
-use flowgauge::{FieldSet, FlowKey, FlowRecord, Side, Timestamp};
+use flowgauge::ipfix::collector::UniflowJoiner;
+use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, TimePrecision};
+use flowgauge::{FieldSet, FlowKey, FlowRecord, Resources, Side, Timestamp};
 
 use super::capture_records::records;
 use super::captures::{captures, own_captures, root};
@@ -125,7 +125,7 @@ fn uniflows_are_joined_to_the_original_biflows() {
         let (uniflows, _) = collect(messages.iter().map(Vec::as_slice));
         assert_eq!(uniflows.len() as u64, stats.data_record_count);
         assert!(uniflows.iter().all(|record| record.reverse.counters.is_empty()));
-        let mut joiner = UniflowJoiner::new(1000, Duration::from_secs(30)).unwrap();
+        let mut joiner = UniflowJoiner::new(1000, Duration::from_secs(30), &Resources::default()).unwrap();
         let mut joined = Vec::new();
         for uniflow in &uniflows {
             joiner.push(uniflow, uniflow.end, |record| joined.push(record.clone()));
@@ -235,7 +235,7 @@ fn headers_and_configurations_are_checked() {
         let mut config = ExporterConfig::default();
         config.message_len_max = len;
         let error = Exporter::new(config, Stream::default()).unwrap_err();
-        assert_eq!(error.to_string(), "codec: message_len_max must be from 512 to 65535");
+        assert_eq!(error.to_string(), "ipfix: message_len_max must be from 512 to 65535");
     }
     let mut config = ExporterConfig::default();
     config.template_refresh_message_count = 0;

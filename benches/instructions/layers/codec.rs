@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::io;
 use std::net::SocketAddr;
 
-use flowgauge::FlowRecord;
 use flowgauge::codec::FixedRecord;
-use flowgauge::codec::collector::{Collector, CollectorConfig};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::{FlowRecord, Timestamp};
 use gungraun::prelude::*;
 
 use crate::flow_records::{RECORD_COUNT, flow_records};
@@ -77,8 +77,9 @@ impl Collecting {
         let exporter = SocketAddr::from(([192, 0, 2, 1], 4739));
         for message in &self.messages {
             let packet_count = &mut self.packet_count;
-            self.collector
-                .message(exporter, black_box(message), |record| *packet_count += record.packet_count());
+            self.collector.message(exporter, black_box(message), Timestamp::ZERO, |one| {
+                *packet_count += one.record().map_or(0, |record| record.packet_count());
+            });
         }
     }
 }

@@ -226,6 +226,9 @@ fn filter(parsing: Parsing) -> Parsing {
 #[bench::new_templates(inputs::collector::new_templates)]
 #[bench::long_templates(inputs::collector::long_templates)]
 #[bench::type_records(inputs::collector::type_records)]
+#[bench::long_templates_again(inputs::collector::long_templates_again)]
+#[bench::withdrawals(inputs::collector::withdrawals)]
+#[bench::sampled_packets(inputs::collector::sampled_packets)]
 fn collector(collecting: Collecting) -> Collecting {
     collecting.collect()
 }

@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use flowgauge::base::{Application, ApplicationName, Evidence};
-use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats};
-use flowgauge::codec::ipfix::{ExporterConfig, TimePrecision};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig, CollectorStats};
+use flowgauge::ipfix::{ExporterConfig, TimePrecision};
 use flowgauge::{FieldSet, FileSource, FlowKey, FlowRecord, Pipeline, Timestamp};
 use netflow_parser::NetflowParser;
 
@@ -25,7 +25,9 @@ fn ours(messages: &[Vec<u8>]) -> (Vec<Values>, CollectorStats) {
     let exporter = SocketAddr::from(([192, 0, 2, 1], 4739));
     let mut found = Vec::new();
     for message in messages {
-        collector.message(exporter, message, |record| found.push(Values::of_record(record)));
+        collector.message(exporter, message, Timestamp::ZERO, |one| {
+            found.extend(one.record().map(Values::of_record));
+        });
     }
     (found, collector.stats())
 }

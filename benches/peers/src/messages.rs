@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use flowgauge::FlowRecord;
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 
 /// Transport of datagrams that keeps them.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
+use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 
 use crate::args::{Fields, Format, parse_count};

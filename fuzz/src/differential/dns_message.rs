@@ -139,11 +139,8 @@ pub fn run(data: &[u8]) {
     let mut expected: Vec<_> = all.map(their_facts).filter(|record| record.record_type != TSIG).collect();
     // The same design applies to names in the data of a record.
     if data.windows(2).any(|octets| octets[0] == 0xc0 && octets[1] < HEADER_LEN) {
-        for (expected, record) in
-            expected.iter_mut().zip(&records).filter(|(_, record)| record.data.is_none())
-        {
-            expected.data = None;
-        }
+        let pairs = expected.iter_mut().zip(&records);
+        pairs.filter(|(_, record)| record.data.is_none()).for_each(|(expected, _)| expected.data = None);
     }
     assert_eq!(records, expected);
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use flowgauge::base::{FrameBatch, LinkType};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
+use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FileSource, records};
 
 use super::Seeds;

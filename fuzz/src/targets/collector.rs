@@ -3,11 +3,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use flowgauge::codec::Reader;
-use flowgauge::codec::collector::{Collector, CollectorConfig};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::export::{Format, write_record};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 
 /// Number of records that are exported again.
@@ -47,11 +48,17 @@ pub fn run(input: &[u8]) {
     (config.domain_count_max, config.template_bytes_max) = (4, 4096);
     let mut collector = Collector::new(config).expect("a valid configuration");
     let mut reader = Reader::new(input);
-    let (mut records, mut record_count) = (Vec::new(), 0);
+    let (mut records, mut record_count, mut packet_count) = (Vec::new(), 0, 0);
+    let mut now = Timestamp::ZERO;
     while let Ok(number) = reader.be::<u8>() {
         let Ok(len) = reader.be::<u16>() else { break };
         let message = reader.bytes(usize::from(len).min(reader.remaining_len())).unwrap_or_default();
-        collector.message(exporter(number), message, |record| {
+        now = now.saturating_add(Duration::from_secs(number.into()));
+        collector.message(exporter(number), message, now, |collected| {
+            let Some(record) = collected.record() else {
+                packet_count += 1;
+                return;
+            };
             record_count += 1;
             // IPFIX cannot express later times.
             let is_representable = record.start.max(record.end) <= Timestamp::from_parts(u32::MAX.into(), 0);
@@ -63,8 +70,9 @@ pub fn run(input: &[u8]) {
             collector.disconnect(exporter(number));
         }
     }
-    assert_eq!(collector.stats().record_count, record_count);
-    assert!(record_count as usize <= input.len() / RECORD_LEN_MIN);
+    let stats = collector.stats();
+    assert_eq!((stats.record_count, stats.packet_count), (record_count, packet_count));
+    assert!((record_count + packet_count) as usize <= input.len() / RECORD_LEN_MIN);
 
     let mut config = ExporterConfig::default();
     config.enterprise_number = Some(32_473);
@@ -77,7 +85,8 @@ pub fn run(input: &[u8]) {
     let mut collector = Collector::new(CollectorConfig::default()).expect("a valid configuration");
     let mut expected = records.iter();
     for message in exporter.into_transport().0 {
-        collector.message(self::exporter(1), &message, |record| {
+        collector.message(self::exporter(1), &message, Timestamp::ZERO, |collected| {
+            let record = collected.record().expect("no packet was exported");
             assert_eq!(expected.next().map(line), Some(line(record)));
         });
     }

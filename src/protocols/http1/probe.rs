@@ -98,11 +98,11 @@ fn request_line(bytes: &[u8]) -> Looks {
         return Looks::Unlike;
     }
     if let Some(line_len) = line_len {
-        let mut rest = target.iter().skip(line_len + 1);
+        // Many clients end the line as they end a head, with an empty line.
+        let is_all = || target.iter().skip(line_len + 1).all(is_line_end);
         return match () {
             () if ends_with_version(line) => Looks::Request,
-            // Many clients end the line as they end a head, with an empty line.
-            () if is_simple(method, line) && rest.all(is_line_end) => Looks::SimpleRequest,
+            () if is_simple(method, line) && is_all() => Looks::SimpleRequest,
             () => Looks::Unlike,
         };
     }

@@ -3,7 +3,8 @@
 use std::hint::black_box;
 use std::net::{Ipv4Addr, SocketAddr};
 
-use flowgauge::codec::collector::{Collector, CollectorConfig};
+use flowgauge::Timestamp;
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 
 use super::feed::INPUT_LEN;
 
@@ -27,8 +28,8 @@ pub(crate) fn collecting(make: fn() -> Messages) -> Collecting {
 impl Collecting {
     pub(crate) fn collect(mut self) -> Self {
         for (exporter, message) in &self.messages {
-            self.collector.message(*exporter, black_box(message), |record| {
-                black_box(record);
+            self.collector.message(*exporter, black_box(message), Timestamp::ZERO, |one| {
+                black_box(one.record());
             });
         }
         self
@@ -145,5 +146,44 @@ pub(crate) fn type_records() -> Messages {
             sets.extend(set(256, &[192, 0, 2, 1, 192, 0, 2, 2]));
         }
         (false, sets)
+    })
+}
+
+/// Long templates that were used once, and type records that change the meaning of an element before each record.
+pub(crate) fn long_templates_again() -> Messages {
+    let options = words(&[257, 3, 1, 346, 4, 303, 2, 341, 65_535]);
+    let mut long = words(&[256, 340, 8, 4, 12, 4]);
+    long.extend((0..338_u16).flat_map(|field| words(&[210 + field % 2, 0])));
+    filled(&[set(2, &long), set(3, &options)].concat(), |number| {
+        let mut sets = Vec::new();
+        for id in 0..20_u16 {
+            let mut record = words(&[0, 9999, id + (number % 2) as u16]);
+            record.extend([5].into_iter().chain(*b"scope"));
+            sets.extend(set(257, &record));
+            sets.extend(set(256, &[192, 0, 2, 1, 192, 0, 2, 2]));
+        }
+        (false, sets)
+    })
+}
+
+/// Withdrawals of all options templates, while many data templates are known, and a new options template now and then.
+pub(crate) fn withdrawals() -> Messages {
+    let templates: Vec<u8> = (256..600).flat_map(|id| words(&[id, 1, 8, 4])).collect();
+    filled(&set(2, &templates), |_| {
+        let options = set(3, &words(&[700, 1, 1, 346, 4]));
+        (false, [options, set(3, &words(&[3, 0]).repeat(300))].concat())
+    })
+}
+
+/// Sections of one octet, each from another interface.
+pub(crate) fn sampled_packets() -> Messages {
+    let mut interface = 0_u16;
+    filled(&set(2, &words(&[256, 2, 10, 2, 313, 1])), |_| {
+        let records = (0..460).flat_map(|_| {
+            interface = interface.wrapping_add(1);
+            let [high, low] = interface.to_be_bytes();
+            [high, low, 0x45]
+        });
+        (false, set(256, &records.collect::<Vec<u8>>()))
     })
 }

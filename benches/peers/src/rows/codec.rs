@@ -10,8 +10,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use flowgauge::base::{Application, ApplicationName, Evidence};
-use flowgauge::codec::collector::{Collector, CollectorConfig};
-use flowgauge::codec::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowKey, FlowRecord, TcpFlags, Timestamp};
 use netflow_parser::{NetflowPacket, NetflowParser};
 
@@ -119,7 +119,11 @@ impl Decoder for Collector {
     fn decode(&mut self, messages: &[Vec<u8>], mut each: impl FnMut(Values)) {
         let exporter = SocketAddr::from(([192, 0, 2, 2], 4739));
         for message in messages {
-            self.message(exporter, black_box(message), |record| each(Values::of_record(record)));
+            self.message(exporter, black_box(message), Timestamp::ZERO, |one| {
+                if let Some(record) = one.record() {
+                    each(Values::of_record(record));
+                }
+            });
         }
     }
 }

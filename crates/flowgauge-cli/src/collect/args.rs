@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::{Fields, Format, parse_duration, parse_fields};
+use crate::args::{Fields, Format, Timeout, parse_duration, parse_fields, parse_size, parse_timeout};
 use crate::endpoint::Endpoint;
 use crate::ipfix::ExportArgs;
 
-/// Print or export flow records that other programs and devices export with IPFIX or NetFlow.
+/// Print or export flow records that other programs and devices export with IPFIX, NetFlow or sFlow.
 ///
-/// Receives IPFIX, NetFlow version 9 and NetFlow version 5 over UDP, and IPFIX over TCP, until Ctrl-C. Also reads files
-/// of IPFIX messages, and captures that contain the messages. Fields that an exporter does not send are absent.
+/// Receives IPFIX, NetFlow version 9, NetFlow version 5 and sFlow version 5 over UDP, and IPFIX over TCP, until Ctrl-C.
+/// Also reads files of IPFIX messages, and captures that contain the messages. Fields that an exporter does not send are
+/// absent. Packets that an exporter sampled become flows; the field `sampling_interval` states that one of so many
+/// packets was counted.
 #[derive(Debug, Args)]
 #[command(after_help = "`flowgauge collect --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
@@ -35,7 +37,7 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "files")]
     pub(crate) listen: Vec<Endpoint>,
 
-    /// UDP port of the messages in captures; may be repeated [default: 2055, 4739, 9995, 9996]
+    /// UDP port of the messages in captures; may be repeated [default: 2055, 4739, 6343, 9995, 9996]
     #[arg(long, value_name = "N", requires = "files")]
     pub(crate) port: Vec<u16>,
 
@@ -45,9 +47,25 @@ pub(crate) struct CollectArgs {
 
     /// Join the two uniflows of a flow to one record
     ///
-    /// A uniflow waits for TIME for the one of the other direction. At most 65536 uniflows wait.
+    /// A uniflow waits for TIME for the one of the other direction. At most 65536 uniflows wait, within --memory.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) join: Option<Duration>,
+
+    /// Multiply packets and octets by the sampling interval
+    ///
+    /// The field `counter_scale` is the factor of these estimates.
+    #[arg(long)]
+    pub(crate) scale: bool,
+
+    /// Write a record of each open flow of sampled packets every TIME, such as 30m
+    ///
+    /// The default is 30m for addresses, and none for files.
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
+    pub(crate) active_timeout: Option<Timeout>,
+
+    /// Memory limit for flows of sampled packets and for --join, such as 256MiB [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
 
     /// Output format
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]

@@ -10,8 +10,8 @@ use flowgauge::{
 
 use crate::interrupt;
 
-/// Ports that exporters use by default: NetFlow 2055, 9995 and 9996, IPFIX 4739.
-const PORTS: [u16; 4] = [2055, 4739, 9995, 9996];
+/// Ports that exporters use by default: NetFlow 2055, 9995 and 9996, IPFIX 4739, sFlow 6343.
+const PORTS: [u16; 5] = [2055, 4739, 6343, 9995, 9996];
 
 /// Reads a capture, and passes the payload of each UDP datagram to one of the ports to `message`, with its sender and its
 /// time. Without ports, the default ones are used.

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::StopHandle;
-use flowgauge::codec::ipfix::MessageReader;
+use flowgauge::ipfix::MessageReader;
 use flowgauge::source::DatagramSocket;
 
 use crate::endpoint::Endpoint;

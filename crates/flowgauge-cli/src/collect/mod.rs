@@ -3,6 +3,7 @@
 mod args;
 mod capture;
 mod listener;
+mod packets;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,10 +13,11 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use flowgauge::codec::collector::{Collector, CollectorConfig, CollectorStats, UniflowJoiner};
-use flowgauge::codec::ipfix::MessageReader;
-use flowgauge::{FlowRecord, Timestamp};
+use flowgauge::ipfix::MessageReader;
+use flowgauge::ipfix::collector::{Collected, Collector, CollectorConfig, CollectorStats, UniflowJoiner};
+use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
 
+use crate::args::Timeout;
 use crate::console::{Console, Failure, write_line};
 use crate::formats::Writer;
 use crate::human::{duration, plural};
@@ -26,9 +28,13 @@ use crate::rows::Rows;
 
 pub(crate) use args::CollectArgs;
 use listener::Event;
+use packets::SampledFlows;
 
 /// Number of uniflows that wait for the other direction.
 const JOIN_COUNT_MAX: usize = 65_536;
+
+/// Interval of the records of open flows of sampled packets, while messages are received.
+const ACTIVE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Time for which records wait in a buffer at most.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
@@ -43,10 +49,19 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         endpoints => Some(listener::listen(endpoints, &stop).map_err(Failure::Other)?),
     };
     let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, &args.files)?;
-    let joiner = args.join.map(|timeout| UniflowJoiner::new(JOIN_COUNT_MAX, timeout)).transpose()?;
+    let mut limits = Limits::DEFAULT;
+    limits.total_bytes_max = args.memory.unwrap_or(limits.total_bytes_max);
+    let resources = Resources::new(limits);
+    let joiner =
+        args.join.map(|timeout| UniflowJoiner::new(JOIN_COUNT_MAX, timeout, &resources)).transpose()?;
+    let active_timeout = match args.active_timeout {
+        Some(Timeout(timeout)) => timeout,
+        None => events.is_some().then_some(ACTIVE_TIMEOUT),
+    };
     let mut collection = Collection {
         collector: Collector::new(CollectorConfig::default())?,
-        output: Output { rows: Rows::new(writer, events.is_some()), joiner },
+        sampled: SampledFlows::new(&resources, active_timeout)?,
+        output: Output { rows: Rows::new(writer, events.is_some()), joiner, is_scaled: args.scale },
     };
     let mut drop_count = 0;
     match events {
@@ -73,7 +88,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
                 let time = Instant::now();
                 if time >= next_flush {
                     next_flush = time + FLUSH_INTERVAL;
-                    if collection.output.flush(now()).is_break() {
+                    if collection.flush(now()).is_break() {
                         stop.stop();
                     }
                 }
@@ -97,6 +112,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
 /// A collector and the output of its records.
 struct Collection {
     collector: Collector,
+    sampled: SampledFlows,
     output: Output,
 }
 
@@ -104,20 +120,39 @@ struct Collection {
 struct Output {
     rows: Rows,
     joiner: Option<UniflowJoiner>,
+    /// Whether counts are multiplied by the sampling interval.
+    is_scaled: bool,
 }
 
 impl Output {
     fn record(&mut self, record: &FlowRecord, now: Timestamp) {
-        let Self { rows, joiner } = self;
+        if self.is_scaled && record.sampling_interval.is_some() {
+            let mut scaled = record.clone();
+            scaled.scale();
+            return self.scaled(&scaled, now);
+        }
+        self.scaled(record, now);
+    }
+
+    fn scaled(&mut self, record: &FlowRecord, now: Timestamp) {
+        let Self { rows, joiner, .. } = self;
         match joiner {
             Some(joiner) => joiner.push(record, now, |record| rows.write(record)),
             None => rows.write(record),
         }
     }
 
+    /// Writes a record of sampled packets, which describes both directions already.
+    fn biflow(&mut self, mut record: FlowRecord) {
+        if self.is_scaled {
+            record.scale();
+        }
+        self.rows.write(&record);
+    }
+
     /// Flushes the rows, and the uniflows whose time has passed. Returns [`ControlFlow::Break`] after a failed write.
     fn flush(&mut self, now: Timestamp) -> ControlFlow<()> {
-        let Self { rows, joiner } = self;
+        let Self { rows, joiner, .. } = self;
         if let Some(joiner) = joiner {
             joiner.expire(now, |record| rows.write(record));
         }
@@ -128,8 +163,20 @@ impl Output {
 impl Collection {
     /// Decodes a message that arrived at the time `now`.
     fn message(&mut self, exporter: SocketAddr, message: &[u8], now: Timestamp) {
-        let Self { collector, output } = self;
-        collector.message(exporter, message, |record| output.record(record, now));
+        let Self { collector, sampled, output } = self;
+        collector.message(exporter, message, now, |collected| match collected {
+            Collected::Record(record) => output.record(record, now),
+            Collected::Packet(packet) => sampled.packet(&packet, now),
+        });
+        sampled.records().for_each(|record| output.biflow(record));
+    }
+
+    /// Flushes the rows, and those of flows that are due. Returns [`ControlFlow::Break`] after a failed write.
+    fn flush(&mut self, now: Timestamp) -> ControlFlow<()> {
+        let Self { sampled, output, .. } = self;
+        sampled.advance(now);
+        sampled.records().for_each(|record| output.biflow(record));
+        output.flush(now)
     }
 
     /// Reads a file of IPFIX messages, or a capture of messages.
@@ -168,8 +215,11 @@ impl Collection {
     }
 
     /// Completes the output. Returns the counters and the number of records written.
-    fn finish(self) -> Result<(CollectorStats, u64), Failure> {
-        let Output { mut rows, joiner } = self.output;
+    fn finish(mut self) -> Result<(CollectorStats, u64), Failure> {
+        let Self { sampled, output, .. } = &mut self;
+        sampled.finish();
+        sampled.records().for_each(|record| output.biflow(record));
+        let Output { mut rows, joiner, .. } = self.output;
         if let Some(mut joiner) = joiner {
             joiner.finish(|record| rows.write(record));
         }
@@ -179,7 +229,10 @@ impl Collection {
 
 /// Returns the lines of the summary.
 fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<String> {
-    let received = plural(stats.record_count, "record");
+    let mut received = plural(stats.record_count, "record");
+    if stats.packet_count > 0 {
+        received = format!("{received}, {}", plural(stats.packet_count, "sampled packet"));
+    }
     let written = if record_count == stats.record_count {
         String::new()
     } else {
@@ -200,6 +253,8 @@ fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<St
     note(stats.unknown_template_set_count, "data set", "skipped because the template is not known");
     note(stats.refused_template_count, "template", "refused (malformed or too large)");
     note(stats.unkeyed_record_count, "record", "without addresses skipped");
+    note(stats.unsupported_packet_count, "sampled packet", "of an unsupported link layer skipped");
+    note(stats.counter_sample_count, "sample", "of interface counters skipped");
     note(stats.invalid_value_count, "value", "invalid, and absent in its record");
     note(
         stats.lost_count,

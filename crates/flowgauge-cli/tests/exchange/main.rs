@@ -1,5 +1,5 @@
 //! Exchange of flow records with other programs over UDP: `flowgauge flows --format ipfix` to nfcapd, nfacctd, goflow2 and
-//! tshark, and softflowd to `flowgauge collect`.
+//! tshark; softflowd, and the sFlow agent of pmacct, to `flowgauge collect`.
 //!
 //! Each program must agree on packets and octets of each direction of each flow. A test whose program is not installed
 //! prints a note and passes. If `FLOWGAUGE_COLLECTORS` is set to `required`, the test fails instead:
@@ -21,6 +21,7 @@ mod port;
 #[path = "../support/process.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod process;
+mod sfprobe;
 mod softflowd;
 mod tshark;
 

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::CollectorStats;
 use super::template::finish_icmp;
 use super::times::BootTime;
+use super::{Collected, CollectorStats};
 use crate::base::{IpProtocol, TcpFlags, Timestamp};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FlowRecord, field_set};
+use crate::record::{Draft, FieldSet, field_set};
 
 /// Version number of a NetFlow message of version 5.
 pub(super) const VERSION: u16 = 5;
@@ -42,6 +42,8 @@ pub(super) struct Message<'a> {
     pub(super) record_count: u32,
     /// Type and slot of the switching engine, which have their own sequence numbers.
     pub(super) engine: u16,
+    /// Number of packets of which one is sampled, or zero.
+    interval: u32,
     records: Reader<'a>,
 }
 
@@ -54,25 +56,31 @@ impl<'a> Message<'a> {
         let nanos = reader.be::<u32>().ok()?;
         let sequence_number = reader.be::<u32>().ok()?;
         let engine = reader.be::<u16>().ok()?;
-        let _sampling = reader.be::<u16>().ok()?;
+        // The highest two bits are the method.
+        let interval = u32::from(reader.be::<u16>().ok()? & 0x3fff);
         let boot_time = BootTime::new(Timestamp::from_parts(seconds.into(), nanos.into()), uptime_ms);
-        Some(Self { boot_time, sequence_number, record_count: record_count.into(), engine, records: reader })
+        let record_count = record_count.into();
+        Some(Self { boot_time, sequence_number, record_count, engine, interval, records: reader })
     }
 
     /// Decodes all records; returns `None` if there are fewer than the header states.
     pub(super) fn records(
         mut self,
         stats: &mut CollectorStats,
-        emit: &mut impl FnMut(&FlowRecord),
+        emit: &mut impl FnMut(Collected<'_>),
     ) -> Option<()> {
         // Filled again for each record, because all records have the same fields.
         let mut draft = Draft::new();
         draft.record.known = FIELDS;
+        if self.interval > 0 {
+            draft.record.sampling_interval = Some(self.interval);
+            draft.record.known = FIELDS.union(const { field_set(&["sampling_interval"]) });
+        }
         for _ in 0..self.record_count {
             self.record(&mut draft).ok()?;
             if let Ok(record) = draft.finish() {
                 stats.record_count += 1;
-                emit(record);
+                emit(Collected::Record(record));
             }
         }
         Some(())

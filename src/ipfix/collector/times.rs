@@ -1,7 +1,8 @@
 //! Times of records, absolute or relative to the message, the record or the exporter.
 
+use super::sampling::{Samplers, Sampling};
 use crate::base::{NANOS_PER_SECOND, Timestamp};
-use crate::codec::ipfix::NTP_TO_UNIX_SECONDS;
+use crate::ipfix::NTP_TO_UNIX_SECONDS;
 use crate::record::{Draft, FieldSet, field_set};
 
 /// Unit of a time, and the point to which it refers.
@@ -51,12 +52,13 @@ pub(super) enum Moment {
     End,
 }
 
-/// Times of a message to which the times in its records refer.
+/// Times of a message and samplers of its domain, to which its records refer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct DataContext {
+pub(super) struct DataContext<'d> {
     pub(super) export_time: Timestamp,
     pub(super) boot_time: Option<BootTime>,
     pub(super) init_time_ms: Option<u64>,
+    pub(super) samplers: &'d Samplers,
 }
 
 /// Time at which an exporter was started, to which times in milliseconds of its uptime refer.
@@ -101,6 +103,13 @@ impl BootTime {
     }
 }
 
+/// Values of a record that refer to other fields or to options records.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Related {
+    pub(super) times: RelativeTimes,
+    pub(super) sampling: Sampling,
+}
+
 /// Times of a record that refer to other fields.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RelativeTimes {
@@ -113,7 +122,7 @@ pub(super) struct RelativeTimes {
 impl RelativeTimes {
     /// Sets the times of a record that refer to other fields. Returns the fields that cannot be computed because the
     /// exporter's start is not known.
-    pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext) -> FieldSet {
+    pub(super) fn resolve(self, draft: &mut Draft, context: &DataContext<'_>) -> FieldSet {
         let init_time_ms = self.init_time_ms.or(context.init_time_ms);
         let boot_time = context.boot_time.or_else(|| {
             init_time_ms.map(|init_time_ms| BootTime::of_init(context.export_time, init_time_ms))
@@ -148,7 +157,7 @@ pub(super) fn set_time(
     value: u64,
     draft: &mut Draft,
     times: &mut RelativeTimes,
-    context: &DataContext,
+    context: &DataContext<'_>,
 ) {
     let time = match unit {
         TimeUnit::Absolute(unit) => unit.time(value),

@@ -37,16 +37,16 @@ impl Selection {
 
 /// The fields of a data record, and which forms they have. Records with equal layouts have the same template.
 ///
-/// One word, which is compared for each record: the highest bits of the set are no fields.
+/// Compared for each record; the highest bits of the set are no fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout(FieldSet);
 
 const _: () = assert!(FlowRecord::SCHEMA.len() <= Layout::CUSTOMER_VLAN_IDS, "bits for the forms of fields");
 
 impl Layout {
-    const IS_IPV6: usize = 63;
+    const IS_IPV6: usize = 127;
     /// Both directions have an inner VLAN id, which may be 0.
-    const CUSTOMER_VLAN_IDS: usize = 62;
+    const CUSTOMER_VLAN_IDS: usize = 126;
 
     #[inline(always)]
     const fn with(self, bit: usize) -> Self {

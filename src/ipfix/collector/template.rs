@@ -5,10 +5,12 @@ use std::net::IpAddr;
 use super::CollectorStats;
 use super::action::{Action, OwnElements};
 use super::field::{Specifier, field, len_min, unsigned};
-use super::times::{AbsoluteUnit, DataContext, Moment, RelativeTimes, TimeUnit};
+use super::packet::{self, PacketReport};
+use super::sampling::{Sampler, Sampling, SamplingElement};
+use super::times::{AbsoluteUnit, DataContext, Moment, Related, TimeUnit};
 use crate::base::{IpProtocol, VlanIds};
-use crate::codec::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::codec::{ReadError, Reader};
+use crate::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, field_index, fill};
 
 const PROTOCOL: usize = field_index("protocol");
@@ -23,12 +25,47 @@ const REVERSE_VLAN_IDS: usize = field_index("reverse_vlan_ids");
 const COMMUNITY_ID: usize = field_index("community_id");
 const ICMP_TYPE: usize = field_index("icmp_type");
 const ICMP_CODE: usize = field_index("icmp_code");
+const SAMPLING_INTERVAL: usize = field_index("sampling_interval");
 
 /// The kind of data that a template describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Data,
     Options,
+}
+
+/// Octets that pay for templates that are compiled again, so that definitions of elements that change all the time cost
+/// no more than other octets.
+#[derive(Debug)]
+pub(super) struct Compilations(u64);
+
+impl Default for Compilations {
+    /// Permits that the templates of a usual exporter are compiled again once.
+    fn default() -> Self {
+        Self(Self::FIELD_LEN * 1024)
+    }
+}
+
+impl Compilations {
+    /// Octets that pay for a field.
+    const FIELD_LEN: u64 = 16;
+    /// Octets that are saved for later at most.
+    const LEN_MAX: u64 = Self::FIELD_LEN << 16;
+
+    pub(super) fn earn(&mut self, octet_count: usize) {
+        self.0 = self.0.saturating_add(octet_count as u64).min(Self::LEN_MAX);
+    }
+
+    /// Returns whether the fields may be compiled.
+    pub(super) fn spend(&mut self, field_count: usize) -> bool {
+        match self.0.checked_sub(Self::FIELD_LEN * field_count as u64) {
+            Some(rest) => {
+                self.0 = rest;
+                true
+            }
+            None => false,
+        }
+    }
 }
 
 /// A template, as received, and the steps that decode its records.
@@ -67,10 +104,11 @@ impl Template {
     }
 
     /// Returns the template as one of options records of NetFlow version 9. Its scope fields are not information
-    /// elements.
+    /// elements; that of an interface corresponds to one (RFC 3954 section 6.1).
     pub(super) fn into_netflow9_options(mut self, scope_field_count: usize) -> Self {
+        const INTERFACE: u16 = 2;
         for scope in self.specifiers.iter_mut().take(scope_field_count) {
-            scope.id = 0;
+            scope.id = if scope.id == INTERFACE { iana::INGRESS_INTERFACE } else { 0 };
         }
         self.into_options()
     }
@@ -89,10 +127,21 @@ impl Template {
         self.kind == other.kind && self.specifiers == other.specifiers
     }
 
-    /// Returns the memory of the template in bytes, including the steps that are compiled later.
-    pub(super) const fn bytes(&self) -> usize {
+    /// Returns the memory of the template in bytes beside the template itself, including the steps that are compiled
+    /// later.
+    pub(super) const fn heap_bytes(&self) -> usize {
         let field_bytes = size_of::<Specifier>() + size_of::<(Action, Location)>();
-        size_of::<Self>() + size_of::<Steps>() + self.specifiers.len() * field_bytes
+        size_of::<Steps>() + self.specifiers.len() * field_bytes
+    }
+
+    /// Returns whether the records contain a section of a packet.
+    pub(super) fn has_packets(&self) -> bool {
+        self.specifiers.iter().any(packet::is_section)
+    }
+
+    /// Decodes a data record with a section of a packet.
+    pub(super) fn decode_packet<'a>(&self, reader: &mut Reader<'a>) -> Result<PacketReport<'a>, ReadError> {
+        PacketReport::decode(reader, &self.specifiers)
     }
 
     /// Returns the minimum length of a record in octets.
@@ -100,10 +149,14 @@ impl Template {
         self.specifiers.iter().map(|specifier| len_min(specifier.len)).sum()
     }
 
-    /// Returns the steps that decode a data record.
-    pub(super) fn steps(&mut self, own_elements: &OwnElements) -> &Steps {
-        if self.revision != own_elements.revision() {
+    /// Returns the steps that decode a data record. They are compiled again if the meaning of elements has changed and
+    /// the compilation is permitted; otherwise the elements keep the meaning that they had before.
+    pub(super) fn steps(&mut self, own_elements: &OwnElements, compilations: &mut Compilations) -> &Steps {
+        let is_outdated = self.revision != own_elements.revision();
+        if is_outdated && self.steps.is_some() && compilations.spend(self.specifiers.len()) {
             self.steps = None;
+        }
+        if self.steps.is_none() {
             self.revision = own_elements.revision();
         }
         self.steps.get_or_insert_with(|| Box::new(Steps::compile(&self.specifiers, own_elements)))
@@ -112,7 +165,7 @@ impl Template {
     /// Decodes an options record.
     pub(super) fn decode_options<'a>(&self, reader: &mut Reader<'a>) -> Result<OptionsValues<'a>, ReadError> {
         let (mut enterprise_number, mut id, mut name) = (None, None, None);
-        let mut init_time_ms = None;
+        let (mut init_time_ms, mut interface, mut sampling) = (None, None, Sampling::default());
         for specifier in &self.specifiers {
             let octets = field(reader, specifier.len)?;
             if specifier.enterprise_number != 0 {
@@ -123,14 +176,20 @@ impl Template {
                 iana::INFORMATION_ELEMENT_ID => id = unsigned(octets),
                 iana::INFORMATION_ELEMENT_NAME => name = std::str::from_utf8(octets).ok(),
                 iana::SYSTEM_INIT_TIME_MILLISECONDS => init_time_ms = unsigned(octets),
-                _ => {}
+                iana::INGRESS_INTERFACE => interface = unsigned(octets),
+                id => {
+                    if let Some(element) = SamplingElement::of_id(id) {
+                        sampling.set(element, octets);
+                    }
+                }
             }
         }
         let own_element = enterprise_number.zip(id).zip(name).and_then(|((enterprise_number, id), name)| {
             let id = u16::try_from(id).ok()? & !ENTERPRISE_BIT;
             Some((u32::try_from(enterprise_number).ok()?, id, name))
         });
-        Ok(OptionsValues { own_element, init_time_ms })
+        let sampler = sampling.interval().map(|interval| (sampling.sampler(interface), interval));
+        Ok(OptionsValues { own_element, init_time_ms, sampler })
     }
 }
 
@@ -139,6 +198,8 @@ pub(super) struct OptionsValues<'a> {
     /// Enterprise number, identifier and name of an element that a type record describes.
     pub(super) own_element: Option<(u32, u16, &'a str)>,
     pub(super) init_time_ms: Option<u64>,
+    /// A sampler, and the number of packets of which it samples one.
+    pub(super) sampler: Option<(Sampler, u32)>,
 }
 
 /// Decoding of one field.
@@ -158,7 +219,7 @@ pub(super) struct Steps {
     fixed_len: usize,
     /// Numbers and addresses with constant offsets.
     located: FieldSet,
-    locations: [Location; FIELD_COUNT_MAX],
+    locations: [Location; FIELD_COUNT],
     time_units: TimeUnits,
     /// Other fields with constant offsets.
     converted: Box<[(Action, Location)]>,
@@ -181,13 +242,12 @@ struct Location {
     len: u16,
 }
 
-/// Number of fields that a [`FieldSet`] can contain.
-const FIELD_COUNT_MAX: usize = 64;
+const FIELD_COUNT: usize = FlowRecord::SCHEMA.len();
 
 /// The octets of a set from a record on, and the locations of its fields in the order of the schema.
 struct Record<'a> {
     octets: &'a [u8],
-    locations: &'a [Location; FIELD_COUNT_MAX],
+    locations: &'a [Location; FIELD_COUNT],
     time_units: TimeUnits,
 }
 
@@ -272,7 +332,7 @@ impl Steps {
         let has_relative_times = actions.iter().any(|action| action.is_relative());
         let fixed_count = specifiers.iter().take_while(|specifier| specifier.len != VARIABLE_LEN).count();
         let mut located = FieldSet::EMPTY;
-        let mut locations = [Location::default(); FIELD_COUNT_MAX];
+        let mut locations = [Location::default(); FIELD_COUNT];
         let mut converted = Vec::new();
         let mut time_units = TimeUnits::default();
         let has_customer_vlan_ids = actions.iter().any(|action| matches!(action, Action::CustomerVlanId(_)));
@@ -357,11 +417,11 @@ impl Steps {
         &self,
         reader: &mut Reader<'_>,
         draft: &'d mut Draft,
-        context: &DataContext,
+        context: &DataContext<'_>,
         stats: &mut CollectorStats,
     ) -> Result<Option<&'d FlowRecord>, ReadError> {
         *draft = Draft::new();
-        let mut times = RelativeTimes::default();
+        let mut related = Related::default();
         // A copy, which stays in registers.
         let mut next = *reader;
         next.skip(self.fixed_len)?;
@@ -370,7 +430,7 @@ impl Steps {
         let mut absent = fill(draft, self.located, &record);
         stats.invalid_value_count += u64::from(absent.count());
         let mut convert = |action: &Action, octets: &[u8]| {
-            if action.apply(octets, draft, &mut times, context).is_none() {
+            if action.apply(octets, draft, &mut related, context).is_none() {
                 absent = absent.union(action.fields());
                 stats.invalid_value_count += 1;
             }
@@ -383,13 +443,17 @@ impl Steps {
         }
         *reader = next;
         if self.has_relative_times {
-            absent = absent.union(times.resolve(draft, context));
+            absent = absent.union(related.times.resolve(draft, context));
         }
         finish_icmp(draft, self.derivation.has_icmp_in_port);
         draft.record.known = match absent {
             FieldSet::EMPTY => self.known,
             absent => self.derivation.complete(self.sent.difference(absent)),
         };
+        if let interval @ Some(_) = context.samplers.interval(&related.sampling, draft.record.interface) {
+            draft.record.sampling_interval = interval;
+            draft.record.known = draft.record.known.with(SAMPLING_INTERVAL);
+        }
         let versions = [draft.source.0, draft.destination.0].map(|address| address.map(|ip| ip.is_ipv6()));
         Ok(if versions[0] == versions[1] { draft.finish().ok() } else { None })
     }

@@ -5,6 +5,9 @@ use super::CollectorStats;
 /// Number of records by which a message may be late. A sequence number further in the past is a restart.
 const REORDERING_MAX: u32 = 65_536;
 
+/// Number of records that can be lost at a time. A sequence number further ahead is a restart with another number.
+const LOSS_MAX: u32 = 1 << 24;
+
 /// Sequence numbers of an observation domain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sequence {
@@ -21,7 +24,7 @@ impl Sequence {
             let behind = next.wrapping_sub(number);
             if ahead == 0 {
                 // The next message.
-            } else if ahead < behind {
+            } else if ahead <= LOSS_MAX {
                 stats.lost_count += u64::from(ahead);
             } else if behind <= REORDERING_MAX && number != 0 {
                 stats.reordered_message_count += 1;
@@ -69,5 +72,7 @@ mod tests {
         assert_eq!(check(&[(10, 10), (30, 10), (20, 10), (40, 1)]), (10, 1, 0));
         assert_eq!(check(&[(500, 10), (0, 10), (10, 10)]), (0, 0, 1));
         assert_eq!(check(&[(500_000, 10), (30, 10), (40, 10)]), (0, 0, 1));
+        assert_eq!(check(&[(0, 10), (LOSS_MAX + 10, 10), (LOSS_MAX + 20, 10)]), (LOSS_MAX.into(), 0, 0));
+        assert_eq!(check(&[(0, 10), (LOSS_MAX + 11, 10), (LOSS_MAX + 21, 10)]), (0, 0, 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Fields of templates and records.
 
-use crate::codec::ipfix::VARIABLE_LEN;
 use crate::codec::{Prefix, ReadError, Reader};
+use crate::ipfix::VARIABLE_LEN;
 
 /// Field specifier in a template (RFC 7011 section 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

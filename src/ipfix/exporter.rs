@@ -147,11 +147,11 @@ impl<T: Transport> Exporter<T> {
         let range = (MESSAGE_LEN_MIN, MESSAGE_LEN_MAX);
         if !(range.0..=range.1).contains(&config.message_len_max) {
             let range = (range.0 as u64, range.1 as u64);
-            return Err(ConfigError::out_of_range("codec", "message_len_max", range));
+            return Err(ConfigError::out_of_range("ipfix", "message_len_max", range));
         }
         if config.template_refresh_message_count == 0 {
             let range = (1, u64::MAX);
-            return Err(ConfigError::out_of_range("codec", "template_refresh_message_count", range));
+            return Err(ConfigError::out_of_range("ipfix", "template_refresh_message_count", range));
         }
         let is_datagram = transport.is_datagram();
         let message_len_max = if is_datagram { config.message_len_max } else { MESSAGE_LEN_MAX };

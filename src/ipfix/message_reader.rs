@@ -9,7 +9,7 @@ use super::{HEADER_LEN, VERSION};
 /// Keeps one message, at most 65,535 octets.
 ///
 /// ```
-/// use flowgauge::codec::ipfix::MessageReader;
+/// use flowgauge::ipfix::MessageReader;
 ///
 /// let message = [0, 10, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 /// let mut reader = MessageReader::new(&message[..]);

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use super::field::{Specifier, unsigned};
-use super::times::{AbsoluteUnit, DataContext, Moment, RelativeTimes, TimeUnit, set_time};
+use super::sampling::SamplingElement;
+use super::times::{AbsoluteUnit, DataContext, Moment, Related, TimeUnit, set_time};
 use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
-use crate::codec::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
+use crate::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
 use crate::record::{
     Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord, field_index, field_set,
 };
@@ -114,6 +115,8 @@ pub(super) enum Action {
     InitTime,
     /// Duration of the flow, in the given number of nanoseconds.
     Duration(u64),
+    /// Interval of the sampling, or a value from which it follows.
+    Sampling(SamplingElement),
 }
 
 impl Action {
@@ -180,6 +183,9 @@ impl Action {
         }
         if direction == Direction::Reverse {
             return None;
+        }
+        if let Some(element) = SamplingElement::of_id(id) {
+            return Some(Self::Sampling(element));
         }
         match id {
             21 => Some(Self::Time(End, TimeUnit::Uptime)),
@@ -275,7 +281,7 @@ impl Action {
     /// Returns the fields that the action sets.
     pub(super) fn fields(self) -> FieldSet {
         match self {
-            Self::Skip | Self::InitTime | Self::Duration(_) => FieldSet::EMPTY,
+            Self::Skip | Self::InitTime | Self::Duration(_) | Self::Sampling(_) => FieldSet::EMPTY,
             Self::Unsigned(index, _)
             | Self::Ipv4(index, _)
             | Self::Ipv6(index, _)
@@ -309,8 +315,8 @@ impl Action {
         &self,
         octets: &[u8],
         draft: &mut Draft,
-        times: &mut RelativeTimes,
-        context: &DataContext,
+        related: &mut Related,
+        context: &DataContext<'_>,
     ) -> Option<()> {
         match *self {
             Self::Skip => {}
@@ -318,13 +324,15 @@ impl Action {
             Self::Ipv4(_, set) => set(draft, IpAddr::from(<[u8; 4]>::try_from(octets).ok()?))?,
             Self::Ipv6(_, set) => set(draft, IpAddr::from(<[u8; 16]>::try_from(octets).ok()?))?,
             Self::Mac(_, set) => set(draft, octets.try_into().ok()?)?,
-            Self::Time(moment, unit) => set_time(moment, unit, unsigned(octets)?, draft, times, context),
-            _ => self.apply_rare(octets, draft, times)?,
+            Self::Time(moment, unit) => {
+                set_time(moment, unit, unsigned(octets)?, draft, &mut related.times, context)
+            }
+            _ => self.apply_rare(octets, draft, related)?,
         }
         Some(())
     }
 
-    fn apply_rare(self, octets: &[u8], draft: &mut Draft, times: &mut RelativeTimes) -> Option<()> {
+    fn apply_rare(self, octets: &[u8], draft: &mut Draft, related: &mut Related) -> Option<()> {
         let record = &mut draft.record;
         match self {
             Self::Text(_, set) => match text(octets)? {
@@ -351,8 +359,11 @@ impl Action {
                 direction.side(draft).hop_limits = Some((ttl, ttl));
             }
             Self::IcmpTypeCode => record.icmp = Some(<[u8; 2]>::try_from(octets).ok()?.into()),
-            Self::InitTime => times.init_time_ms = unsigned(octets),
-            Self::Duration(unit_ns) => times.duration_ns = Some(unsigned(octets)?.saturating_mul(unit_ns)),
+            Self::InitTime => related.times.init_time_ms = unsigned(octets),
+            Self::Duration(unit_ns) => {
+                related.times.duration_ns = Some(unsigned(octets)?.saturating_mul(unit_ns));
+            }
+            Self::Sampling(element) => related.sampling.set(element, octets)?,
             _ => {}
         }
         Some(())

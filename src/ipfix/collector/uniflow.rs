@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lru::LruCache;
 
-use crate::base::{ConfigError, FlowKey, Side, Timestamp};
+use crate::base::{Account, Allowance, ConfigError, FlowKey, Resources, Side, Timestamp};
 use crate::record::{FieldSet, FieldSide, FlowRecord};
 
 /// Interval by which the two uniflows of a flow may lie apart: each ends with its own last packet.
@@ -17,8 +17,8 @@ const SAME_SOURCE_COUNT_MAX: usize = 32;
 ///
 /// A uniflow waits for the one of the other direction, which has the same Flow Key and overlaps in time. The initiator is
 /// the source of the uniflow that begins first; if both begin at the same time, of the one that arrived first. Constant
-/// time per record, on average. Keeps at most the given number of uniflows; when there are more, the one that has waited
-/// longest is emitted alone.
+/// time per record, on average. Keeps at most the given number of uniflows, and charges their memory to the budget; when
+/// one of the two is exhausted, the one that has waited longest is emitted alone.
 #[derive(Debug)]
 pub struct UniflowJoiner {
     /// Uniflows in the order of arrival, by Flow Key and source.
@@ -26,6 +26,17 @@ pub struct UniflowJoiner {
     record_count: usize,
     record_count_max: usize,
     timeout: Duration,
+    allowance: Allowance,
+}
+
+/// Memory in bytes of a key, with its entry in the list and in the index.
+const KEY_BYTES: u64 = (size_of::<(FlowKey, Side)>() + 96) as u64;
+
+/// Returns the memory of a list of uniflows in bytes, including that of its key.
+fn bytes_of(list: &Vec<Waiting>) -> u64 {
+    let heap_bytes = |waiting: &Waiting| waiting.record.encapsulation.as_deref().map_or(0, size_of_val);
+    let heap_bytes: usize = list.iter().map(heap_bytes).sum();
+    KEY_BYTES + (list.capacity() * size_of::<Waiting>() + heap_bytes) as u64
 }
 
 #[derive(Debug)]
@@ -35,16 +46,22 @@ struct Waiting {
 }
 
 impl UniflowJoiner {
-    /// Creates a joiner that keeps at most `record_count_max` uniflows, each for `timeout`.
+    /// Creates a joiner that keeps at most `record_count_max` uniflows, each for `timeout`, in memory that it charges to
+    /// [`Account::Uniflows`] of the budget.
     ///
     /// # Errors
     ///
     /// Returns an error if `record_count_max` is zero.
-    pub fn new(record_count_max: usize, timeout: Duration) -> Result<Self, ConfigError> {
+    pub fn new(
+        record_count_max: usize,
+        timeout: Duration,
+        resources: &Resources,
+    ) -> Result<Self, ConfigError> {
         if record_count_max == 0 {
-            return Err(ConfigError::out_of_range("codec", "record_count_max", (1, u64::MAX)));
+            return Err(ConfigError::out_of_range("ipfix", "record_count_max", (1, u64::MAX)));
         }
-        Ok(Self { waiting: LruCache::unbounded(), record_count: 0, record_count_max, timeout })
+        let allowance = Allowance::new(resources.budget.clone(), Account::Uniflows, u64::MAX);
+        Ok(Self { waiting: LruCache::unbounded(), record_count: 0, record_count_max, timeout, allowance })
     }
 
     /// Adds a record that arrived at the time `now`. Emits the biflow that it completes, the uniflows whose time has
@@ -60,13 +77,33 @@ impl UniflowJoiner {
         if self.record_count >= self.record_count_max {
             self.evict(&mut emit);
         }
-        let same_source = self.waiting.get_or_insert_mut((record.key, record.initiator), Vec::new);
-        if same_source.len() >= SAME_SOURCE_COUNT_MAX {
-            emit(&same_source.remove(0).record);
+        let waiting = Waiting { record: record.clone(), arrival: now };
+        let key = (record.key, record.initiator);
+        let mut list = self.take_list(&key);
+        if list.len() >= SAME_SOURCE_COUNT_MAX {
+            emit(&list.remove(0).record);
             self.record_count -= 1;
         }
-        same_source.push(Waiting { record: record.clone(), arrival: now });
+        list.reserve_exact(1);
+        list.push(waiting);
+        while self.allowance.take(bytes_of(&list)).is_err() {
+            if self.waiting.is_empty() {
+                self.record_count = 0;
+                return list.iter().for_each(|waiting| emit(&waiting.record));
+            }
+            self.evict(&mut emit);
+        }
         self.record_count += 1;
+        self.waiting.put(key, list);
+    }
+
+    /// Removes the uniflows of a key and source from those that wait, and releases their memory.
+    fn take_list(&mut self, key: &(FlowKey, Side)) -> Vec<Waiting> {
+        let list = self.waiting.pop(key);
+        if let Some(list) = &list {
+            self.allowance.give(bytes_of(list));
+        }
+        list.unwrap_or_default()
     }
 
     /// Emits all uniflows that wait.
@@ -78,16 +115,22 @@ impl UniflowJoiner {
 
     fn take_other_direction(&mut self, record: &FlowRecord) -> Option<FlowRecord> {
         let key = (record.key, record.initiator.other());
-        let waiting = self.waiting.peek_mut(&key)?;
+        let waiting = self.waiting.peek(&key)?;
         let is_same_flow = |other: &FlowRecord| {
             other.start <= record.end.saturating_add(GAP_MAX)
                 && record.start <= other.end.saturating_add(GAP_MAX)
         };
         let index = waiting.iter().position(|waiting| is_same_flow(&waiting.record))?;
+        let waiting = self.waiting.peek_mut(&key)?;
+        let bytes = bytes_of(waiting);
         let other = waiting.remove(index).record;
+        let rest_bytes = bytes_of(waiting);
         self.record_count -= 1;
         if waiting.is_empty() {
             self.waiting.pop(&key);
+            self.allowance.give(bytes);
+        } else {
+            self.allowance.give(bytes - rest_bytes);
         }
         Some(other)
     }
@@ -106,6 +149,7 @@ impl UniflowJoiner {
     /// Emits the uniflows of the key and source that have waited longest.
     fn evict(&mut self, emit: &mut impl FnMut(&FlowRecord)) {
         let Some((_, waiting)) = self.waiting.pop_lru() else { return };
+        self.allowance.give(bytes_of(&waiting));
         self.record_count -= waiting.len();
         waiting.iter().for_each(|waiting| emit(&waiting.record));
     }

@@ -141,7 +141,7 @@ pub(super) fn own_fields() -> impl Iterator<Item = (&'static Field, u16)> {
 
 /// Returns the name of the element of a field that this crate defines: the name of the field in lower camel case, as
 /// RFC 7013 section 4.1 requires.
-pub(in crate::codec) fn own_name(field: &Field) -> impl Iterator<Item = char> + Clone {
+pub(super) fn own_name(field: &Field) -> impl Iterator<Item = char> + Clone {
     let letters = field.name.chars();
     let mut is_word_start = false;
     letters.filter_map(move |letter| {

@@ -1,0 +1,95 @@
+//! Flows of the packets that exporters sampled.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use flowgauge::decode::extractor::Scope;
+use flowgauge::ipfix::collector::{ObservationPoint, SampledPacket};
+use flowgauge::{
+    Builder, ConfigError, EndReason, Flow, FlowRecord, Flows, FragmentHandling, Frame, Interest, KeyPolicy,
+    Pipeline, Resources, Sink, Timestamp,
+};
+use lru::LruCache;
+
+/// Deviation of an exporter's clock beyond which the time of arrival is used instead.
+const CLOCK_DEVIATION_MAX: Duration = Duration::from_secs(60);
+
+/// Number of observation points that are remembered, for packets that a pipeline delays.
+const POINT_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
+
+/// A pipeline of sampled packets, in which the flows of each observation point are separate.
+pub(super) struct SampledFlows(Pipeline<Collect>);
+
+impl SampledFlows {
+    pub(super) fn new(resources: &Resources, active_timeout: Option<Duration>) -> Result<Self, ConfigError> {
+        let mut key_policy = KeyPolicy::DEFAULT;
+        key_policy.scope = Scope::Interface;
+        let builder: Builder = Pipeline::builder()
+            .resources(resources.clone())
+            .key_policy(key_policy)
+            // The other fragments of a datagram were probably not sampled.
+            .fragments(FragmentHandling::AsTheyCome);
+        let builder = match active_timeout {
+            Some(timeout) => builder.active_timeout(timeout),
+            None => builder,
+        };
+        Ok(Self(builder.build(Collect { points: LruCache::new(POINT_COUNT_MAX), records: Vec::new() })?))
+    }
+
+    /// Tracks a packet whose message arrived at the time `now`, which is zero if it is not known.
+    pub(super) fn packet(&mut self, packet: &SampledPacket<'_>, now: Timestamp) {
+        let SampledPacket { frame, point } = packet;
+        let is_near = now == Timestamp::ZERO
+            || now.saturating_since(frame.timestamp) <= CLOCK_DEVIATION_MAX
+                && frame.timestamp.saturating_since(now) <= CLOCK_DEVIATION_MAX;
+        let timestamp = if is_near { frame.timestamp } else { now };
+        self.0.sink_mut().points.put(frame.interface, *point);
+        self.0.frame(&Frame { timestamp, ..*frame });
+    }
+
+    /// Ends the flows that are due at the time `now`.
+    pub(super) fn advance(&mut self, now: Timestamp) {
+        self.0.advance(now);
+    }
+
+    /// Ends all flows.
+    pub(super) fn finish(&mut self) {
+        self.0.finish();
+    }
+
+    /// Removes the records made so far, and iterates over them.
+    pub(super) fn records(&mut self) -> impl Iterator<Item = FlowRecord> {
+        self.0.sink_mut().records.drain(..)
+    }
+}
+
+/// Sink that keeps records until they are written.
+struct Collect {
+    /// Observation points of the latest packets by their numbers, which are the scopes of the flows.
+    points: LruCache<u32, ObservationPoint>,
+    records: Vec<FlowRecord>,
+}
+
+impl Sink for Collect {
+    type State = Option<ObservationPoint>;
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::STARTS | Interest::RECORDS
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
+        *flow.state = self.points.get(&flow.view.key().scope()).copied();
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
+        let mut record = flow.view.record(reason);
+        // The number of the observation point has served its purpose.
+        record.key = record.key.with_scope(0);
+        if let Some(point) = flow.state {
+            record.interface = point.interface;
+            record.sampling_interval = point.sampling_interval;
+        }
+        self.records.push(record);
+    }
+}

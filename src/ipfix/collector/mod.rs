@@ -1,0 +1,374 @@
+//! Collection of flow records from IPFIX (RFC 7011), NetFlow version 9 (RFC 3954) and NetFlow version 5, and of packets
+//! that exporters sampled: PSAMP (RFC 5476) and sFlow version 5.
+//!
+//! A [`Collector`] decodes the messages of exporters, and emits a [`FlowRecord`] for each data record. [`FlowRecord::known`]
+//! marks the fields that the exporter sent. Reverse elements (RFC 5103) describe the responder's direction; elements that
+//! this crate defines are recognized by their type records (RFC 5610); unknown elements are skipped. A
+//! [`UniflowJoiner`] joins the two uniflows of a flow to a biflow.
+//!
+//! A data record that contains the beginning of a packet instead of addresses, and a sample of sFlow, is emitted as a
+//! [`SampledPacket`]: a frame for a [`Pipeline`](crate::Pipeline), and its [`ObservationPoint`] with the sampling
+//! interval. The intervals of options records apply to the records of their samplers, as
+//! [`FlowRecord::sampling_interval`]; [`FlowRecord::scale`] estimates the counts of all packets.
+//!
+//! A program that receives messages passes each datagram, or each message of a stream
+//! ([`MessageReader`](super::ipfix::MessageReader)), to the collector:
+//!
+//! ```
+//! use flowgauge::ipfix::collector::{Collector, CollectorConfig};
+//! use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport};
+//! use flowgauge::{FileSource, Timestamp, records};
+//!
+//! let mut file = Vec::new();
+//! let mut exporter = Exporter::new(ExporterConfig::default(), StreamTransport::new(&mut file))?;
+//! for record in records(FileSource::open("examples/data/web.pcap")?) {
+//!     let record = record?;
+//!     exporter.export(&record, record.end)?;
+//! }
+//! exporter.flush()?;
+//!
+//! let mut collector = Collector::new(CollectorConfig::default())?;
+//! let mut messages = MessageReader::new(&file[..]);
+//! let (mut flow_count, mut packet_count) = (0, 0);
+//! while let Some(message) = messages.next()? {
+//!     collector.message("192.0.2.1:4739".parse()?, message, Timestamp::ZERO, |collected| {
+//!         if let Some(record) = collected.record() {
+//!             flow_count += 1;
+//!             packet_count += record.packet_count();
+//!         }
+//!     });
+//! }
+//! assert_eq!((flow_count, packet_count), (27, 1284));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Every input is accepted: messages that cannot be decoded are counted in [`CollectorStats`]. Memory is bounded by
+//! [`CollectorConfig`].
+
+mod action;
+mod domain;
+mod domains;
+mod field;
+mod netflow5;
+mod packet;
+mod sampling;
+mod sequence;
+mod sflow;
+mod template;
+mod times;
+mod uniflow;
+
+use std::net::SocketAddr;
+
+use ahash::RandomState;
+
+use crate::base::{ConfigError, Frame, Timestamp};
+use crate::codec::Reader;
+use crate::ipfix::{HEADER_LEN, VERSION};
+use crate::record::FlowRecord;
+use domain::{Domain, Sets};
+use domains::{DomainKey, Domains};
+use times::BootTime;
+
+pub use packet::{ObservationPoint, SampledPacket};
+pub use uniflow::UniflowJoiner;
+
+/// Version number of a NetFlow message of version 9 (RFC 3954 section 5.1).
+const NETFLOW9_VERSION: u16 = 9;
+
+/// Version under which domains of sFlow are stored; no message has it in its first octets.
+const SFLOW_VERSION: u16 = 0;
+
+/// Configuration of a [`Collector`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectorConfig {
+    /// Maximum number of observation domains, from 1. When it is reached, a new domain evicts another one: of an address
+    /// that has more than a quarter of all domains, then of an address that has not sent a record, then of the address
+    /// with the most domains, and last of addresses that have sent records for a minute. Default 4096.
+    pub domain_count_max: u32,
+    /// Maximum memory of all domains with their templates, in bytes; a domain has at least 1 KiB. When it is reached,
+    /// domains are evicted in the same order; a domain that is too large alone loses its templates. Default 16 MiB.
+    pub template_bytes_max: usize,
+}
+
+impl Default for CollectorConfig {
+    fn default() -> Self {
+        Self { domain_count_max: 4096, template_bytes_max: 16 << 20 }
+    }
+}
+
+/// Counters of a [`Collector`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CollectorStats {
+    /// Messages that were received.
+    pub message_count: u64,
+    /// Octets of these messages.
+    pub octet_count: u64,
+    /// Flow records that were emitted.
+    pub record_count: u64,
+    /// Sampled packets that were emitted.
+    pub packet_count: u64,
+    /// Sampled packets of a link layer that is not supported, or without a header.
+    pub unsupported_packet_count: u64,
+    /// Samples of the counters of interfaces, in sFlow, which are skipped.
+    pub counter_sample_count: u64,
+    /// Templates that were received, with repetitions.
+    pub template_count: u64,
+    /// Data records of options templates.
+    pub options_record_count: u64,
+    /// Data records without two addresses of one version of IP.
+    pub unkeyed_record_count: u64,
+    /// Values that a field cannot have. The fields are absent in their records.
+    pub invalid_value_count: u64,
+    /// Sets whose template is not known: it was lost, evicted, or refused.
+    pub unknown_template_set_count: u64,
+    /// Messages of an unknown version, or whose lengths contradict each other. Records before the contradiction were
+    /// emitted.
+    pub malformed_message_count: u64,
+    /// Templates that were refused: malformed, or too large.
+    pub refused_template_count: u64,
+    /// Domains that were evicted with their templates.
+    pub evicted_domain_count: u64,
+    /// Data records (for NetFlow version 9, messages) that were lost according to the sequence numbers.
+    pub lost_count: u64,
+    /// Messages that arrived after a later one. Their records were counted as lost when the later one arrived.
+    pub reordered_message_count: u64,
+    /// Restarts of exporters according to the sequence numbers.
+    pub restart_count: u64,
+}
+
+/// Content of a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Collected<'a> {
+    /// A flow record.
+    Record(&'a FlowRecord),
+    /// A packet that the exporter sampled.
+    Packet(SampledPacket<'a>),
+}
+
+impl<'a> Collected<'a> {
+    /// Returns the flow record, if the content is one.
+    #[must_use]
+    pub const fn record(self) -> Option<&'a FlowRecord> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Packet(_) => None,
+        }
+    }
+}
+
+/// Collector of flow records and sampled packets.
+///
+/// Linear in the length of each message. Allocates for templates only.
+#[derive(Debug)]
+pub struct Collector {
+    domains: Domains,
+    /// Keys of the numbers of observation points.
+    numbers: RandomState,
+    stats: CollectorStats,
+}
+
+impl Collector {
+    /// Creates a collector without templates.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if [`CollectorConfig::domain_count_max`] is zero.
+    pub fn new(config: CollectorConfig) -> Result<Self, ConfigError> {
+        Ok(Self {
+            domains: Domains::new(config)?,
+            numbers: RandomState::new(),
+            stats: CollectorStats::default(),
+        })
+    }
+
+    /// Returns the counters of the collector.
+    #[must_use]
+    pub const fn stats(&self) -> CollectorStats {
+        self.stats
+    }
+
+    /// Decodes a message from an exporter: a UDP datagram of any supported version, or an IPFIX message of a stream or a
+    /// file. Emits its flow records and packets in order.
+    ///
+    /// The address identifies the exporter and its transport session: templates of one address do not apply to
+    /// messages from another one. `now` is the time at which the message arrived; exporters that have sent records for
+    /// longer are evicted later, and packets of sFlow have this time.
+    pub fn message(
+        &mut self,
+        exporter: SocketAddr,
+        message: &[u8],
+        now: Timestamp,
+        mut emit: impl FnMut(Collected<'_>),
+    ) {
+        self.stats.message_count += 1;
+        self.stats.octet_count += message.len() as u64;
+        let arrival = Arrival { exporter, now };
+        let is_well_formed = self.decode(arrival, message, &mut emit).is_some();
+        self.stats.malformed_message_count += u64::from(!is_well_formed);
+    }
+
+    /// Removes the templates of an exporter whose connection was closed. Linear in the number of its domains.
+    pub fn disconnect(&mut self, exporter: SocketAddr) {
+        self.domains.remove(exporter);
+    }
+
+    /// Decodes a message; returns `None` if it is malformed.
+    fn decode(
+        &mut self,
+        arrival: Arrival,
+        message: &[u8],
+        emit: &mut impl FnMut(Collected<'_>),
+    ) -> Option<()> {
+        let mut reader = Reader::new(message);
+        let version = reader.be::<u16>().ok()?;
+        match version {
+            VERSION => self.ipfix(arrival, message, reader, emit),
+            NETFLOW9_VERSION => self.netflow9(arrival, reader, emit),
+            netflow5::VERSION => {
+                let message = netflow5::Message::parse(reader)?;
+                self.with_domain(arrival, version, message.engine.into(), |domain, _, stats| {
+                    domain.sequence.check(message.sequence_number, message.record_count, stats);
+                    message.records(stats, emit)
+                })
+            }
+            _ => {
+                let mut reader = Reader::new(message);
+                (reader.be::<u32>().ok()? == sflow::VERSION).then_some(())?;
+                self.sflow(arrival, sflow::Datagram::parse(reader)?, emit)
+            }
+        }
+    }
+
+    fn ipfix(
+        &mut self,
+        arrival: Arrival,
+        message: &[u8],
+        mut reader: Reader<'_>,
+        emit: &mut impl FnMut(Collected<'_>),
+    ) -> Option<()> {
+        let len = usize::from(reader.be::<u16>().ok()?);
+        let export_seconds = reader.be::<u32>().ok()?;
+        let sequence_number = reader.be::<u32>().ok()?;
+        let id = reader.be::<u32>().ok()?;
+        // A message that is longer than its header states has octets that belong to nothing; a shorter one is decoded up
+        // to its end.
+        let is_complete = len == message.len() && len >= HEADER_LEN;
+        let export_time = Timestamp::from_parts(export_seconds.into(), 0);
+        let outcome = self.with_domain(arrival, VERSION, id, |domain, numbers, stats| {
+            let exporter = arrival.exporter.ip();
+            let mut sets = Sets {
+                domain,
+                stats,
+                numbers,
+                exporter,
+                domain_id: id,
+                export_time,
+                boot_time: None,
+                is_ipfix: true,
+            };
+            let body = reader.bytes(len.checked_sub(HEADER_LEN)?.min(reader.remaining_len())).ok()?;
+            let counted = sets.decode(Reader::new(body), emit);
+            sets.domain.sequence.check_or_resume(sequence_number, counted.record_count, sets.stats);
+            counted.is_well_formed.then_some(())
+        });
+        outcome.filter(|()| is_complete)
+    }
+
+    fn netflow9(
+        &mut self,
+        arrival: Arrival,
+        mut reader: Reader<'_>,
+        emit: &mut impl FnMut(Collected<'_>),
+    ) -> Option<()> {
+        let _record_count = reader.be::<u16>().ok()?;
+        let uptime_ms = reader.be::<u32>().ok()?;
+        let export_seconds = reader.be::<u32>().ok()?;
+        let sequence_number = reader.be::<u32>().ok()?;
+        let id = reader.be::<u32>().ok()?;
+        let export_time = Timestamp::from_parts(export_seconds.into(), 0);
+        self.with_domain(arrival, NETFLOW9_VERSION, id, |domain, numbers, stats| {
+            let exporter = arrival.exporter.ip();
+            let boot_time = Some(BootTime::new(export_time, uptime_ms));
+            let mut sets = Sets {
+                domain,
+                stats,
+                numbers,
+                exporter,
+                domain_id: id,
+                export_time,
+                boot_time,
+                is_ipfix: false,
+            };
+            let counted = sets.decode(reader, emit);
+            // The sequence number counts messages (RFC 3954 section 5.1).
+            sets.domain.sequence.check(sequence_number, 1, sets.stats);
+            counted.is_well_formed.then_some(())
+        })
+    }
+
+    fn sflow(
+        &mut self,
+        arrival: Arrival,
+        datagram: sflow::Datagram<'_>,
+        emit: &mut impl FnMut(Collected<'_>),
+    ) -> Option<()> {
+        let Arrival { exporter, now } = arrival;
+        let sub_agent = datagram.sub_agent;
+        self.with_domain(arrival, SFLOW_VERSION, sub_agent, |domain, numbers, stats| {
+            domain.sequence.check(datagram.sequence_number, 1, stats);
+            datagram.samples(now, stats, |sample, draft, stats| match sample {
+                sflow::Sample::Packet(sampled) => {
+                    let point = ObservationPoint {
+                        exporter: exporter.ip(),
+                        domain: sub_agent,
+                        interface: sampled.interface,
+                        sampling_interval: Some(sampled.interval),
+                    };
+                    stats.packet_count += 1;
+                    let frame = Frame {
+                        timestamp: now,
+                        link_type: sampled.link_type,
+                        data: sampled.octets,
+                        wire_len: sampled.wire_len,
+                        interface: point.number(numbers),
+                    };
+                    emit(Collected::Packet(SampledPacket { frame, point }));
+                }
+                sflow::Sample::Record => {
+                    if let Ok(record) = draft.finish() {
+                        stats.record_count += 1;
+                        emit(Collected::Record(record));
+                    }
+                }
+            })
+        })
+    }
+
+    /// Runs `decode` with the state of an observation domain.
+    fn with_domain<R>(
+        &mut self,
+        arrival: Arrival,
+        version: u16,
+        id: u32,
+        decode: impl FnOnce(&mut Domain, &RandomState, &mut CollectorStats) -> R,
+    ) -> R {
+        let Self { domains, numbers, stats } = self;
+        let key = DomainKey { exporter: arrival.exporter, version, id };
+        domains.with(key, arrival.now, stats, |domain, stats| {
+            let count = stats.record_count + stats.packet_count;
+            let result = decode(domain, numbers, stats);
+            domain.has_records |= stats.record_count + stats.packet_count > count;
+            result
+        })
+    }
+}
+
+/// Origin of a message, and the time at which it arrived.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    exporter: SocketAddr,
+    now: Timestamp,
+}
