@@ -51,6 +51,7 @@ mod pcapng;
 mod pcapng_writer;
 mod read_ahead;
 mod several;
+mod slots;
 mod stats;
 mod stream;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -75,6 +76,7 @@ pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use read_ahead::ReadAhead;
 pub use several::Files;
+pub use slots::{Admission, SlotId, Slots};
 pub use stats::SourceStats;
 pub use stream::{StreamConfig, StreamSource};
 #[cfg(all(feature = "tun", target_os = "linux"))]

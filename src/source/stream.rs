@@ -15,6 +15,7 @@ use super::error::{Error, resolve, socket_error};
 use super::input;
 use super::interfaces::Interfaces;
 use super::memory::Memory;
+use super::slots::{SlotId, Slots};
 use super::stats::SourceStats;
 use super::warning::{Warning, WarningKind};
 use super::{IDLE_INTERVAL, Interface, Next, Source};
@@ -22,6 +23,10 @@ use crate::base::FrameBatch;
 
 /// Number of warnings that a source keeps; later ones are only counted.
 const WARNING_COUNT_MAX: usize = 64;
+
+/// Time for which no connections are accepted after the system refused one, for example because there are too many open
+/// files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time after which an attempt to connect fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,7 +37,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct StreamConfig {
     /// Limits and stop handle, as for a capture file. Compressed streams are not read.
     pub source: SourceConfig,
-    /// Maximum number of simultaneous connections; further ones are closed and counted
+    /// Maximum number of simultaneous connections, half of them from one address if that is more than four. Beyond it, a new connection replaces
+    /// the one that has sent no frame for the longest time, at least ten seconds, or it is closed; both are counted
     /// ([`SourceStats::refused_connection_count`]). The default is 16.
     pub connection_count_max: usize,
     /// Time within which a connection must have sent the header of its capture, or it is closed. The default is 10 s.
@@ -66,6 +72,9 @@ impl Default for StreamConfig {
 pub struct StreamSource {
     origin: Origin,
     connections: Vec<Connection>,
+    slots: Slots,
+    /// Time until which no connections are accepted.
+    paused_until: Option<Instant>,
     /// Index of the connection that is examined first, so that none is preferred.
     first: usize,
     interfaces: Interfaces,
@@ -113,6 +122,8 @@ impl StreamSource {
         Self {
             origin,
             connections: Vec::new(),
+            slots: Slots::new(config.connection_count_max),
+            paused_until: None,
             first: 0,
             interfaces,
             memory,
@@ -142,37 +153,70 @@ impl StreamSource {
         self.connections.len()
     }
 
-    /// Adds a connection. One that the peer has already reset is only counted.
+    /// Adds a connection, if there is a slot for it. One that the peer has already reset is only counted.
     fn add(&mut self, stream: TcpStream) {
-        match Connection::new(stream, &self.memory) {
+        let now = Instant::now();
+        let Ok(peer) = stream.peer_addr() else {
+            self.ended.failed_connection_count += 1;
+            return;
+        };
+        let Some(admission) = self.slots.admit(peer.ip(), now) else {
+            self.ended.refused_connection_count += 1;
+            return;
+        };
+        if let Some(replaced) = admission.replaced {
+            self.close(replaced, "it sent no frame while another connection waited");
+        }
+        match Connection::new(stream, peer, admission.slot, &self.memory) {
             Ok(connection) => self.connections.push(connection),
-            Err(_) => self.ended.failed_connection_count += 1,
+            Err(_) => {
+                self.slots.release(admission.slot);
+                self.ended.failed_connection_count += 1;
+            }
+        }
+    }
+
+    /// Closes the connection that has lost its slot.
+    fn close(&mut self, slot: SlotId, reason: &'static str) {
+        if let Some(index) = self.connections.iter().position(|connection| connection.slot == slot) {
+            self.ended.refused_connection_count += 1;
+            let path = self.connections.get(index).map(|connection| connection.path.clone());
+            let kind = WarningKind::Connection(reason);
+            self.warn(Warning { path: path.unwrap_or_default(), offset: 0, frame_number: 1, kind });
+            self.end(index, None);
         }
     }
 
     /// Accepts waiting connections, or continues to connect.
-    fn open_connections(&mut self) -> Result<(), Error> {
+    fn open_connections(&mut self) {
+        if self.paused_until.is_some_and(|until| Instant::now() < until) {
+            return;
+        }
+        self.paused_until = None;
         // As many as fit, so that connections that are refused do not delay the others.
         for _ in 0..self.config.connection_count_max.max(1) {
             match self.origin.next(self.connections.is_empty(), self.config.reconnect_interval) {
-                Ok(Some(_)) if self.connections.len() >= self.config.connection_count_max.max(1) => {
-                    self.ended.refused_connection_count += 1;
-                }
                 Ok(Some(stream)) => self.add(stream),
                 Ok(None) => break,
                 Err(Attempt::Failed) => self.ended.failed_connection_count += 1,
-                Err(Attempt::Broken(error)) => {
-                    let path = self.local_addr().map(|address| format!("tcp {address}"));
-                    return Err(Error::Io { path: path.unwrap_or_default().into(), error });
+                Err(Attempt::Refused) => {
+                    // Too many open files, or too little memory: one connection less may help.
+                    self.ended.refused_connection_count += 1;
+                    let now = Instant::now();
+                    if let Some(slot) = self.slots.release_inactive(None, now) {
+                        self.close(slot, "the system permits no further connections");
+                    }
+                    self.paused_until = Some(now + ACCEPT_PAUSE);
+                    break;
                 }
             }
         }
-        Ok(())
     }
 
     /// Counts a connection that ended, and keeps its warnings.
     fn end(&mut self, index: usize, problem: Option<WarningKind>) {
         let connection = self.connections.swap_remove(index);
+        self.slots.release(connection.slot);
         if let Some(kind) = problem {
             self.ended.failed_connection_count += 1;
             self.warn(Warning { path: connection.path, offset: 0, frame_number: 1, kind });
@@ -204,14 +248,16 @@ impl Source for StreamSource {
         if self.memory.stop().is_stopped() {
             return Ok(Next::End);
         }
-        wait(&self.origin, &self.connections);
-        self.open_connections()?;
+        let is_accepting = self.paused_until.is_none();
+        wait(is_accepting.then_some(&self.origin), &self.connections);
+        self.open_connections();
         let mut examined_count = 0;
         while examined_count < self.connections.len() {
             let index = (self.first + examined_count) % self.connections.len();
             let Some(connection) = self.connections.get_mut(index) else { break };
             match connection.read(batch, &mut self.interfaces, &self.config, &self.memory) {
                 Ok(true) if !batch.is_empty() => {
+                    self.slots.note_activity(connection.slot, Instant::now());
                     self.first = index + 1;
                     break;
                 }
@@ -276,8 +322,8 @@ enum PeerState {
 enum Attempt {
     /// The attempt failed, and another one may succeed.
     Failed,
-    /// No further connection can be made.
-    Broken(io::Error),
+    /// The system refused the connection for lack of resources.
+    Refused,
 }
 
 impl Origin {
@@ -291,7 +337,7 @@ impl Origin {
                     Err(error) if is_pause(&error) => Ok(None),
                     // The peer reset the connection before it was accepted.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Err(Attempt::Failed),
-                    Err(error) => Err(Attempt::Broken(error)),
+                    Err(_) => Err(Attempt::Refused),
                 };
             }
             Self::Peer(peer) => peer,
@@ -341,6 +387,7 @@ fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
 struct Connection {
     stream: TcpStream,
     path: PathBuf,
+    slot: SlotId,
     state: State,
 }
 
@@ -353,11 +400,11 @@ enum State {
 }
 
 impl Connection {
-    fn new(stream: TcpStream, memory: &Memory) -> io::Result<Self> {
+    fn new(stream: TcpStream, peer: SocketAddr, slot: SlotId, memory: &Memory) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let path = PathBuf::from(format!("tcp {}", stream.peer_addr()?));
+        let path = PathBuf::from(format!("tcp {peer}"));
         let new = NewStream::new(stream.try_clone()?, &path, memory);
-        Ok(Self { stream, path, state: State::New(new, Instant::now()) })
+        Ok(Self { stream, path, slot, state: State::New(new, Instant::now()) })
     }
 
     /// Reads what has arrived. Returns `false` at the end of the connection, or the reason to close it.
@@ -405,13 +452,13 @@ fn problem(error: Error) -> WarningKind {
     }
 }
 
-/// Waits until data or a connection arrives, at most [`IDLE_INTERVAL`].
+/// Waits until data arrives, or a connection if `origin` is not `None`, at most [`IDLE_INTERVAL`].
 #[cfg(unix)]
-fn wait(origin: &Origin, connections: &[Connection]) {
+fn wait(origin: Option<&Origin>, connections: &[Connection]) {
     use rustix::event::{PollFd, PollFlags, poll};
     let mut sockets: Vec<_> =
         connections.iter().map(|connection| PollFd::new(&connection.stream, PollFlags::IN)).collect();
-    if let Origin::Listener(listener) = origin {
+    if let Some(Origin::Listener(listener)) = origin {
         sockets.push(PollFd::new(listener, PollFlags::IN));
     }
     // An error, for example by a signal, only ends the wait.
@@ -420,6 +467,6 @@ fn wait(origin: &Origin, connections: &[Connection]) {
 
 /// Waits a short time, because the system has no function that waits for several sockets.
 #[cfg(not(unix))]
-fn wait(_: &Origin, _: &[Connection]) {
+fn wait(_: Option<&Origin>, _: &[Connection]) {
     thread::sleep(Duration::from_millis(5));
 }

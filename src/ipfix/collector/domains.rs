@@ -70,7 +70,7 @@ enum Trust {
 struct Address {
     keys: Vec<DomainKey>,
     /// Index in `keys` at which the search for the next domain to evict begins.
-    hand: usize,
+    next_examined: usize,
     /// Time of the first message that contained a record, in seconds.
     proven_s: Option<u64>,
     rank: Rank,
@@ -79,7 +79,7 @@ struct Address {
 impl Address {
     fn new(used_s: u64) -> Self {
         let rank = Rank { trust: Trust::Unknown, domain_count: Reverse(0), used_s };
-        Self { keys: Vec::new(), hand: 0, proven_s: None, rank }
+        Self { keys: Vec::new(), next_examined: 0, proven_s: None, rank }
     }
 
     fn rank(&self, now_s: u64, domain_count_max: u32) -> Rank {
@@ -189,8 +189,8 @@ impl Domains {
     fn next_of(&mut self, ip: IpAddr, current: DomainKey) -> Option<usize> {
         let address = self.addresses.get_mut(&ip)?;
         let count = address.keys.len();
-        let start = address.hand % count.max(1);
-        address.hand = start + EXAMINED_COUNT;
+        let start = address.next_examined % count.max(1);
+        address.next_examined = start + EXAMINED_COUNT;
         let examined = (start..start + EXAMINED_COUNT.min(count)).map(|index| index % count);
         let candidates = examined.filter(|index| address.keys.get(*index) != Some(&current));
         let candidates =

@@ -1,16 +1,16 @@
 //! Sockets that receive messages, each with a thread of its own.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::StopHandle;
 use flowgauge::ipfix::MessageReader;
-use flowgauge::source::DatagramSocket;
+use flowgauge::source::{Admission, DatagramSocket, SlotId, Slots};
 
 use crate::endpoint::Endpoint;
 
@@ -20,8 +20,11 @@ const QUEUE_LEN: usize = 256;
 /// Length of the kernel's receive buffer of a UDP socket in octets, if the system permits it.
 const BUFFER_LEN: usize = 16 << 20;
 
-/// Number of simultaneous connections of all TCP sockets. Further connections are closed.
+/// Number of simultaneous connections of all TCP sockets.
 const CONNECTION_COUNT_MAX: usize = 64;
+
+/// Time for which no connections are accepted after the system refused one.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Time for which a thread waits before it checks whether the command is stopped.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -35,6 +38,8 @@ pub(super) enum Event {
     Message(SocketAddr, Vec<u8>),
     /// The connection of an exporter was closed.
     Closed(SocketAddr),
+    /// The connection of an exporter was closed at once, because there are too many.
+    Refused(SocketAddr),
     /// The kernel dropped this number of messages, because they arrived faster than they were read.
     Dropped(u64),
     /// A socket or a connection cannot be read further.
@@ -45,13 +50,13 @@ pub(super) enum Event {
 /// received; the receiver then ends.
 pub(super) fn listen(endpoints: &[Endpoint], stop: &StopHandle) -> Result<Receiver<Event>, String> {
     let (events, receiver) = sync_channel(QUEUE_LEN);
-    let connection_count = Arc::new(AtomicUsize::new(0));
+    let connections = Arc::new(Mutex::new(Connections::new()));
     for endpoint in endpoints {
         let context = Context {
             name: endpoint.to_string(),
             events: events.clone(),
             stop: stop.clone(),
-            connection_count: Arc::clone(&connection_count),
+            connections: Arc::clone(&connections),
         };
         let problem = |error: io::Error| format!("{endpoint}: {error}");
         match endpoint {
@@ -77,7 +82,26 @@ struct Context {
     name: String,
     events: SyncSender<Event>,
     stop: StopHandle,
-    connection_count: Arc<AtomicUsize>,
+    connections: Arc<Mutex<Connections>>,
+}
+
+/// Open connections of all TCP sockets.
+struct Connections {
+    slots: Slots,
+    streams: HashMap<SlotId, TcpStream>,
+}
+
+impl Connections {
+    fn new() -> Self {
+        Self { slots: Slots::new(CONNECTION_COUNT_MAX), streams: HashMap::new() }
+    }
+
+    /// Closes the connection that has lost its slot. Its thread ends, and reports the end.
+    fn close(&mut self, slot: SlotId) {
+        if let Some(stream) = self.streams.remove(&slot) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl Context {
@@ -109,43 +133,74 @@ impl Context {
 
     fn accept(&self, listener: &TcpListener) {
         let mut drain = Drain::default();
+        let mut is_reported = false;
         while !drain.is_over(&self.stop) {
             match listener.accept() {
                 Ok((stream, exporter)) => self.connect(stream, exporter),
                 // Connections that were established before the end are accepted first.
                 Err(error) if is_pause(&error) && self.stop.is_stopped() => return,
                 Err(error) if is_pause(&error) => thread::sleep(POLL_INTERVAL),
-                Err(error) => return self.send(Event::Problem(format!("{}: {error}", self.name))),
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => {
+                    // Too many open files, or too little memory: one connection less may help.
+                    if !is_reported {
+                        is_reported = true;
+                        self.send(Event::Problem(format!("{}: connection refused: {error}", self.name)));
+                    }
+                    let mut connections = self.connections();
+                    if let Some(slot) = connections.slots.release_inactive(None, Instant::now()) {
+                        connections.close(slot);
+                    }
+                    drop(connections);
+                    thread::sleep(ACCEPT_PAUSE);
+                }
             }
         }
     }
 
+    /// Returns the connections. A thread that panics changes them completely or not at all.
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn connect(&self, stream: TcpStream, exporter: SocketAddr) {
-        if self.connection_count.fetch_add(1, Relaxed) >= CONNECTION_COUNT_MAX {
-            self.connection_count.fetch_sub(1, Relaxed);
-            let problem =
-                format!("{exporter}: connection closed: there are {CONNECTION_COUNT_MAX} connections");
-            return self.send(Event::Problem(problem));
+        let mut connections = self.connections();
+        let admission = connections.slots.admit(exporter.ip(), Instant::now());
+        let Some(Admission { slot, replaced }) = admission else {
+            drop(connections);
+            return self.send(Event::Refused(exporter));
+        };
+        if let Some(replaced) = replaced {
+            connections.close(replaced);
         }
+        if let Ok(handle) = stream.try_clone() {
+            connections.streams.insert(slot, handle);
+        }
+        drop(connections);
         let context = self.clone();
         thread::spawn(move || {
-            if let Err(error) = context.read(stream, exporter) {
+            if let Err(error) = context.read(stream, exporter, slot) {
                 context.send(Event::Problem(format!("{exporter}: {error}")));
             }
             context.send(Event::Closed(exporter));
-            context.connection_count.fetch_sub(1, Relaxed);
+            let mut connections = context.connections();
+            connections.slots.release(slot);
+            connections.streams.remove(&slot);
         });
     }
 
     /// Reads the messages of a connection until it is closed, or until no message arrives after the command is stopped.
-    fn read(&self, stream: TcpStream, exporter: SocketAddr) -> io::Result<()> {
+    fn read(&self, stream: TcpStream, exporter: SocketAddr, slot: SlotId) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
         let mut messages = MessageReader::new(stream);
         let mut drain = Drain::default();
         while !drain.is_over(&self.stop) {
             match messages.next() {
-                Ok(Some(message)) => self.send(Event::Message(exporter, message.to_vec())),
+                Ok(Some(message)) => {
+                    self.connections().slots.note_activity(slot, Instant::now());
+                    self.send(Event::Message(exporter, message.to_vec()));
+                }
                 Ok(None) => return Ok(()),
                 Err(error) if is_pause(&error) && self.stop.is_stopped() => return Ok(()),
                 Err(error) if is_pause(&error) => {}

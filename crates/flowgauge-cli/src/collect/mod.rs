@@ -36,6 +36,9 @@ const JOIN_COUNT_MAX: usize = 65_536;
 /// Interval of the records of open flows of sampled packets, while messages are received.
 const ACTIVE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
+/// Number of refused connections that are reported one by one.
+const REPORTED_COUNT_MAX: u64 = 16;
+
 /// Time for which records wait in a buffer at most.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -63,7 +66,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         sampled: SampledFlows::new(&resources, active_timeout)?,
         output: Output { rows: Rows::new(writer, events.is_some()), joiner, is_scaled: args.scale },
     };
-    let mut drop_count = 0;
+    let (mut drop_count, mut refused_count) = (0, 0);
     match events {
         None => {
             for path in &args.files {
@@ -80,6 +83,14 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
                 match events.recv_timeout(wait) {
                     Ok(Event::Message(exporter, message)) => collection.message(exporter, &message, now()),
                     Ok(Event::Closed(exporter)) => collection.collector.disconnect(exporter),
+                    Ok(Event::Refused(exporter)) => {
+                        refused_count += 1;
+                        if refused_count <= REPORTED_COUNT_MAX {
+                            console.problem(format!(
+                                "{exporter}: connection closed, because there are too many"
+                            ));
+                        }
+                    }
                     Ok(Event::Dropped(count)) => drop_count += count,
                     Ok(Event::Problem(problem)) => console.problem(problem),
                     Err(RecvTimeoutError::Timeout) => {}
@@ -103,6 +114,10 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         let mut lines = lines(&stats, record_count, started_at.elapsed());
         if drop_count > 0 {
             lines.push(format!("{} dropped by the kernel", plural(drop_count, "message")));
+        }
+        if refused_count > 0 {
+            lines
+                .push(format!("{} closed, because there were too many", plural(refused_count, "connection")));
         }
         lines.iter().for_each(|line| write_line(line));
     }
