@@ -201,10 +201,22 @@ pub struct SubscriberConfig {
     /// Maximum number of received messages that wait for [`recv`](crate::Subscriber::recv). Default: 256. When they
     /// do, nothing more is read from the connection, and the publisher's queue fills.
     pub high_water_mark: usize,
-    /// Maximum length of a message in octets. Default: 16 MiB. The connection is closed after a longer one.
+    /// Maximum length of a message in octets. Default: 1 MiB, 16 times the payload of a publisher with default settings.
+    /// The connection is closed after a longer one.
     pub message_len_max: usize,
+    /// Maximum number of octets of received messages that wait. Default: 64 MiB. Fewer messages than
+    /// [`high_water_mark`](Self::high_water_mark) wait if their maximum length requires it, but always one.
+    pub queue_octets_max: usize,
     /// Time between attempts to connect again. Default: 100 ms.
     pub reconnect_interval: Duration,
+}
+
+impl SubscriberConfig {
+    /// Returns the number of messages that may wait at once.
+    pub(crate) fn queue_len(&self) -> usize {
+        let fitting = self.queue_octets_max / self.message_len_max.max(1);
+        self.high_water_mark.min(fitting).max(1)
+    }
 }
 
 impl Default for SubscriberConfig {
@@ -212,7 +224,8 @@ impl Default for SubscriberConfig {
         Self {
             security: ClientSecurity::None,
             high_water_mark: 256,
-            message_len_max: 16 << 20,
+            message_len_max: 1 << 20,
+            queue_octets_max: 64 << 20,
             reconnect_interval: Duration::from_millis(100),
         }
     }

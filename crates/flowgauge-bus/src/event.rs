@@ -30,7 +30,8 @@ impl Event for FlowRecord {
     }
 }
 
-/// A JSON object without line breaks, for messages of application protocols and for anomalies.
+/// A JSON object, for messages of application protocols and for anomalies. It is published as one line: line breaks,
+/// which may occur between the tokens of JSON, become spaces.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a>(pub &'a [u8]);
 
@@ -40,7 +41,7 @@ impl Event for Line<'_> {
     }
 
     fn encode(&self, _: Encoding, payload: &mut Vec<u8>) {
-        payload.extend_from_slice(self.0);
+        payload.extend(self.0.iter().map(|octet| if *octet == b'\n' { b' ' } else { *octet }));
         payload.push(b'\n');
     }
 }

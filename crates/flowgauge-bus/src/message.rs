@@ -82,7 +82,8 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// Returns [`BusError::Malformed`] for another length, version or encoding.
+    /// Returns [`BusError::Malformed`] for another length, version or encoding, and for a sequence or position that
+    /// cannot be followed by the records of the message.
     pub fn decode(octets: &[u8]) -> Result<Self, BusError> {
         let mut reader = Reader::new(octets);
         let truncated = |_| BusError::Malformed("the header is truncated");
@@ -95,14 +96,19 @@ impl Header {
             2 => Encoding::Ndjson,
             _ => return Err(BusError::Malformed("the encoding of the payload is unknown")),
         };
-        Ok(Self {
+        let header = Self {
             encoding,
             is_last: flags & Self::IS_LAST != 0,
             record_count: reader.be().map_err(truncated)?,
             stream: reader.be().map_err(truncated)?,
             sequence: reader.be().map_err(truncated)?,
             position: reader.be().map_err(truncated)?,
-        })
+        };
+        let Self { record_count, sequence, position, .. } = header;
+        if sequence.max(position).checked_add(u64::from(record_count)).is_none() {
+            return Err(BusError::Malformed("the sequence or position of the header is out of range"));
+        }
+        Ok(header)
     }
 }
 
@@ -117,20 +123,36 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Maximum length of a received topic in octets. Topics of this library are shorter:
+    /// [`Topic::LEN_MAX`](crate::Topic::LEN_MAX).
+    pub const TOPIC_LEN_MAX: usize = 255;
+
     /// Decodes the three frames of a message.
     ///
     /// # Errors
     ///
-    /// Returns [`BusError::Malformed`] for a header that cannot be decoded, for fixed records of another length than the
-    /// header states, and for a topic that is not UTF-8.
+    /// Returns [`BusError::Malformed`] for a header that cannot be decoded, for fixed records of another length or lines
+    /// of another number than the header states, for text that is not UTF-8, and for a topic that is not UTF-8 or
+    /// longer than [`Batch::TOPIC_LEN_MAX`].
     pub fn decode(topic: Bytes, header: &[u8], payload: Bytes) -> Result<Self, BusError> {
         let header = Header::decode(header)?;
+        let record_count = header.record_count as usize;
         let is_complete = match header.encoding {
-            Encoding::Records => payload.len() == header.record_count as usize * FixedRecord::LEN,
-            Encoding::Ndjson => header.record_count == 0 || payload.last() == Some(&b'\n'),
+            Encoding::Records => payload.len() == record_count * FixedRecord::LEN,
+            Encoding::Ndjson => {
+                // Counted without branches, so that the loop uses vectors.
+                let line_count: usize = payload.iter().map(|octet| usize::from(*octet == b'\n')).sum();
+                line_count == record_count && payload.last().is_none_or(|octet| *octet == b'\n')
+            }
         };
         if !is_complete {
             return Err(BusError::Malformed("the payload does not have the number of records of the header"));
+        }
+        if header.encoding == Encoding::Ndjson && std::str::from_utf8(&payload).is_err() {
+            return Err(BusError::Malformed("the payload is not UTF-8"));
+        }
+        if topic.len() > Self::TOPIC_LEN_MAX {
+            return Err(BusError::Malformed("the topic is longer than 255 octets"));
         }
         if std::str::from_utf8(&topic).is_err() {
             return Err(BusError::Malformed("the topic is not UTF-8"));
@@ -167,7 +189,7 @@ impl Batch {
         FixedRecord::all(if self.header.encoding == Encoding::Records { &self.payload } else { &[] })
     }
 
-    /// Iterates over the lines; over none if the encoding is [`Encoding::Records`] or a payload is not UTF-8.
+    /// Iterates over the lines; over none if the encoding is [`Encoding::Records`].
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         let is_text = self.header.encoding == Encoding::Ndjson;
         std::str::from_utf8(if is_text { &self.payload } else { &[] }).unwrap_or_default().lines()
@@ -199,20 +221,45 @@ mod tests {
         }
     }
 
+    /// Decodes a message with two records.
+    fn decode(encoding: Encoding, topic: &[u8], payload: &[u8]) -> Result<Batch, BusError> {
+        let header =
+            Header { encoding, is_last: false, record_count: 2, stream: 0, sequence: 0, position: 0 };
+        Batch::decode(Bytes::copy_from_slice(topic), &header.encode(), Bytes::copy_from_slice(payload))
+    }
+
     #[test]
-    fn a_payload_of_another_length_is_malformed() {
-        let header = Header {
-            encoding: Encoding::Records,
-            is_last: false,
-            record_count: 2,
-            stream: 0,
-            sequence: 0,
-            position: 0,
+    fn a_payload_with_another_number_of_records_is_malformed() {
+        let records = |payload: &[u8]| decode(Encoding::Records, b"flow.end", payload);
+        assert!(records(&[0; 127]).is_err() && records(&[0; 64]).is_err());
+        assert_eq!(records(&[0; 128]).unwrap().records().count(), 2);
+        let lines = |payload: &[u8]| decode(Encoding::Ndjson, b"flow.end", payload);
+        assert!(lines(b"").is_err() && lines(b"{}\n").is_err() && lines(b"{}\n{}").is_err());
+        assert!(lines(b"{}\n{}\n{}\n").is_err() && lines(b"{}\n{}\n{}").is_err());
+        assert!(lines(b"{}\n\xff\n").is_err());
+        assert_eq!(lines(b"{}\n{}\n").unwrap().lines().count(), 2);
+    }
+
+    #[test]
+    fn a_topic_is_text_of_at_most_255_octets() {
+        let topic = |topic: &[u8]| decode(Encoding::Records, topic, &[0; 128]);
+        assert_eq!(topic(&[b'a'; 255]).unwrap().topic().len(), 255);
+        assert!(topic(&[b'a'; 256]).is_err() && topic(b"\xff").is_err());
+        assert!(topic(b"").is_ok());
+    }
+
+    #[test]
+    fn numbers_that_overflow_are_malformed() {
+        let header = |sequence, position| {
+            let encoding = Encoding::Records;
+            Header { encoding, is_last: false, record_count: 2, stream: u64::MAX, sequence, position }
         };
-        let decode = |payload: &[u8]| {
-            Batch::decode(Bytes::from_static(b"flow.end"), &header.encode(), Bytes::copy_from_slice(payload))
-        };
-        assert!(decode(&[0; 127]).is_err() && decode(&[0; 64]).is_err());
-        assert_eq!(decode(&[0; 128]).unwrap().records().count(), 2);
+        for (sequence, position) in [(u64::MAX - 1, 0), (0, u64::MAX - 1)] {
+            assert!(Header::decode(&header(sequence, position).encode()).is_err());
+            assert!(
+                Header::decode(&header(sequence.saturating_sub(1), position.saturating_sub(1)).encode())
+                    .is_ok()
+            );
+        }
     }
 }

@@ -141,7 +141,8 @@ impl Pair {
         Ok(Self { link, sequence: 0 })
     }
 
-    /// Sends a message with `record_count` records. Does not wait.
+    /// Sends a message with `record_count` records: fixed records, or lines of text. Does not wait. The other end refuses
+    /// a message of a socket whose payload has another number of records.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::error::BusError;
 use crate::message::{Batch, Header};
 use crate::publisher::{LocalReceiver, find_local};
 
-/// Number of messages that are taken from a socket at once.
+/// Maximum number of messages that are taken from a socket at once.
 const BATCH_COUNT: usize = 32;
 
 /// Maximum number of connections and of topics whose numbers are remembered.
@@ -63,6 +63,8 @@ enum Origin {
 struct Socket {
     socket: blocking::Socket,
     received: Vec<Message>,
+    /// Number of messages that are taken at once.
+    batch_count: usize,
     /// Keeps the thread of the socket.
     _context: Context,
 }
@@ -74,7 +76,7 @@ struct Tracking {
     /// Next sequence of each stream.
     sequences: HashMap<u64, u64, RandomState>,
     /// Publisher, stream and next position of each topic.
-    positions: HashMap<Bytes, (u64, u64), RandomState>,
+    positions: HashMap<Box<[u8]>, (u64, u64), RandomState>,
     is_last: bool,
 }
 
@@ -183,7 +185,7 @@ impl Origin {
 impl Socket {
     fn connect(text: &str, endpoint: SocketEndpoint, config: &SubscriberConfig) -> Result<Self, BusError> {
         let mut options = Options::new()
-            .recv_hwm(u32::try_from(config.high_water_mark).unwrap_or(u32::MAX))
+            .recv_hwm(u32::try_from(config.queue_len()).unwrap_or(u32::MAX))
             .max_message_size(config.message_len_max)
             .reconnect(ReconnectPolicy::Fixed(config.reconnect_interval));
         options.mechanism = config.security.mechanism();
@@ -194,13 +196,15 @@ impl Socket {
             problem: error.to_string(),
         };
         socket.connect(endpoint).map_err(problem)?;
-        Ok(Self { socket, received: Vec::with_capacity(BATCH_COUNT), _context: context })
+        // These messages wait in addition to those in the queue of the socket.
+        let batch_count = config.queue_len().div_ceil(2).min(BATCH_COUNT);
+        Ok(Self { socket, received: Vec::with_capacity(batch_count), batch_count, _context: context })
     }
 
     fn next(&mut self, timeout: Duration, stats: &mut SubscriptionStats) -> Result<Option<Batch>, BusError> {
         loop {
             if self.received.is_empty() {
-                match self.socket.recv_many_timeout_into(BATCH_COUNT, timeout, &mut self.received) {
+                match self.socket.recv_many_timeout_into(self.batch_count, timeout, &mut self.received) {
                     // Taken from the end.
                     Ok(_) => self.received.reverse(),
                     Err(omq_tokio::Error::Timeout | omq_tokio::Error::WouldBlock) => return Ok(None),
@@ -231,18 +235,20 @@ impl Tracking {
         let Header { is_last, record_count, stream, sequence, position, .. } = *batch.header();
         let record_count = u64::from(record_count);
         let Self { stats, sequences, positions, .. } = self;
+        // The numbers are those of the publisher; `Header::decode` has tested the two sums below.
+        let add = |count: &mut u64, value: u64| *count = count.saturating_add(value);
         self.is_last = is_last;
-        stats.last_count += u64::from(is_last);
-        stats.message_count += u64::from(record_count > 0);
-        stats.record_count += record_count;
+        add(&mut stats.last_count, u64::from(is_last));
+        add(&mut stats.message_count, u64::from(record_count > 0));
+        add(&mut stats.record_count, record_count);
         match sequences.get_mut(&stream) {
             Some(next) => {
-                stats.lost_count += sequence.saturating_sub(*next);
+                add(&mut stats.lost_count, sequence.saturating_sub(*next));
                 *next = sequence + record_count;
             }
             None => {
-                stats.stream_count += 1;
-                stats.lost_count += sequence;
+                add(&mut stats.stream_count, 1);
+                add(&mut stats.lost_count, sequence);
                 if sequences.len() >= STREAM_COUNT_MAX {
                     sequences.clear();
                 }
@@ -253,12 +259,12 @@ impl Tracking {
             return;
         }
         let next = position + record_count;
-        match positions.get_mut(&batch.topic) {
+        match positions.get_mut(&*batch.topic) {
             Some((last_stream, last)) => {
                 let is_same_publisher = *last_stream >> 32 == stream >> 32;
                 if *last_stream != stream && is_same_publisher {
                     // Records that were dropped on the new connection are in `lost_count`.
-                    stats.missed_count += position.saturating_sub(*last).saturating_sub(sequence);
+                    add(&mut stats.missed_count, position.saturating_sub(*last).saturating_sub(sequence));
                 }
                 (*last_stream, *last) = (stream, next);
             }
@@ -266,7 +272,8 @@ impl Tracking {
                 if positions.len() >= TOPIC_COUNT_MAX {
                     positions.clear();
                 }
-                positions.insert(batch.topic.clone(), (stream, next));
+                // A copy: the topic of a batch may be a part of the memory of its message.
+                positions.insert(Box::from(&*batch.topic), (stream, next));
             }
         }
     }

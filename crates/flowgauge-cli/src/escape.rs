@@ -73,6 +73,24 @@ pub(crate) fn push_printable(out: &mut String, text: &str) {
     }
 }
 
+/// Returns the text of a JSON object with its control characters escaped, or `None` if it is anything else than one JSON
+/// object.
+///
+/// A control below U+0020 occurs in JSON only as space between tokens, and becomes a space; all others occur only in
+/// strings, and become escape sequences.
+#[cfg(feature = "bus")]
+pub(crate) fn json_object(text: &str) -> Option<Cow<'_, str>> {
+    let is_object = text.trim_ascii_start().starts_with('{')
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !is_object {
+        return None;
+    }
+    if is_plain(text.as_bytes()) || !text.contains(is_control) {
+        return Some(Cow::Borrowed(text));
+    }
+    Some(Cow::Owned(self::text(&text.replace(['\t', '\r', '\n'], " ")).into_owned()))
+}
+
 /// Writes a value as JSON, with the control characters in its texts escaped.
 pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     push_json(out, value).map_err(io::Error::from)
@@ -142,5 +160,26 @@ mod tests {
         let mut json = Vec::new();
         write_json(&mut json, &serde_json::json!({"a": ["\"\\\u{7}\u{85}", 1, null]})).unwrap();
         assert_eq!(String::from_utf8(json).unwrap(), r#"{"a":["\"\\\u0007\u0085",1,null]}"#);
+    }
+
+    #[cfg(feature = "bus")]
+    #[test]
+    fn only_objects_pass_and_remain_the_same_value() {
+        let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        for text in [
+            "{}",
+            " {\"a\":\t[1,\r\n{\"b\":null}]} ",
+            "{\"\u{9b}31m\": \"\u{7f}\u{202e}\u{2028}\", \"a\": \"\\u001b\\\\\"}",
+        ] {
+            let escaped = json_object(text).unwrap();
+            assert!(!escaped.contains(is_control), "{text:?}");
+            assert_eq!(parsed(&escaped), parsed(text));
+        }
+        let nested = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        for text in
+            ["", "1", "\"{}\"", "[{}]", "{", "{}{}", "{\"a\":\"\u{1b}\"}", "\u{1b}[31m", "{} x", &nested]
+        {
+            assert_eq!(json_object(text), None);
+        }
     }
 }

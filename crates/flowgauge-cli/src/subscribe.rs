@@ -14,6 +14,7 @@ use flowgauge_bus::{
 use crate::args::{Fields, Format, parse_count, parse_duration, parse_fields};
 use crate::console::{Console, Failure, write_line};
 use crate::curve::secret_key;
+use crate::escape;
 use crate::formats::{Out, Writer};
 use crate::human::plural;
 use crate::interrupt;
@@ -137,7 +138,7 @@ pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Fai
             break;
         }
     }
-    let skipped_count = output.skipped_count;
+    let Output { skipped_count, invalid_count, .. } = output;
     output.finish()?;
     let stats = subscriber.stats();
     if !args.quiet {
@@ -145,6 +146,10 @@ pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Fai
     }
     if stats.malformed_count > 0 {
         console.problem(format!("{} could not be decoded", plural(stats.malformed_count, "message")));
+    }
+    if invalid_count > 0 {
+        console
+            .problem(format!("{} of the publisher that are no JSON object", plural(invalid_count, "line")));
     }
     Ok(())
 }
@@ -161,7 +166,7 @@ fn own_key(args: &SubscribeArgs) -> Result<SecretKey, Failure> {
 
 /// Output of records as rows; as ndjson, of lines too.
 struct Output<'a> {
-    /// `None` for ndjson, in which lines are written as they were received.
+    /// `None` for ndjson, in which lines are written as they were received, with control characters escaped.
     rows: Option<Rows>,
     fields: Option<&'a Fields>,
     /// Standard output for ndjson.
@@ -170,6 +175,8 @@ struct Output<'a> {
     written_count: u64,
     /// Number of lines that the format cannot express.
     skipped_count: u64,
+    /// Number of lines that are no JSON object.
+    invalid_count: u64,
     /// Number of records and lines after which the command ends.
     limit: u64,
 }
@@ -190,6 +197,7 @@ impl<'a> Output<'a> {
             line: Vec::new(),
             written_count: 0,
             skipped_count: 0,
+            invalid_count: 0,
             limit: args.count.map_or(u64::MAX, NonZeroU64::get),
         })
     }
@@ -250,11 +258,16 @@ impl<'a> Output<'a> {
             self.skipped_count += 1;
             return Ok(());
         }
-        if !self.is_complete() {
-            self.written_count += 1;
-            self.out.write_all(line.as_bytes())?;
-            self.out.write_all(b"\n")?;
+        if self.is_complete() {
+            return Ok(());
         }
+        let Some(line) = escape::json_object(line) else {
+            self.invalid_count += 1;
+            return Ok(());
+        };
+        self.written_count += 1;
+        self.out.write_all(line.as_bytes())?;
+        self.out.write_all(b"\n")?;
         Ok(())
     }
 
