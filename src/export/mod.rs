@@ -34,7 +34,7 @@ use crate::record::FlowRecord;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// One JSON object per line (RFC 8259). Absent values are null.
+    /// One JSON object per line (RFC 8259). Absent values are omitted.
     Ndjson,
     /// Comma-separated values (RFC 4180), after a line with the names of the fields. Absent values are empty.
     Csv,

@@ -32,55 +32,47 @@ fn finish(out: &mut Vec<u8>, start: usize) {
     out.extend_from_slice(b"}\n");
 }
 
-/// Length of the beginning of an entry with a key and null: the longest name of a field, and the characters around it.
-const KEY_LEN: usize = 48;
+/// Length of the beginning of an entry with a key: the longest name of a field, and the characters around it.
+const KEY_LEN: usize = 40;
 
-/// The beginning of the entry of a field: a comma, the name in quotes, a colon and null, then zeros. A copy of a fixed
-/// length is a few instructions, where one of a variable length is a call.
+/// The beginning of the entry of a field: a comma, the name in quotes and a colon, then zeros. A copy of a fixed length
+/// is a few instructions, where one of a variable length is a call.
 struct Key {
     octets: [u8; KEY_LEN],
     /// Number of octets up to the colon.
     len: usize,
 }
 
-const NULL: &[u8] = b"null";
-
 /// The keys of all fields, in the order of the schema.
 static KEYS: [Key; FlowRecord::SCHEMA.len()] = {
     let mut keys = [const { Key { octets: [0; KEY_LEN], len: 0 } }; FlowRecord::SCHEMA.len()];
     let mut index = 0;
     while index < keys.len() {
-        let parts = [b",\"", FlowRecord::SCHEMA[index].name.as_bytes(), b"\":", NULL];
+        let parts = [b",\"", FlowRecord::SCHEMA[index].name.as_bytes(), b"\":"];
         let key = &mut keys[index];
-        let (mut part, mut at) = (0, 0);
+        let mut part = 0;
         while part < parts.len() {
-            let (_, rest) = key.octets.split_at_mut(at);
+            let (_, rest) = key.octets.split_at_mut(key.len);
             rest.split_at_mut(parts[part].len()).0.copy_from_slice(parts[part]);
-            at += parts[part].len();
+            key.len += parts[part].len();
             part += 1;
         }
-        key.len = at - NULL.len();
         index += 1;
     }
     keys
 };
 
-/// Visitor that appends each field as an entry of a JSON object, preceded by a comma.
+/// Visitor that appends each field with a value as an entry of a JSON object, preceded by a comma.
 struct Object<'o>(&'o mut Vec<u8>);
 
 impl Object<'_> {
     #[inline]
     fn entry<T>(&mut self, field: &'static Field, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
-        let Some(key) = KEYS.get(field.index) else { return };
+        let (Some(value), Some(key)) = (value, KEYS.get(field.index)) else { return };
         let start = self.0.len();
         self.0.extend_from_slice(&key.octets);
-        match value {
-            Some(value) => {
-                self.0.truncate(start + key.len);
-                write(self.0, value);
-            }
-            None => self.0.truncate(start + key.len + NULL.len()),
-        }
+        self.0.truncate(start + key.len);
+        write(self.0, value);
     }
 }
 

@@ -316,13 +316,20 @@ impl<P: Protocols> Driver<P> {
                 from: Role::Client,
                 side: session.client,
                 timestamp: context.timestamp,
+                received_len: 0,
             };
             self.stopped(meta, (0, Fault::NO_MEMORY), receiver);
             return self.not_started(session, Cause::Refused);
         }
         let mut parsing = Parsing::new(start(), entry.protocol, session.client, context.timestamp);
         parsing.charged = len;
-        let cause = if session.parsing_mut().is_some() { Cause::Handover } else { Cause::Recognized };
+        let cause = match session.parsing_mut() {
+            Some(previous) => {
+                parsing.received_len = previous.received_len;
+                Cause::Handover
+            }
+            None => Cause::Recognized,
+        };
         Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
     }
 

@@ -101,6 +101,6 @@ pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
 pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 #[doc(hidden)]
 pub use session::{FlowContext, Receiver, Session};
-pub use session::{MessageMeta, SessionEvent};
+pub use session::{HEADERS_LEN, MessageMeta, SessionEvent};
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;

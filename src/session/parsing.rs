@@ -4,7 +4,7 @@ use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::quota::Quota;
-use super::session::{MessageMeta, Receiver};
+use super::session::{HEADERS_LEN, MessageMeta, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
 
@@ -163,6 +163,8 @@ pub(super) struct Parsing<P> {
     heap_len: usize,
     ticked: Timestamp,
     pub(super) quota: Quota,
+    /// Value of [`MessageMeta::received_len`].
+    pub(super) received_len: u64,
     pub(super) handover_count: u8,
     pub(super) client: Side,
     pub(super) port_owner: Option<PortOwner>,
@@ -178,6 +180,7 @@ impl<P: Protocols> Parsing<P> {
             heap_len: 0,
             ticked: now,
             quota: Quota::new(),
+            received_len: 0,
             handover_count: 0,
             client,
             port_owner: None,
@@ -186,7 +189,15 @@ impl<P: Protocols> Parsing<P> {
 
     pub(super) fn meta(&self, from: Role, timestamp: Timestamp) -> MessageMeta {
         let side = if from == Role::Client { self.client } else { self.client.other() };
-        MessageMeta { protocol: self.protocol, from, side, timestamp }
+        let received_len = self.received_len;
+        MessageMeta { protocol: self.protocol, from, side, timestamp, received_len }
+    }
+
+    /// Counts a segment or datagram with `len` octets of payload.
+    #[inline]
+    const fn count(&mut self, len: usize) {
+        self.received_len = self.received_len.saturating_add(len as u64 + HEADERS_LEN);
+        self.quota.earn(len);
     }
 
     /// Passes the next octets of a direction to the parser, in order.
@@ -199,8 +210,8 @@ impl<P: Protocols> Parsing<P> {
         receiver: &mut impl Receiver<P>,
     ) -> Outcome {
         self.tick(from, timestamp, receiver);
+        self.count(bytes.len());
         let meta = self.meta(from, timestamp);
-        self.quota.earn(bytes.len());
         let mut memory = Memory { allowance, charged: &mut self.charged, side_max };
         let lane = from.of_mut(&mut self.lanes);
         if lane.is_done {
@@ -264,8 +275,8 @@ impl<P: Protocols> Parsing<P> {
         receiver: &mut impl Receiver<P>,
     ) -> Outcome {
         self.tick(datagram.from, datagram.timestamp, receiver);
+        self.count(datagram.bytes.len());
         let meta = self.meta(datagram.from, datagram.timestamp);
-        self.quota.earn(datagram.bytes.len());
         let quota = &mut self.quota;
         match self.parser.datagram(datagram, &mut |message| quota.pass(&meta, message, receiver)) {
             Ok(Progress::Done) => Outcome::Done,

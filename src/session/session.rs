@@ -294,7 +294,14 @@ pub struct MessageMeta {
     pub side: Side,
     /// Capture time of the octets that completed the message.
     pub timestamp: Timestamp,
+    /// Number of octets that the parsers of the flow have received so far, and [`HEADERS_LEN`] for each segment or
+    /// datagram, so that a receiver can keep its output in proportion to the input.
+    pub received_len: u64,
 }
+
+/// Number of octets for the headers of a segment or datagram in [`MessageMeta::received_len`]: those of IPv4 and TCP
+/// without options.
+pub const HEADERS_LEN: u64 = 40;
 
 /// Event of a session other than a message.
 #[derive(Clone, Copy, Debug)]

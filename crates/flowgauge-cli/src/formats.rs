@@ -42,12 +42,36 @@ impl Text {
         Self { format, fields, out, line }
     }
 
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+    fn append(&mut self, record: &FlowRecord) {
         match &self.fields {
             Some(fields) => export::write_fields(&mut self.line, self.format, record, fields),
             None => export::write_record(&mut self.line, self.format, record),
         }
+    }
+
+    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+        self.append(record);
         self.write_line()
+    }
+
+    /// Writes a record if the caller permits the length of its line.
+    fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) -> io::Result<()> {
+        let start = self.line.len();
+        self.append(record);
+        if permits(self.line.len() - start) {
+            return self.write_line();
+        }
+        self.line.truncate(start);
+        Ok(())
+    }
+
+    /// Returns the length of the line of a record.
+    fn len_of(&mut self, record: &FlowRecord) -> usize {
+        let start = self.line.len();
+        self.append(record);
+        let len = self.line.len() - start;
+        self.line.truncate(start);
+        len
     }
 
     fn write_line(&mut self) -> io::Result<()> {
@@ -85,6 +109,28 @@ impl Writer {
             Self::Table(table) => table.write(record),
             Self::Text(text) => text.write(record),
             Self::Ipfix(ipfix) => ipfix.write(record),
+        }
+    }
+
+    /// Writes a record if the caller permits its length in octets.
+    pub(crate) fn write_if(
+        &mut self,
+        record: &FlowRecord,
+        permits: impl FnOnce(usize) -> bool,
+    ) -> io::Result<()> {
+        if let Self::Text(text) = self {
+            return text.write_if(record, permits);
+        }
+        if permits(self.len_of(record)) { self.write(record) } else { Ok(()) }
+    }
+
+    /// Returns the length in octets of a record as text. A record of IPFIX is not longer than the record or packet that
+    /// it describes, and therefore has no length here.
+    pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
+        match self {
+            Self::Table(table) => table.len_of(record),
+            Self::Text(text) => text.len_of(record),
+            Self::Ipfix(_) => 0,
         }
     }
 

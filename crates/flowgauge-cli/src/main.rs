@@ -2,6 +2,7 @@
 //! capture files.
 
 mod args;
+mod bound;
 mod choice;
 mod collect;
 mod console;

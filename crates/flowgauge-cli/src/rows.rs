@@ -32,6 +32,23 @@ impl Rows {
         }
     }
 
+    /// Writes the row of a flow record if the caller permits its length in octets.
+    pub(crate) fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) {
+        if self.outcome.is_ok() {
+            let count = &mut self.record_count;
+            self.outcome = self.writer.write_if(record, |len| {
+                let is_permitted = permits(len);
+                *count += u64::from(is_permitted);
+                is_permitted
+            });
+        }
+    }
+
+    /// Returns the length in octets of the row of a flow record.
+    pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
+        self.writer.len_of(record)
+    }
+
     /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed
     /// write.
     pub(crate) fn flush_stream(&mut self) -> ControlFlow<()> {

@@ -299,6 +299,12 @@ impl<W: Write> Table<W> {
         Self { out, columns, is_chosen: false, line_width, sample, layout, line }
     }
 
+    /// Returns the length in octets of the row of a record, apart from spaces that other rows require.
+    pub(crate) fn len_of(&self, record: &FlowRecord) -> usize {
+        let width = |column: &Column| column.cell(record).len().max(column.min_width()) + GAP;
+        self.columns.iter().map(width).sum()
+    }
+
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         let row: Row = self.columns.iter().map(|column| column.cell(record)).collect();
         match &self.layout {

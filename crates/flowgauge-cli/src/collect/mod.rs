@@ -18,6 +18,7 @@ use flowgauge::ipfix::collector::{Collected, Collector, CollectorConfig, Collect
 use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
 
 use crate::args::Timeout;
+use crate::bound::Bound;
 use crate::console::{Console, Failure, write_line};
 use crate::formats::Writer;
 use crate::human::{duration, plural};
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
     let mut collection = Collection {
         collector: Collector::new(CollectorConfig::default())?,
         sampled: SampledFlows::new(&resources, active_timeout)?,
-        output: Output { rows: Rows::new(writer, events.is_some()), joiner, is_scaled: args.scale },
+        output: Output::new(Rows::new(writer, events.is_some()), joiner, args.scale),
     };
     let (mut drop_count, mut refused_count) = (0, 0);
     match events {
@@ -109,9 +110,15 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
             }
         }
     }
-    let (stats, record_count) = collection.finish()?;
+    let (stats, record_count, omitted_count) = collection.finish()?;
     if !args.quiet {
         let mut lines = lines(&stats, record_count, started_at.elapsed());
+        if omitted_count > 0 {
+            lines.push(format!(
+                "{} omitted, because the output would be out of proportion to the input",
+                plural(omitted_count, "record")
+            ));
+        }
         if drop_count > 0 {
             lines.push(format!("{} dropped by the kernel", plural(drop_count, "message")));
         }
@@ -137,32 +144,59 @@ struct Output {
     joiner: Option<UniflowJoiner>,
     /// Whether counts are multiplied by the sampling interval.
     is_scaled: bool,
+    bound: Bound,
+    /// Octets of messages with sampled packets, and the octets of output that they have caused.
+    sampled: Proportion,
+    omitted_count: u64,
+}
+
+/// Octets of input, and of the output that it has caused.
+#[derive(Clone, Copy, Debug, Default)]
+struct Proportion {
+    received_len: u64,
+    spent: u64,
 }
 
 impl Output {
-    fn record(&mut self, record: &FlowRecord, now: Timestamp) {
-        if self.is_scaled && record.sampling_interval.is_some() {
-            let mut scaled = record.clone();
-            scaled.scale();
-            return self.scaled(&scaled, now);
-        }
-        self.scaled(record, now);
+    const fn new(rows: Rows, joiner: Option<UniflowJoiner>, is_scaled: bool) -> Self {
+        let sampled = Proportion { received_len: 0, spent: 0 };
+        Self { rows, joiner, is_scaled, bound: Bound::new(), sampled, omitted_count: 0 }
     }
 
-    fn scaled(&mut self, record: &FlowRecord, now: Timestamp) {
-        let Self { rows, joiner, .. } = self;
+    /// Writes a record, or joins it with that of the other direction, unless it is out of proportion to `input`.
+    fn record(&mut self, record: &FlowRecord, input: &mut Proportion, now: Timestamp) {
+        let Self { rows, joiner, is_scaled, bound, omitted_count, .. } = self;
+        let mut permits = |len| {
+            let is_permitted = bound.permits(&mut input.spent, input.received_len, len);
+            *omitted_count += u64::from(!is_permitted);
+            is_permitted
+        };
+        let mut scaled = None;
+        if *is_scaled && record.sampling_interval.is_some() {
+            scaled.insert(record.clone()).scale();
+        }
+        let record = scaled.as_ref().unwrap_or(record);
         match joiner {
-            Some(joiner) => joiner.push(record, now, |record| rows.write(record)),
-            None => rows.write(record),
+            None => rows.write_if(record, permits),
+            Some(joiner) => {
+                if permits(rows.len_of(record)) {
+                    joiner.push(record, now, |record| rows.write(record));
+                }
+            }
         }
     }
 
     /// Writes a record of sampled packets, which describes both directions already.
     fn biflow(&mut self, mut record: FlowRecord) {
-        if self.is_scaled {
+        let Self { rows, is_scaled, bound, sampled, omitted_count, .. } = self;
+        if *is_scaled {
             record.scale();
         }
-        self.rows.write(&record);
+        rows.write_if(&record, |len| {
+            let is_permitted = bound.permits(&mut sampled.spent, sampled.received_len, len);
+            *omitted_count += u64::from(!is_permitted);
+            is_permitted
+        });
     }
 
     /// Flushes the rows, and the uniflows whose time has passed. Returns [`ControlFlow::Break`] after a failed write.
@@ -179,10 +213,19 @@ impl Collection {
     /// Decodes a message that arrived at the time `now`.
     fn message(&mut self, exporter: SocketAddr, message: &[u8], now: Timestamp) {
         let Self { collector, sampled, output } = self;
+        let mut input = Proportion { received_len: message.len() as u64, spent: 0 };
+        let mut has_packets = false;
         collector.message(exporter, message, now, |collected| match collected {
-            Collected::Record(record) => output.record(record, now),
-            Collected::Packet(packet) => sampled.packet(&packet, now),
+            Collected::Record(record) => output.record(record, &mut input, now),
+            Collected::Packet(packet) => {
+                has_packets = true;
+                sampled.packet(&packet, now);
+            }
         });
+        if has_packets {
+            output.sampled.received_len += input.received_len;
+            output.sampled.spent += input.spent;
+        }
         sampled.records().for_each(|record| output.biflow(record));
     }
 
@@ -229,16 +272,16 @@ impl Collection {
         outcome
     }
 
-    /// Completes the output. Returns the counters and the number of records written.
-    fn finish(mut self) -> Result<(CollectorStats, u64), Failure> {
+    /// Completes the output. Returns the counters, and the numbers of records written and omitted.
+    fn finish(mut self) -> Result<(CollectorStats, u64, u64), Failure> {
         let Self { sampled, output, .. } = &mut self;
         sampled.finish();
         sampled.records().for_each(|record| output.biflow(record));
-        let Output { mut rows, joiner, .. } = self.output;
+        let Output { mut rows, joiner, omitted_count, .. } = self.output;
         if let Some(mut joiner) = joiner {
             joiner.finish(|record| rows.write(record));
         }
-        Ok((self.collector.stats(), rows.finish()?))
+        Ok((self.collector.stats(), rows.finish()?, omitted_count))
     }
 }
 

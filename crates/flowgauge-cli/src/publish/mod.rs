@@ -3,6 +3,7 @@
 mod args;
 mod sink;
 
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
@@ -49,10 +50,14 @@ pub(crate) fn run(args: &PublishArgs, console: &mut Console) -> Result<(), Failu
     }
     // The part of the expression that applies to complete flows.
     let filter = filter.as_ref().filter(|filter| !filter.is_final());
-    let run = Run { args, resources: &resources };
+    let run = Run { args, resources: &resources, omitted_count: Cell::new(0) };
     if args.sessions {
         check::<Sessions<Standard>>(&builder)?;
-        run.run(&builder, |sink| WithMessages::new(Selected::new(sink.with_stage(), filter)), console)
+        run.run(
+            &builder,
+            |sink| WithMessages::new(Selected::new(sink.with_stage(), filter), &run.omitted_count),
+            console,
+        )
     } else if args.format == BusFormat::Ndjson {
         let mut naming = DriverConfig::default();
         naming.is_naming_only = true;
@@ -68,6 +73,8 @@ pub(crate) fn run(args: &PublishArgs, console: &mut Console) -> Result<(), Failu
 struct Run<'a> {
     args: &'a PublishArgs,
     resources: &'a Resources,
+    /// Number of messages omitted because the output of their flows was out of proportion.
+    omitted_count: Cell<u64>,
 }
 
 impl Run<'_> {
@@ -99,8 +106,9 @@ impl Run<'_> {
             interrupt::stop_after(duration);
         }
         let mut pipeline = builder.build(sink(PublishSink::new(publisher.clone()).with_keys(args.keys)))?;
-        let stats = input.run(&mut pipeline, console)?;
+        let mut stats = input.run(&mut pipeline, console)?;
         drop(pipeline);
+        stats.sessions.suppressed_message_count += self.omitted_count.get();
         let published = publisher.close(DRAIN);
         if !is_quiet {
             let records = plural(published.published_count, "record");

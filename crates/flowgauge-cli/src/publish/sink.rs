@@ -1,5 +1,6 @@
 //! Sinks of `flowgauge publish`: a selection of flows, and messages of application protocols.
 
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 use flowgauge::record::CommunityId;
@@ -8,6 +9,7 @@ use flowgauge::{
 };
 use flowgauge_bus::{Line, PublishSink, Topic};
 
+use crate::bound::Bound;
 use crate::choice::matches;
 use crate::sessions::{Header, id, is_plain_end, write_json};
 
@@ -58,10 +60,11 @@ impl<G: Stage> Sink for Selected<'_, G> {
     }
 }
 
-/// State of a flow: its Community ID once it was computed, and that of the other sink.
+/// State of a flow: its Community ID once it was computed, the octets of its messages, and the state of the other sink.
 #[derive(Debug, Default)]
 pub(super) struct State {
     community_id: Option<CommunityId>,
+    spent: u64,
     other: (),
 }
 
@@ -69,11 +72,13 @@ pub(super) struct State {
 pub(super) struct WithMessages<'a> {
     records: Selected<'a, Sessions<Standard>>,
     line: Vec<u8>,
+    bound: Bound,
+    omitted_count: &'a Cell<u64>,
 }
 
 impl<'a> WithMessages<'a> {
-    pub(super) const fn new(records: Selected<'a, Sessions<Standard>>) -> Self {
-        Self { records, line: Vec::new() }
+    pub(super) const fn new(records: Selected<'a, Sessions<Standard>>, omitted_count: &'a Cell<u64>) -> Self {
+        Self { records, line: Vec::new(), bound: Bound::new(), omitted_count }
     }
 }
 
@@ -104,9 +109,14 @@ impl Sink for WithMessages<'_> {
         let header = Header::new(&flow.view, id(&mut flow.state.community_id, &flow.view), meta);
         self.line.clear();
         // Serialization to memory fails for no message.
-        if write_json(&mut self.line, &header, message, false).is_ok() {
+        if write_json(&mut self.line, &header, message, false).is_err() {
+            return;
+        }
+        if self.bound.permits(&mut flow.state.spent, meta.received_len, self.line.len()) {
             let topic = Topic::session(meta.protocol.name());
             self.records.sink.publisher().publish(&topic, &Line(&self.line));
+        } else {
+            self.omitted_count.update(|count| count + 1);
         }
     }
 }

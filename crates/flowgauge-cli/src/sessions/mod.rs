@@ -23,6 +23,7 @@ use line::{Stopped, Suppressed};
 pub(crate) use line::{id, write_json};
 
 use crate::args::{Pages, check, parse_filter};
+use crate::bound::Bound;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::formats::Out;
@@ -46,8 +47,9 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     // A progress bar would interfere with rows that are written to the same terminal.
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let mut pipeline = builder.build(MessageSink::new(choice, args, input.is_stream())?)?;
-    let stats = input.run(&mut pipeline, console)?;
-    let message_count = pipeline.into_sink().finish()?;
+    let mut stats = input.run(&mut pipeline, console)?;
+    let (message_count, omitted_count) = pipeline.into_sink().finish()?;
+    stats.sessions.suppressed_message_count += omitted_count;
     if !args.shared.quiet {
         summary::write(&stats, &input.stats(), started_at.elapsed(), &plural(message_count, "message"));
     }
@@ -58,6 +60,9 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
 #[derive(Debug, Default)]
 struct State {
     community_id: Option<CommunityId>,
+    /// Octets of output of this flow.
+    spent: u64,
+    has_suppressed: bool,
 }
 
 /// Sink that writes the messages of sessions as they arrive.
@@ -71,7 +76,9 @@ struct MessageSink<'a> {
     line: Vec<u8>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
+    bound: Bound,
     message_count: u64,
+    omitted_count: u64,
     flushed_count: u64,
     outcome: io::Result<()>,
 }
@@ -91,17 +98,19 @@ impl<'a> MessageSink<'a> {
             rows,
             line: Vec::new(),
             is_stream,
+            bound: Bound::new(),
             message_count: 0,
+            omitted_count: 0,
             flushed_count: 0,
             outcome: Ok(()),
         })
     }
 
-    /// Flushes all output. Returns the number of messages written.
-    fn finish(mut self) -> io::Result<u64> {
+    /// Flushes all output. Returns the numbers of messages written and omitted.
+    fn finish(mut self) -> io::Result<(u64, u64)> {
         self.outcome?;
         self.out.flush()?;
-        Ok(self.message_count)
+        Ok((self.message_count, self.omitted_count))
     }
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: impl Serialize) {
@@ -111,11 +120,27 @@ impl<'a> MessageSink<'a> {
         }
         let id = line::id(&mut flow.state.community_id, &flow.view);
         let header = Header::new(&flow.view, id, meta);
-        self.outcome = self.write(&header, &message);
-        self.message_count += 1;
+        self.outcome = match self.write(&header, &message, &mut flow.state.spent, meta) {
+            Ok(false) => {
+                self.omitted_count += 1;
+                if std::mem::replace(&mut flow.state.has_suppressed, true) {
+                    Ok(())
+                } else {
+                    self.write(&header, &Suppressed {}, &mut flow.state.spent, meta).map(drop)
+                }
+            }
+            outcome => outcome.map(drop),
+        };
     }
 
-    fn write(&mut self, header: &Header, message: &impl Serialize) -> io::Result<()> {
+    /// Writes a message, unless it would exceed the bound on the output. Returns whether it was written.
+    fn write(
+        &mut self,
+        header: &Header,
+        message: &impl Serialize,
+        spent: &mut u64,
+        meta: &MessageMeta,
+    ) -> io::Result<bool> {
         self.line.clear();
         let has_credentials = self.args.credentials;
         match &mut self.rows {
@@ -123,7 +148,12 @@ impl<'a> MessageSink<'a> {
             None => line::write_json(&mut self.line, header, message, has_credentials)?,
         }
         self.line.push(b'\n');
-        self.out.write_all(&self.line)
+        if !self.bound.permits(spent, meta.received_len, self.line.len()) {
+            return Ok(false);
+        }
+        self.message_count += 1;
+        self.out.write_all(&self.line)?;
+        Ok(true)
     }
 }
 

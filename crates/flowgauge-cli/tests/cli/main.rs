@@ -168,7 +168,7 @@ fn records_have_all_fields_and_initiator_first() {
             "ttl_min",
             "ttl_max",
         ] {
-            assert!(record.get(field).is_some_and(|value| value.is_u64() || value.is_null()), "{field}");
+            assert!(record.get(field).is_none_or(Value::is_u64), "{field}");
         }
         assert!(record["vlan_ids"].is_array() && record["reverse_vlan_ids"].is_array());
         assert_eq!(record["source_mac_address"], "02:00:00:77:00:02");
@@ -293,7 +293,9 @@ fn csv_and_ndjson_have_the_same_values() {
         assert_eq!(lines.clone().count(), ndjson.lines().count());
         for (line, record) in lines.zip(objects(&ndjson)) {
             assert_eq!(header.len(), line.len());
-            assert_eq!(header.len(), record.as_object().unwrap().len());
+            // A value that is absent has no entry.
+            let present = line.iter().filter(|cell| !cell.is_empty()).count();
+            assert!((present..=header.len()).contains(&record.as_object().unwrap().len()));
             for (name, cell) in header.iter().zip(line) {
                 let value = match &record[name] {
                     Value::Null => String::new(),
@@ -666,10 +668,12 @@ fn chosen_fields_are_written_in_their_order() {
     for (record, line) in all.iter().zip(ndjson.lines()) {
         let mut at = 0;
         for name in names.split(',') {
-            let entry = format!("\"{name}\":{}", record[name]);
+            let Some(value) = record.get(name) else { continue };
+            let entry = format!("\"{name}\":{value}");
             at += line[at..].find(&entry).unwrap_or_else(|| panic!("{entry} after {at}: {line}"));
         }
-        assert_eq!(serde_json::from_str::<Value>(line).unwrap().as_object().unwrap().len(), 5);
+        let written = serde_json::from_str::<Value>(line).unwrap();
+        assert!(written.as_object().unwrap().keys().all(|key| names.split(',').any(|name| name == key)));
     }
     // Numbers are on the right, and have the units of the default columns.
     let mut lines = table.lines();
