@@ -1,10 +1,12 @@
 //! Several captures, merged into one in time order.
 
 mod reader;
+mod started;
 
 use std::path::{Path, PathBuf};
 
 use reader::{Key, Reader};
+use started::Started;
 
 use super::capture::Capture;
 use super::config::SourceConfig;
@@ -49,10 +51,7 @@ pub struct Files {
     limits: Limits,
     /// Files that the merge has not started yet; the file with the earliest first frame is the last element.
     waiting: Vec<Waiting>,
-    /// Files that the merge has started, sorted by their next frame; the file with the earliest next frame is
-    /// the last element. A file whose batch is exhausted is moved to the end, so that it is read next.
-    #[expect(clippy::vec_box, reason = "they move on every change of the file whose frame is next")]
-    open: Vec<Box<Reader>>,
+    started: Started,
     interfaces: Interfaces,
     memory: Memory,
     warnings: Vec<Warning>,
@@ -60,7 +59,6 @@ pub struct Files {
     closed: SourceStats,
     closed_len: u64,
     total_len: Option<u64>,
-    refills: u64,
 }
 
 #[derive(Debug)]
@@ -123,14 +121,13 @@ impl Files {
         let mut files = Self {
             limits: config.resources.limits,
             waiting: Vec::new(),
-            open: Vec::new(),
+            started: Started::default(),
             interfaces: Interfaces::new(config.resources.limits.interface_count_max, &memory),
             memory,
             warnings: Vec::new(),
             closed: SourceStats::default(),
             closed_len: 0,
             total_len: Some(0),
-            refills: 0,
         };
         let mut decoder_bytes_max = 0;
         let mut paths = paths.into_iter().enumerate().peekable();
@@ -157,7 +154,7 @@ impl Files {
     fn begin_only(&mut self, path: &Path) -> Result<(), Error> {
         let source = self.open_path(path)?;
         self.total_len = source.total_len();
-        self.open.push(Box::new(Reader::new(source, 0, &self.memory)));
+        self.started.push(Box::new(Reader::new(source, 0, &self.memory)));
         Ok(())
     }
 
@@ -203,55 +200,44 @@ impl Files {
             let source = Capture::open(&path, &self.limits, &self.memory)?;
             Box::new(Reader::new(source, order, &self.memory))
         };
-        self.put_back(reader);
+        self.started.hold(order);
+        self.started.push(reader);
         Ok(())
     }
 
     /// Returns the length of the blocks in which a file is read, in octets, which depends on the number of
     /// files being merged.
     fn block_len(&self) -> u32 {
-        let file_count = self.open.len() as u64 + 1;
+        let file_count = self.started.len() as u64 + 1;
         let share = self.memory.max_bytes() / BLOCKS_PART / file_count;
         let limit = self.limits.batch_len;
         u32::try_from(share).unwrap_or(u32::MAX).max(BLOCK_LEN_MIN).min(limit)
-    }
-
-    /// Inserts a file into the list of started files, at the position that its next frame determines.
-    fn put_back(&mut self, reader: Box<Reader>) {
-        let position = match reader.head {
-            None => self.open.len(),
-            Some(_) => self.open.partition_point(|other| other.key() > reader.key()),
-        };
-        self.open.insert(position, reader);
     }
 
     /// Closes the file that was read least recently until its next read, if the maximum number of files is
     /// open.
     fn close_least_recent(&mut self, path: &Path) -> Result<(), Error> {
         let limit = self.limits.open_file_count_max.max(1);
-        while self.open.iter().filter(|reader| !reader.source.is_parked()).count() >= limit as usize {
-            let mut held: Vec<_> = self.open.iter_mut().filter(|reader| !reader.source.is_parked()).collect();
-            held.sort_by_key(|reader| reader.refilled);
-            if !held.iter_mut().any(|reader| reader.source.park()) {
-                return Err(Error::TooManyOpenFiles { path: path.to_owned(), limit });
-            }
+        if self.started.close_least_recent(limit as usize) {
+            Ok(())
+        } else {
+            Err(Error::TooManyOpenFiles { path: path.to_owned(), limit })
         }
-        Ok(())
     }
 
     /// Reads the next batch of a file whose batch is exhausted, and closes the file at its end. During this
     /// call, the file is not in the list of started files, so it cannot be closed temporarily.
     fn refill(&mut self, mut reader: Box<Reader>) -> Result<(), Error> {
+        self.started.release(reader.order);
         if reader.source.is_parked() {
             self.close_least_recent(reader.source.path())?;
         }
-        self.refills += 1;
-        reader.refilled = self.refills;
         let result = self.read(&mut reader);
         // An error may have occurred after some frames.
         if matches!(result, Ok(true)) || !reader.batch.is_empty() {
             reader.begin_batch();
-            self.put_back(reader);
+            self.started.hold(reader.order);
+            self.started.push(reader);
         } else {
             self.close(&reader);
         }
@@ -288,7 +274,7 @@ impl Files {
         reader.drop_batch();
         let result = reader.source.fill(batch, &mut self.interfaces);
         if matches!(result, Ok(true)) {
-            self.open.push(reader);
+            self.started.push(reader);
         } else {
             self.close(&reader);
         }
@@ -302,26 +288,25 @@ impl Files {
         let len_max = (self.limits.batch_len as usize).max(1);
         loop {
             let next_waiting = self.waiting.last().map(|waiting| waiting.key);
-            let first = self.open.last();
-            let used_up = first.is_some_and(|reader| reader.head.is_none());
-            let first_key = first.map(|reader| reader.key());
+            let used_up = self.started.first().is_some_and(|(head, _)| head.is_none());
+            let first_key = self.started.first_key();
             if !used_up && next_waiting.is_some_and(|waiting| first_key.is_none_or(|first| waiting < first)) {
                 self.begin_next()?;
                 continue;
             }
-            let Some(mut reader) = self.open.pop() else { return Ok(!batch.is_empty()) };
+            let Some(mut reader) = self.started.pop() else { return Ok(!batch.is_empty()) };
             if used_up {
-                if self.open.is_empty() && self.waiting.is_empty() {
+                if self.started.is_empty() && self.waiting.is_empty() {
                     if batch.is_empty() {
                         return self.read_last(reader, batch);
                     }
-                    self.open.push(reader);
+                    self.started.push(reader);
                     return Ok(true);
                 }
                 self.refill(reader)?;
                 continue;
             }
-            let end = self.open.last().map(|other| other.key()).into_iter().chain(next_waiting).min();
+            let end = self.started.first_key().into_iter().chain(next_waiting).min();
             if reader.at == 0 && end.is_none_or(|end| (reader.tail, reader.order) < end) {
                 if batch.is_empty() {
                     std::mem::swap(batch, &mut reader.batch);
@@ -331,11 +316,11 @@ impl Files {
                         reader.drop_batch();
                     }
                 }
-                self.put_back(reader);
+                self.started.push(reader);
                 return Ok(true);
             }
             reader.copy(end, batch, len_max);
-            self.put_back(reader);
+            self.started.push(reader);
             if batch.bytes().len() >= len_max {
                 return Ok(true);
             }
@@ -354,7 +339,7 @@ impl Source for Files {
 
     fn stats(&self) -> SourceStats {
         let mut sum = self.closed;
-        for reader in &self.open {
+        for reader in self.started.iter() {
             sum += reader.source.stats();
         }
         sum
@@ -365,7 +350,7 @@ impl Source for Files {
     }
 
     fn progress(&self) -> u64 {
-        let open = self.open.iter().map(|reader| reader.source.progress());
+        let open = self.started.iter().map(|reader| reader.source.progress());
         let kept = self.waiting.iter().filter_map(|waiting| waiting.kept.as_ref());
         self.closed_len + open.sum::<u64>() + kept.map(|reader| reader.source.progress()).sum::<u64>()
     }

@@ -27,7 +27,6 @@ pub(super) struct Reader {
     pub(super) head: Option<Timestamp>,
     /// Latest timestamp of this file up to the end of the batch.
     pub(super) tail: Timestamp,
-    pub(super) refilled: u64,
 }
 
 impl Reader {
@@ -40,7 +39,6 @@ impl Reader {
             at: 0,
             head: None,
             tail: Timestamp::ZERO,
-            refilled: 0,
         }
     }
 
@@ -66,11 +64,6 @@ impl Reader {
         self.batch = FrameBatch::new();
         let released = self.charge.set(0);
         debug_assert!(released.is_ok(), "to hold less is never refused");
-    }
-
-    /// Returns the sort key of the next frame; if the batch is exhausted, a key with the earliest time.
-    pub(super) fn key(&self) -> Key {
-        (self.head.unwrap_or(Timestamp::ZERO), self.order)
     }
 
     /// Starts the merge of a new batch at its first frame.

@@ -80,7 +80,7 @@ fn consecutive_files_are_never_open_together() {
     let mut files = Files::open_with(&paths, small()).unwrap();
     let (mut batch, mut count) = (FrameBatch::new(), 0);
     while files.next_batch(&mut batch).unwrap() == Next::Frames {
-        assert!(files.open.len() <= 1);
+        assert!(files.started.len() <= 1);
         count += batch.len();
     }
     assert_eq!(count, 450);
