@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use flowgauge::StopHandle;
+
 use omq_tokio::proto::mechanism::{Authenticator, MechanismSetup};
 use omq_tokio::{CurvePublicKey, CurveServerOptions};
 
@@ -173,6 +175,9 @@ pub struct PublisherConfig {
     pub subscription_count_max: usize,
     /// Maximum number of topics with an incomplete message. Default: 4096. When there are more, all are sent.
     pub topic_count_max: usize,
+    /// Handle that ends waits: once it is set, the publisher waits for subscribers for one more second, all waits of
+    /// [`Overflow::Wait`] and of [`close`](crate::Publisher::close) together. Default: none.
+    pub stop: Option<StopHandle>,
     /// Limits of the bound sockets.
     pub server: ServerConfig,
 }
@@ -187,6 +192,7 @@ impl Default for PublisherConfig {
             overflow: Overflow::Drop,
             subscription_count_max: 1024,
             topic_count_max: 4096,
+            stop: None,
             server: ServerConfig::default(),
         }
     }

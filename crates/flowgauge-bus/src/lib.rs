@@ -16,6 +16,7 @@ mod event;
 mod message;
 mod packet_ring;
 mod pair;
+mod patience;
 mod prefix_set;
 mod publisher;
 mod router;

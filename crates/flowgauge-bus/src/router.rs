@@ -27,6 +27,7 @@ use crate::config::{ClientSecurity, ServerConfig};
 use crate::endpoint::Endpoint;
 use crate::error::BusError;
 use crate::packet_ring::PacketRing;
+use crate::patience::Patience;
 use crate::publisher::lock;
 use crate::server::{Server, ServerCounters, ServerEvent, ServerStats};
 
@@ -411,7 +412,8 @@ impl Hub {
                         }
                     }
                     Some(Control::Close) | None => {
-                        self.server.drain(Instant::now() + Duration::from_millis(200)).await;
+                        let deadline = Instant::now() + Duration::from_millis(200);
+                        self.server.drain(deadline, &Patience::default()).await;
                         return;
                     }
                 },

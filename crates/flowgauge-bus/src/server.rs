@@ -23,6 +23,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServerConfig;
+use crate::patience::Patience;
 
 /// Interval of heartbeats to peers, and the time without any input after which a peer is disconnected.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(20);
@@ -334,8 +335,9 @@ impl Server {
         self.peers.get(&id).map(|peer| &peer.queue)
     }
 
-    /// Accepts no more connections, sends what the queues contain, and disconnects all peers until `deadline`.
-    pub(crate) async fn drain(&mut self, deadline: Instant) {
+    /// Accepts no more connections, sends what the queues contain, and disconnects all peers until `deadline`, or before
+    /// as `patience` permits.
+    pub(crate) async fn drain(&mut self, deadline: Instant, patience: &Patience) {
         self.is_draining = true;
         self.listeners.iter().for_each(AbortHandle::abort);
         for peer in self.peers.values() {
@@ -346,14 +348,13 @@ impl Server {
             }
         }
         while !self.peers.is_empty() {
-            match tokio::time::timeout_at(deadline.into(), self.next()).await {
-                Ok(_) => {}
-                Err(_) => break,
+            if patience.wait(deadline, self.next()).await.is_none() {
+                break;
             }
         }
         self.peers.values().for_each(|peer| peer.cancel.cancel());
         for second in self.seconds.drain(..) {
-            let _ = tokio::time::timeout_at(deadline.into(), second.closed()).await;
+            let _ = patience.wait(deadline, second.closed()).await;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Files with secret keys of CURVE, the encryption of ZeroMQ.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use flowgauge_bus::SecretKey;
@@ -9,10 +9,10 @@ use flowgauge_bus::SecretKey;
 use crate::console::Failure;
 
 /// Reads a secret key from a file: 40 characters of Z85, or a certificate of ZeroMQ with a line `secret-key`. Creates the
-/// file with a new key if it does not exist.
+/// file with a new key if it does not exist. A file that others can access is refused.
 pub(crate) fn secret_key(path: &Path) -> Result<SecretKey, Failure> {
     let failure = |error: &dyn std::fmt::Display| Failure::Other(format!("{}: {error}", path.display()));
-    match fs::read_to_string(path) {
+    match read(path) {
         Ok(text) => parse(&text).ok_or_else(|| failure(&"the file does not contain a secret key in Z85")),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let key = SecretKey::generate();
@@ -21,6 +21,24 @@ pub(crate) fn secret_key(path: &Path) -> Result<SecretKey, Failure> {
         }
         Err(error) => Err(failure(&error)),
     }
+}
+
+/// Reads a file to which only its owner has access.
+fn read(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    #[cfg(unix)]
+    {
+        let metadata = file.metadata()?;
+        let mode = std::os::unix::fs::MetadataExt::mode(&metadata) & 0o777;
+        if metadata.is_file() && mode & 0o077 != 0 {
+            return Err(io::Error::other(format!(
+                "others than the owner have access to the key (mode {mode:04o}); chmod 600 removes it"
+            )));
+        }
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn parse(text: &str) -> Option<SecretKey> {
@@ -61,5 +79,24 @@ mod tests {
         for text in ["", "secret-key = \"\"", &text[1..]] {
             assert!(parse(text).is_none());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn keys_that_others_can_access_are_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = std::env::temp_dir().join(format!("flowgauge-key-{}", std::process::id()));
+        let key = secret_key(&path).ok().unwrap();
+        for mode in [0o640, 0o604, 0o610, 0o666, 0o600, 0o400] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+            match secret_key(&path) {
+                Ok(read) => assert!(mode & 0o077 == 0 && read.to_z85() == key.to_z85(), "{mode:o}"),
+                Err(Failure::Other(text)) => {
+                    assert!(mode & 0o077 != 0 && text.contains(&format!("mode 0{mode:o}")), "{text}");
+                }
+                Err(_) => panic!("another failure"),
+            }
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -41,7 +41,7 @@ Exit status:
   0  Everything that was requested was received.
   1  The output could not be written.
   2  The command line is invalid.
-  130, 143  Ctrl-C or SIGTERM ended the command, and everything that was received was written.")]
+  129, 130, 143  SIGHUP, Ctrl-C or SIGTERM ended the command, and everything that was received was written.")]
 pub(crate) struct SubscribeArgs {
     /// Endpoint of the publisher: tcp://HOST:PORT or ipc://PATH
     #[arg(long, value_name = "ENDPOINT")]

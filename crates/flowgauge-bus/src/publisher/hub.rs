@@ -13,12 +13,13 @@ use omq_tokio::proto::Command;
 use omq_tokio::{Endpoint, Message, SocketType};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::{MissedTickBehavior, interval, timeout, timeout_at};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::outbox::Outgoing;
 use super::{Shared, SubscriberCounters, lock};
 use crate::config::Overflow;
 use crate::message::Header;
+use crate::patience::Patience;
 use crate::prefix_set::PrefixSet;
 use crate::server::{Server, ServerEvent};
 
@@ -61,6 +62,7 @@ pub(super) struct Hub {
     subscribers: HashMap<u64, Subscriber, RandomState>,
     /// Time until which the thread ends.
     deadline: Option<Instant>,
+    patience: Patience,
     /// The subscribers of each topic; empty after each change of the subscriptions.
     routes: HashMap<Bytes, Arc<[u64]>, RandomState>,
 }
@@ -73,7 +75,8 @@ impl Hub {
     ) -> Self {
         let server = Server::new(shared.config.server.clone(), SocketType::XPub, Arc::clone(&shared.server));
         let (subscribers, routes) = (HashMap::default(), HashMap::default());
-        Self { shared, messages, control, server, subscribers, deadline: None, routes }
+        let patience = Patience::new(shared.config.stop.clone());
+        Self { shared, messages, control, server, subscribers, deadline: None, patience, routes }
     }
 
     pub(super) async fn run(mut self) {
@@ -153,10 +156,9 @@ impl Hub {
             Ok(()) => true,
             Err(TrySendError::Full(wire)) => match self.shared.config.overflow {
                 Overflow::Wait(limit) if !subscriber.is_stalled => {
-                    let rest =
-                        self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                    let limit = rest.map_or(limit, |rest| rest.min(limit));
-                    matches!(timeout(limit, queue.send(wire)).await, Ok(Ok(())))
+                    let until = Instant::now() + limit;
+                    let until = self.deadline.map_or(until, |deadline| until.min(deadline));
+                    matches!(self.patience.wait(until, queue.send(wire)).await, Some(Ok(())))
                 }
                 _ => false,
             },
@@ -273,13 +275,13 @@ impl Hub {
         for (id, subscriber) in &mut self.subscribers {
             if let Some(queue) = self.server.queue(*id)
                 && let Some(last) = subscriber.report(true)
-                && let Ok(Ok(())) =
-                    timeout_at(deadline.into(), queue.send(PeerDriverData::SendMessage(last))).await
+                && let Some(Ok(())) =
+                    self.patience.wait(deadline, queue.send(PeerDriverData::SendMessage(last))).await
             {
                 subscriber.reported_sequence = subscriber.sequence;
             }
         }
-        self.server.drain(deadline).await;
+        self.server.drain(deadline, &self.patience).await;
         for subscriber in self.subscribers.values() {
             subscriber.counters.closed.store(1, Relaxed);
         }

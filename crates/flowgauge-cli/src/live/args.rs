@@ -30,7 +30,7 @@ Exit status:
   0  The capture was complete, except for packets that the summary lists.
   1  The capture could not start or continue, or the output could not be written.
   2  The command line is invalid.
-  130, 143  Ctrl-C or SIGTERM ended the capture, and all flows were written.")]
+  129, 130, 143  SIGHUP, Ctrl-C or SIGTERM ended the capture, and all flows were written.")]
 pub(crate) struct LiveArgs {
     /// Capture on a network interface; on Linux, `any` selects all
     ///

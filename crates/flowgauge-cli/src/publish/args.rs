@@ -27,7 +27,7 @@ Exit status:
   0  All input was read and published.
   1  Some input could not be read, or an endpoint could not be bound.
   2  The command line is invalid.
-  130, 143  Ctrl-C or SIGTERM ended the input, and all records were sent.")]
+  129, 130, 143  SIGHUP, Ctrl-C or SIGTERM ended the input, and all records were sent.")]
 pub(crate) struct PublishArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE")]

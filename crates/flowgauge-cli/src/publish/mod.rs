@@ -138,6 +138,7 @@ impl Run<'_> {
         config.encoding = args.format.into();
         let stall = args.stall.unwrap_or(if args.interface.is_some() { Duration::ZERO } else { STALL });
         config.overflow = if stall.is_zero() { Overflow::Drop } else { Overflow::Wait(stall) };
+        config.stop = Some(interrupt::signaled());
         config.server.high_water_mark = args.queue.get();
         config.server.permits_remote = args.allow_remote;
         if let Some(secret_key) = secret_key {

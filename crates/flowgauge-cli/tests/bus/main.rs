@@ -411,8 +411,12 @@ fn only_subscribers_with_a_permitted_key_receive_encrypted_records() {
         }
     }
 
-    let invalid = folder.file("invalid.key", b"no key\n");
+    let (invalid, readable) =
+        (folder.file("invalid.key", b"no key\n"), folder.file("readable.key", b"no key\n"));
+    fs::set_permissions(&invalid, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(&readable, fs::Permissions::from_mode(0o640)).unwrap();
     for (options, status, message) in [
+        (["--curve-key", &readable], 1, "others than the owner have access to the key (mode 0640)"),
         (["--curve-key", &invalid], 1, "does not contain a secret key in Z85"),
         (["--curve-client", "short"], 2, "a key has 40 characters of Z85"),
         (["--curve-client", &client], 2, "--curve-key <FILE>"),

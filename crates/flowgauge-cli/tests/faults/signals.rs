@@ -12,9 +12,17 @@ use super::folder::Folder;
 use super::outputs::{command, command_with_summary};
 use super::process::{TIMEOUT, wait_for};
 
+const HANGUP: i32 = 1;
 const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
-const SIGNALS: [i32; 2] = [INTERRUPT, TERMINATE];
+
+/// Returns the signals that end the input. The command ignores SIGHUP if this process does, as under `nohup`.
+fn signals() -> impl Iterator<Item = i32> {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
+    let ignores_hangup = u64::from_str_radix(ignored, 16).unwrap() & 1 == 1;
+    [INTERRUPT, TERMINATE, HANGUP].into_iter().filter(move |signal| *signal != HANGUP || !ignores_hangup)
+}
 
 /// The exit status of a run that a signal ended is this value plus the number of the signal, as in shells.
 const STATUS_BASE: i32 = 128;
@@ -76,7 +84,7 @@ fn waits_for_pipe(child: &Child, kernel_function: &str) -> bool {
 #[test]
 fn rows_are_complete_when_reading_is_interrupted() {
     let input = data("web.pcap");
-    for signal in SIGNALS {
+    for signal in signals() {
         for args in [
             &["flows", "-", "--idle-timeout", "1ms", "--format", "ndjson"][..],
             &["flows", "-", "--idle-timeout", "1ms", "--format", "csv"],
@@ -117,7 +125,7 @@ fn rows_are_complete_when_reading_is_interrupted() {
 
 #[test]
 fn output_is_a_prefix_when_writing_is_interrupted() {
-    for signal in SIGNALS {
+    for signal in signals() {
         for args in [
             // More output than a pipe buffers.
             &["sessions", "dns.pcap", "mail.pcap", "web.pcap"][..],
@@ -211,7 +219,7 @@ fn a_slow_reader_gets_all_rows() {
 fn files_contain_the_input_before_a_signal() {
     let input = data("ssh.pcap");
     let half = &input[..input.len() / 2];
-    for signal in SIGNALS {
+    for signal in signals() {
         let folder = Folder::new();
         let out = folder.file("out.pcapng", b"precious");
         let args = ["slice", "-", "--filter", "tcp", "-w", &out, "--force"];
@@ -248,7 +256,7 @@ fn files_contain_the_input_before_a_signal() {
 /// A signal turns a named pipe without a writer into an input without frames.
 #[test]
 fn a_signal_ends_the_wait_for_a_writer() {
-    for signal in SIGNALS {
+    for signal in signals() {
         for (options, written) in [
             (&["flows", "--format", "csv"][..], "protocol,source_address,"),
             (&["flows", "--format", "ndjson", "--shards", "2"], ""),
@@ -297,7 +305,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
 #[test]
 fn the_summary_of_an_interrupted_run_counts_the_packets_read() {
     let input = data("web.pcap");
-    for signal in SIGNALS {
+    for signal in signals() {
         for args in [
             &["flows", "-", "--format", "ndjson"][..],
             &["flows", "-", "--format", "ndjson", "--shards", "2"],

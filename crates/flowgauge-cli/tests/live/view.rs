@@ -53,6 +53,25 @@ impl Drop for Terminal {
     }
 }
 
+/// The terminal is closed, for example by the end of a remote session, or SIGHUP is sent otherwise.
+#[test]
+fn a_hangup_restores_the_terminal_and_writes_the_summary() {
+    let program = env!("CARGO_BIN_EXE_flowgauge");
+    let port = free_port();
+    let pid = std::env::temp_dir().join(format!("flowgauge-view-{}", std::process::id()));
+    let line = format!(
+        "sh -c 'echo $$ >{}; exec {program} live --listen udp://127.0.0.1:{port}/vxlan'; echo ended with $?; sleep 30",
+        pid.display()
+    );
+    let Some(terminal) = Terminal::start(100, 30, &line) else { return };
+    terminal.wait("flowgauge live: udp://127.0.0.1:");
+    let id = std::fs::read_to_string(&pid).unwrap();
+    assert!(Command::new("kill").args(["-HUP", id.trim()]).status().unwrap().success());
+    terminal.wait("ended with 129");
+    assert!(terminal.screen().contains("0 packets"), "{}", terminal.screen());
+    std::fs::remove_file(&pid).unwrap();
+}
+
 #[test]
 fn the_view_shows_traffic_and_obeys_keys() {
     for (width, height) in [(80, 24), (132, 43)] {
