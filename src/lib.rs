@@ -186,7 +186,7 @@ pub use session::{
 #[cfg(feature = "live")]
 pub use source::{Device, LiveConfig, LiveSource};
 pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
-pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowView, Interest, TrackerConfig};
+pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowScan, FlowView, Interest, TrackerConfig};
 
 /// The code examples of the README, which are compiled and run as documentation tests.
 #[cfg(doctest)]

@@ -16,7 +16,7 @@ use super::stage::{EngineOf, SlotOf};
 use super::stats::PipelineStats;
 use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Timestamp};
 use crate::source::{Interface, Next, Source};
-use crate::tracker::{FlowId, FlowView, Share};
+use crate::tracker::{FlowId, FlowScan, FlowView, Share};
 
 /// Number of frames after which the stage releases memory if memory is short.
 const GROUP_LEN: u64 = 32;
@@ -253,6 +253,17 @@ impl<K: Sink> Pipeline<K> {
     /// Iterates over the open flows and the caller's state of each flow, in no particular order.
     pub fn flows(&self) -> impl Iterator<Item = (FlowView<'_>, &K::State)> {
         self.core.tracker().iter().map(|(view, slot)| (named::<K>(view, slot), &slot.state))
+    }
+
+    /// Iterates over the open flows among the next `len` entries of the flow table, and moves `scan` behind them, so that
+    /// a long iteration can be done in steps between batches. Returns `None` at the end.
+    pub fn scan<'a>(
+        &'a self,
+        scan: &mut FlowScan,
+        len: u32,
+    ) -> Option<impl Iterator<Item = (FlowView<'a>, &'a K::State)> + use<'a, K>> {
+        let flows = self.core.tracker().scan(scan, len)?;
+        Some(flows.map(|(view, slot)| (named::<K>(view, slot), &slot.state)))
     }
 
     /// Returns the identifier of the open flow with a key, in constant time.

@@ -19,6 +19,16 @@ pub struct FlowId {
     pub(crate) generation: u32,
 }
 
+/// Position of an iteration over the open flows that is done in steps.
+///
+/// Between two steps the flows may change. The iteration returns a flow that is open all the time exactly once; one that
+/// begins or ends meanwhile may be returned or not.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FlowScan {
+    /// Entry of the flow table at which the next step begins.
+    pub(super) next: u32,
+}
+
 /// The state of a flow that packets access, in three cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]

@@ -64,7 +64,7 @@ mod view;
 
 pub use class::{Class, Timeouts, USER_CLASS_COUNT_MAX, UserClass};
 pub use config::TrackerConfig;
-pub use flow::FlowId;
+pub use flow::{FlowId, FlowScan};
 pub use observer::{Anomaly, Flow, FlowEvent, Interest, Observer};
 pub use stats::TrackerStats;
 pub use view::FlowView;
@@ -276,6 +276,20 @@ impl<S> Tracker<S> {
     /// Iterates over all open flows and the caller's state of each flow, in the order of their slots in the flow table.
     pub fn iter(&self) -> impl Iterator<Item = (FlowView<'_>, &S)> {
         self.table.slots().map(|slot| (self.table.view(slot), self.table.state(slot)))
+    }
+
+    /// Iterates over the open flows among the next `len` entries of the flow table, and moves `scan` behind them.
+    /// Returns `None` at the end of the table.
+    pub fn scan<'a>(
+        &'a self,
+        scan: &mut FlowScan,
+        len: u32,
+    ) -> Option<impl Iterator<Item = (FlowView<'a>, &'a S)> + use<'a, S>> {
+        let start = scan.next;
+        let end = start.saturating_add(len).min(self.table.entry_count());
+        scan.next = end;
+        let slots = (start..end).filter(|slot| self.table.is_open(*slot));
+        (start < end).then(|| slots.map(|slot| (self.table.view(slot), self.table.state(slot))))
     }
 
     /// Panics unless the index, the recency lists and the counters are consistent. For tests; takes time linear in the

@@ -361,6 +361,11 @@ impl<S> Table<S> {
     }
 
     /// Iterates over the slots of open flows, in order.
+    /// Returns the number of entries, vacant ones included.
+    pub(super) fn entry_count(&self) -> u32 {
+        self.hot.len() as u32
+    }
+
     pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
         (0..self.hot.len() as u32).filter(|slot| self.is_open(*slot))
     }

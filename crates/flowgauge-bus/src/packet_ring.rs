@@ -1,6 +1,7 @@
 //! The latest packets of a capture, from which those of a flow are selected.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use flowgauge::Interface;
 use flowgauge::base::{FlowKey, Frame, FrameBatch, LinkType, Timestamp};
@@ -17,6 +18,8 @@ pub struct PacketRing {
     octets: Box<[u8]>,
     /// Offset at which the next frame is written.
     end: usize,
+    /// Number of frames that were removed.
+    removed_count: u64,
     extractor: Extractor,
 }
 
@@ -36,7 +39,13 @@ impl PacketRing {
     #[must_use]
     pub fn new(octet_count: usize, policy: KeyPolicy) -> Self {
         let extractor = Extractor::new(policy);
-        Self { frames: VecDeque::new(), octets: vec![0; octet_count].into(), end: 0, extractor }
+        Self {
+            frames: VecDeque::new(),
+            octets: vec![0; octet_count].into(),
+            end: 0,
+            removed_count: 0,
+            extractor,
+        }
     }
 
     /// Adds the frames of a batch, and removes the oldest ones if there is not enough memory.
@@ -53,7 +62,7 @@ impl PacketRing {
         if self.end + len > self.octets.len() {
             // The rest of the memory remains unused; the frames there are the oldest.
             while self.frames.front().is_some_and(|oldest| oldest.offset >= self.end) {
-                self.frames.pop_front();
+                self.remove_oldest();
             }
             self.end = 0;
         }
@@ -64,7 +73,7 @@ impl PacketRing {
             .front()
             .is_some_and(|oldest| oldest.offset < end && oldest.offset + oldest.len > start)
         {
-            self.frames.pop_front();
+            self.remove_oldest();
         }
         if let Some(target) = self.octets.get_mut(start..end) {
             target.copy_from_slice(frame.data);
@@ -86,23 +95,46 @@ impl PacketRing {
         self.frames.len()
     }
 
+    fn remove_oldest(&mut self) {
+        self.frames.pop_front();
+        self.removed_count += 1;
+    }
+
+    /// Returns the numbers of the frames in the ring. All frames that were added are numbered consecutively.
+    pub(crate) fn numbers(&self) -> Range<u64> {
+        self.removed_count..self.removed_count + self.frames.len() as u64
+    }
+
+    /// Iterates over the packets with keys among the frames with some numbers. Those that are not in the ring are skipped.
+    pub(crate) fn packets(&self, numbers: Range<u64>) -> impl Iterator<Item = (Frame<'_>, FlowKey)> {
+        let all = self.numbers();
+        let index = |number: u64| (number.clamp(all.start, all.end) - all.start) as usize;
+        let (start, end) = (index(numbers.start), index(numbers.end));
+        self.frames.range(start..end.max(start)).filter_map(|stored| {
+            let frame = self.frame(stored)?;
+            let key = self.extractor.extract(&frame).ok()?.key;
+            Some((frame, key))
+        })
+    }
+
+    fn frame(&self, stored: &Stored) -> Option<Frame<'_>> {
+        let data = self.octets.get(stored.offset..stored.offset + stored.len)?;
+        let mut frame = Frame::ethernet(stored.timestamp, data);
+        frame.wire_len = stored.wire_len;
+        frame.interface = stored.interface;
+        frame.link_type = stored.link_type;
+        Some(frame)
+    }
+
     /// Returns a pcapng file with the packets of a flow that the ring contains, and their number. Reads all frames of the
     /// ring. `interfaces` are those of the source.
     #[must_use]
     pub fn slice(&self, key: &FlowKey, interfaces: &[Interface]) -> (Vec<u8>, u64) {
         let mut count = 0;
         let written = PcapngWriter::new(Vec::new()).and_then(|mut writer| {
-            for stored in &self.frames {
-                let end = stored.offset + stored.len;
-                let Some(data) = self.octets.get(stored.offset..end) else { continue };
-                let mut frame = Frame::ethernet(stored.timestamp, data);
-                frame.wire_len = stored.wire_len;
-                frame.interface = stored.interface;
-                frame.link_type = stored.link_type;
-                if self.extractor.extract(&frame).is_ok_and(|packet| packet.key == *key) {
-                    count += 1;
-                    writer.write(&frame, interfaces)?;
-                }
+            for (frame, _) in self.packets(self.numbers()).filter(|(_, found)| found == key) {
+                count += 1;
+                writer.write(&frame, interfaces)?;
             }
             writer.finish()
         });

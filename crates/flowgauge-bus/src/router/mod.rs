@@ -1,6 +1,9 @@
 //! Requests about live flows.
 
-use std::collections::HashMap;
+mod hub;
+mod tour;
+
+use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -11,34 +14,36 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use flowgauge::base::ring::{Consumer, Producer, ring};
+use flowgauge::base::ring::{Consumer, ring};
 use flowgauge::base::{EndReason, FlowKey};
 use flowgauge::codec::FixedRecord;
-use flowgauge::record::{SortKey, community_id};
-use flowgauge::tracker::FlowView;
+use flowgauge::record::SortKey;
 use flowgauge::{Interface, Pipeline, Sink};
-use omq_tokio::engine::PeerDriverData;
+use hub::{Control, Hub};
 use omq_tokio::options::WorkloadProfile;
-use omq_tokio::{Context, Endpoint as SocketEndpoint, Message, Options, SocketType, blocking};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{MissedTickBehavior, interval};
+use omq_tokio::{Context, Message, Options, SocketType, blocking};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tour::Tour;
 
 use crate::config::{ClientSecurity, ServerConfig};
 use crate::endpoint::Endpoint;
 use crate::error::BusError;
 use crate::packet_ring::PacketRing;
-use crate::patience::Patience;
 use crate::publisher::lock;
-use crate::server::{Server, ServerCounters, ServerEvent, ServerStats};
+use crate::server::{Server, ServerCounters, ServerStats};
 
 /// Maximum number of flows in an answer.
 const TOP_COUNT_MAX: usize = 65_536;
 
-/// Maximum length of the identifier that a client gives a request.
-const ID_LEN_MAX: usize = 16;
+/// Part of the time between two calls of [`Router::answer`] that requests may use which read all flows or packets: one in
+/// this many.
+const WORK_SHARE: u32 = 8;
 
-/// Interval of the search for requests without an answer in time.
-const TICK: Duration = Duration::from_millis(10);
+/// Maximum time between two calls that counts for the work of the next one.
+const CALL_INTERVAL_MAX: Duration = Duration::from_millis(16);
+
+/// Default of [`ServerConfig::high_water_mark`] of a router: answers may be long.
+const QUEUE_LEN: usize = 8;
 
 /// A request about the open flows of a pipeline. Its text is the form in which clients send it.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,15 +123,18 @@ impl fmt::Display for Request {
 pub struct RouterConfig {
     /// Maximum number of requests that wait for an answer. Default: 64. Further ones are rejected as `busy`.
     pub request_count_max: usize,
+    /// Maximum number of requests of one client among them. Default: 8. Further ones are rejected as `busy`.
+    pub peer_request_count_max: usize,
     /// Time after which a request without an answer is rejected as `timeout`. Default: 1 s.
     pub timeout: Duration,
-    /// Limits of the bound sockets.
+    /// Limits of the bound sockets. Default: a queue of 8 answers for each client.
     pub server: ServerConfig,
 }
 
 impl Default for RouterConfig {
     fn default() -> Self {
-        Self { request_count_max: 64, timeout: Duration::from_secs(1), server: ServerConfig::default() }
+        let server = ServerConfig { high_water_mark: QUEUE_LEN, ..ServerConfig::default() };
+        Self { request_count_max: 64, peer_request_count_max: 8, timeout: Duration::from_secs(1), server }
     }
 }
 
@@ -166,16 +174,10 @@ type Numbered = (u64, Request);
 /// Answer of the pipeline: its status and content.
 type Answer = (&'static str, Bytes);
 
-enum Control {
-    Bind(SocketEndpoint, mpsc::Sender<Result<String, String>>),
-    Answer(u64, Answer),
-    Close,
-}
-
 /// Answers requests of ZeroMQ clients (DEALER or REQ) about the open flows of a pipeline.
 ///
 /// A thread receives the requests. The thread of the pipeline answers those that wait by [`answer`](Self::answer), for
-/// example after each batch of frames, so that an answer shows all flows at one point in time, and no lock is needed.
+/// example after each batch of frames, so that no lock is needed.
 ///
 /// A request has two frames: an identifier of at most 16 octets, which the answer repeats, and the text of a
 /// [`Request`]. An answer has three: the identifier, the status, and the content. The status is `ok`, or `error`,
@@ -183,6 +185,12 @@ enum Control {
 /// pcapng file for `slice`.
 pub struct Router {
     requests: Consumer<Numbered>,
+    /// Requests that need a pass over all flows, while one is under way for earlier requests.
+    scans: VecDeque<Numbered>,
+    tour: Option<Tour>,
+    /// Time at which the last call of [`answer`](Self::answer) ended.
+    answered_at: Instant,
+    request_count_max: usize,
     control: UnboundedSender<Control>,
     thread: Option<JoinHandle<()>>,
     endpoint: String,
@@ -216,21 +224,14 @@ impl Router {
             let problem = "a router has tcp:// or ipc://".to_owned();
             return Err(BusError::Endpoint { endpoint: endpoint.to_owned(), problem });
         };
-        let (queue, requests) = ring(config.request_count_max.max(1));
+        let request_count_max = config.request_count_max.max(1);
+        let (queue, requests) = ring(request_count_max);
         let (control, commands) = unbounded_channel();
         let (counters, server) = (Arc::new(Counters::default()), Arc::new(ServerCounters::default()));
         let peers = Arc::new(Mutex::new(Vec::new()));
-        let hub = Hub {
-            server: Server::new(config.server.clone(), SocketType::Router, Arc::clone(&server)),
-            config,
-            queue,
-            control: commands,
-            waiting: HashMap::new(),
-            next_number: 0,
-            counters: Arc::clone(&counters),
-            names: HashMap::new(),
-            peers: Arc::clone(&peers),
-        };
+        let socket_server = Server::new(config.server.clone(), SocketType::Router, Arc::clone(&server));
+        let hub =
+            Hub::new(socket_server, config, queue, commands, (Arc::clone(&counters), Arc::clone(&peers)));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new().name("flowgauge-router".to_owned()).spawn(move || {
             tokio::task::LocalSet::new().block_on(&runtime, hub.run());
@@ -241,6 +242,10 @@ impl Router {
         let endpoint = bound.map_err(|problem| BusError::Socket { endpoint: endpoint.to_owned(), problem });
         let mut router = Self {
             requests,
+            scans: VecDeque::new(),
+            tour: None,
+            answered_at: Instant::now(),
+            request_count_max,
             control,
             thread: Some(thread),
             endpoint: String::new(),
@@ -279,20 +284,48 @@ impl Router {
         }
     }
 
-    /// Answers the requests that wait. Does nothing else if there are none.
+    /// Answers requests that wait, and returns their number. Takes a few nanoseconds if there are none.
     ///
-    /// `key` takes constant time. `community_id`, `top` and `slice` read all open flows, and `slice` also all packets of
-    /// the ring. `packets` are the packet ring and the interfaces of the source.
+    /// `key` and `counters` are answered at once, in constant time. `community_id`, `top` and `slice` read all open flows,
+    /// and `slice` also all packets of the ring. All of them that wait are answered by one pass, which is done in steps:
+    /// each call spends at most an eighth of the time since the call before on it, so that no number of requests slows
+    /// down the pipeline by more than that. Each flow is as it was when the pass reached it.
+    ///
+    /// `packets` are the packet ring and the interfaces of the source.
     pub fn answer<K: Sink>(
         &mut self,
         pipeline: &Pipeline<K>,
         packets: Option<(&PacketRing, &[Interface])>,
     ) -> usize {
         let mut count = 0;
-        while let Some((number, request)) = self.requests.try_pop() {
+        let Self { requests, scans, tour, answered_at, request_count_max, control, .. } = self;
+        let mut reply = |number, answer| {
             count += 1;
-            let _ = self.control.send(Control::Answer(number, answer(&request, pipeline, packets)));
+            let _ = control.send(Control::Answer(number, answer));
+        };
+        while let Some((number, request)) = requests.try_pop() {
+            match direct_answer(&request, pipeline) {
+                Some(answer) => reply(number, answer),
+                None => {
+                    scans.push_back((number, request));
+                    // More requests do not wait: the earliest ones were rejected meanwhile.
+                    if scans.len() > *request_count_max {
+                        scans.pop_front();
+                    }
+                }
+            }
         }
+        let now = Instant::now();
+        let interval = now.saturating_duration_since(*answered_at).min(CALL_INTERVAL_MAX);
+        if tour.is_none() && !scans.is_empty() {
+            *tour = Some(Tour::new(scans.drain(..)));
+        }
+        if let Some(begun) = tour
+            && begun.advance(pipeline, packets, now + interval / WORK_SHARE, &mut reply)
+        {
+            *tour = None;
+        }
+        *answered_at = Instant::now();
         count
     }
 }
@@ -312,38 +345,20 @@ impl fmt::Debug for Router {
     }
 }
 
-fn answer<K: Sink>(
-    request: &Request,
-    pipeline: &Pipeline<K>,
-    packets: Option<(&PacketRing, &[Interface])>,
-) -> Answer {
-    let not_found = || ("error", Bytes::from_static(b"no open flow matches"));
-    let encode = |view: &FlowView<'_>| FixedRecord::encode(&view.record(EndReason::ActiveTimeout));
-    let has_id = |view: &FlowView<'_>, id: &str| community_id(view.key(), 0).as_str() == id;
+fn not_found() -> Answer {
+    ("error", Bytes::from_static(b"no open flow matches"))
+}
+
+/// Answers a request that takes constant time; `None` for the others.
+fn direct_answer<K: Sink>(request: &Request, pipeline: &Pipeline<K>) -> Option<Answer> {
     match request {
-        Request::Key(key) => match pipeline.find(key).and_then(|id| pipeline.flow(id)) {
-            Some((view, _)) => ("ok", Bytes::copy_from_slice(&encode(&view))),
-            None => not_found(),
-        },
-        Request::CommunityId(id) => {
-            let records: Vec<u8> = pipeline
-                .flows()
-                .filter(|(view, _)| has_id(view, id))
-                .flat_map(|(view, _)| encode(&view))
-                .collect();
-            if records.is_empty() { not_found() } else { ("ok", records.into()) }
-        }
-        Request::Top { count, key } => {
-            let mut flows: Vec<_> =
-                pipeline.flows().filter_map(|(view, _)| Some((view.sort_value(*key)?, view))).collect();
-            let order = |flow: &(u64, FlowView<'_>)| std::cmp::Reverse(flow.0);
-            if *count < flows.len() {
-                flows.select_nth_unstable_by_key(*count, order);
-                flows.truncate(*count);
+        Request::Key(key) => Some(match pipeline.find(key).and_then(|id| pipeline.flow(id)) {
+            Some((view, _)) => {
+                let record = view.record(EndReason::ActiveTimeout);
+                ("ok", Bytes::copy_from_slice(&FixedRecord::encode(&record)))
             }
-            flows.sort_by_key(order);
-            ("ok", flows.iter().flat_map(|(_, view)| encode(view)).collect::<Vec<u8>>().into())
-        }
+            None => not_found(),
+        }),
         Request::Counters => {
             let stats = pipeline.stats();
             let text = format!(
@@ -356,158 +371,9 @@ fn answer<K: Sink>(
                 stats.tracker.started_count,
                 pipeline.now().as_nanos(),
             );
-            ("ok", text.into())
+            Some(("ok", text.into()))
         }
-        Request::Slice(id) => {
-            let Some((ring, interfaces)) = packets else {
-                return ("error", Bytes::from_static(b"the program keeps no packets"));
-            };
-            let key = pipeline.flows().find(|(view, _)| has_id(view, id)).map(|(view, _)| *view.key());
-            match key.map(|key| ring.slice(&key, interfaces)) {
-                Some((file, _)) => ("ok", file.into()),
-                None => not_found(),
-            }
-        }
-    }
-}
-
-/// A request that waits for its answer.
-struct Waiting {
-    peer: u64,
-    /// The frames before the text, which the answer repeats.
-    envelope: Vec<Bytes>,
-    deadline: Instant,
-}
-
-/// The thread of the sockets.
-struct Hub {
-    server: Server,
-    config: RouterConfig,
-    queue: Producer<Numbered>,
-    control: UnboundedReceiver<Control>,
-    waiting: HashMap<u64, Waiting>,
-    next_number: u64,
-    counters: Arc<Counters>,
-    names: HashMap<u64, String>,
-    peers: Arc<Mutex<Vec<String>>>,
-}
-
-impl Hub {
-    async fn run(mut self) {
-        let mut ticks = interval(TICK);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                command = self.control.recv() => match command {
-                    Some(Control::Bind(endpoint, reply)) => {
-                        let bound = self.server.bind(&endpoint).await;
-                        let bound = bound.map(|bound| bound.to_string()).map_err(|error| error.to_string());
-                        let _ = reply.send(bound);
-                    }
-                    Some(Control::Answer(number, answer)) => {
-                        // Otherwise it was rejected before.
-                        if let Some(waiting) = self.waiting.remove(&number) {
-                            let counter = |counters: &Counters| counters.answered.fetch_add(1, Relaxed);
-                            self.reply(waiting.peer, waiting.envelope, answer, counter);
-                        }
-                    }
-                    Some(Control::Close) | None => {
-                        let deadline = Instant::now() + Duration::from_millis(200);
-                        self.server.drain(deadline, &Patience::default()).await;
-                        return;
-                    }
-                },
-                event = self.server.next() => self.process(event),
-                _ = ticks.tick() => self.reject_late(),
-            }
-        }
-    }
-
-    fn process(&mut self, event: ServerEvent) {
-        match event {
-            ServerEvent::Connected { peer, name } => {
-                self.names.insert(peer, name);
-                self.list_peers();
-            }
-            ServerEvent::Disconnected { peer } => {
-                self.names.remove(&peer);
-                self.list_peers();
-            }
-            ServerEvent::Message { peer, message } => self.request(peer, &message),
-            ServerEvent::Command { .. } => {}
-        }
-    }
-
-    fn list_peers(&self) {
-        let mut names: Vec<_> = self.names.values().cloned().collect();
-        names.sort();
-        *lock(&self.peers) = names;
-    }
-
-    fn request(&mut self, peer: u64, message: &Message) {
-        self.counters.request.fetch_add(1, Relaxed);
-        // A client of the type REQ sends an empty frame first.
-        let is_delimited = message.part_slice(0) == Some(&[]);
-        let (id_index, text_index) = if is_delimited { (1, 2) } else { (0, 1) };
-        let is_complete = message.len() == text_index + 1;
-        let id = message.part_bytes(id_index).filter(|id| is_complete && id.len() <= ID_LEN_MAX);
-        let Some(id) = id else {
-            self.counters.malformed.fetch_add(1, Relaxed);
-            self.server.disconnect(peer);
-            return;
-        };
-        let mut envelope = if is_delimited { vec![Bytes::new()] } else { Vec::new() };
-        envelope.push(id);
-        let text = message.part_slice(text_index).and_then(|text| std::str::from_utf8(text).ok());
-        let request = match text.ok_or_else(|| "the request is not UTF-8".to_owned()).and_then(str::parse) {
-            Ok(request) => request,
-            Err(problem) => {
-                let counter = |counters: &Counters| counters.malformed.fetch_add(1, Relaxed);
-                return self.reply(peer, envelope, ("error", problem.into()), counter);
-            }
-        };
-        let number = self.next_number;
-        self.next_number += 1;
-        let is_busy = self.waiting.len() >= self.config.request_count_max;
-        if is_busy || self.queue.try_push((number, request)).is_err() {
-            let busy = ("busy", Bytes::from_static(b"too many requests wait for an answer"));
-            return self.reply(peer, envelope, busy, |counters| counters.busy.fetch_add(1, Relaxed));
-        }
-        let deadline = Instant::now() + self.config.timeout;
-        self.waiting.insert(number, Waiting { peer, envelope, deadline });
-    }
-
-    /// Sends an answer, and counts the request.
-    fn reply(
-        &self,
-        peer: u64,
-        mut frames: Vec<Bytes>,
-        answer: Answer,
-        counter: impl FnOnce(&Counters) -> u64,
-    ) {
-        let (status, content) = answer;
-        frames.extend([Bytes::from_static(status.as_bytes()), content]);
-        let message = PeerDriverData::SendMessage(Message::multipart(frames));
-        if self.server.queue(peer).is_some_and(|queue| queue.try_send(message).is_ok()) {
-            counter(&self.counters);
-        } else {
-            self.counters.undeliverable.fetch_add(1, Relaxed);
-        }
-    }
-
-    fn reject_late(&mut self) {
-        let now = Instant::now();
-        let late: Vec<_> = self
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.deadline <= now)
-            .map(|(number, _)| *number)
-            .collect();
-        for waiting in late.iter().filter_map(|number| self.waiting.remove(number)).collect::<Vec<_>>() {
-            let timeout = ("timeout", Bytes::from_static(b"the pipeline did not answer in time"));
-            let counter = |counters: &Counters| counters.timeout.fetch_add(1, Relaxed);
-            self.reply(waiting.peer, waiting.envelope, timeout, counter);
-        }
+        Request::CommunityId(_) | Request::Top { .. } | Request::Slice(_) => None,
     }
 }
 
