@@ -194,7 +194,9 @@ impl Sink for MessageSink<'_> {
             SessionEvent::Stopped { meta, fault, offset } => {
                 self.take(flow, meta, Stopped::new(*fault, *offset));
             }
-            SessionEvent::Suppressed { meta } => self.take(flow, meta, Suppressed {}),
+            SessionEvent::Suppressed { meta } if !std::mem::replace(&mut flow.state.has_suppressed, true) => {
+                self.take(flow, meta, Suppressed {});
+            }
             _ => {}
         }
     }
