@@ -1,12 +1,13 @@
 //! Bodies of the fuzz targets, and the generation of their seeds. See `docs/fuzzing.md`.
 
+pub mod bus;
 pub mod differential;
 pub mod seeds;
 pub mod targets;
 
 /// Returns all targets.
 pub fn all() -> impl Iterator<Item = &'static targets::Target> {
-    targets::ALL.iter().chain(differential::ALL)
+    targets::ALL.iter().chain(bus::ALL).chain(differential::ALL)
 }
 
 /// Runs the target with a given name.

@@ -84,6 +84,8 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
     let mut seeds = Seeds::default();
     generated::add(&mut seeds);
     messages::add_netflow(&mut seeds);
+    messages::add_subscriber(&mut seeds);
+    messages::add_router(&mut seeds);
     dialogues::add_recorded(&mut seeds)?;
     for path in captures {
         generated::add_file(&mut seeds, &fs::read(path)?);

@@ -16,7 +16,7 @@ use super::memory::Memory;
 use super::stats::{SourceStats, Tally};
 use super::warning::Warning;
 use super::{IDLE_INTERVAL, Interface, Next, Source, TimeResolution, now};
-use crate::base::{EtherType, Frame, FrameBatch, IpProtocol, LinkType, StopHandle};
+use crate::base::{EtherType, Frame, FrameBatch, IpProtocol, LinkType, StopHandle, Timestamp};
 use crate::wire::{erspan, geneve, gre, tzsp, vxlan};
 
 /// Encapsulation of the frames of a mirror session.
@@ -214,10 +214,7 @@ impl Default for MirrorConfig {
 #[derive(Debug)]
 pub struct MirrorSource {
     socket: DatagramSocket,
-    name: String,
-    encapsulation: MirrorEncapsulation,
-    sessions: Sessions,
-    tally: Tally,
+    state: MirrorState,
     batch_len: usize,
     stop: StopHandle,
 }
@@ -263,12 +260,9 @@ impl MirrorSource {
         encapsulation: MirrorEncapsulation,
         config: &SourceConfig,
     ) -> Self {
-        let memory = Memory::new(config);
-        let interfaces = Interfaces::new(config.resources.limits.interface_count_max, &memory);
-        let sessions = Sessions { interfaces, numbers: HashMap::new(), last: None, others: None };
         let batch_len = config.resources.limits.batch_len as usize;
-        let stop = memory.stop().clone();
-        Self { socket, name, encapsulation, sessions, tally: Tally::default(), batch_len, stop }
+        let state = MirrorState::new(name, encapsulation, config);
+        Self { socket, state, batch_len, stop: config.stop.clone().unwrap_or_default() }
     }
 
     /// Returns the address to which the socket is bound.
@@ -289,25 +283,12 @@ impl Source for MirrorSource {
             if self.stop.is_stopped() {
                 return Ok(if batch.is_empty() { Next::End } else { Next::Frames });
             }
-            let (sessions, tally) = (&mut self.sessions, &mut self.tally);
-            let (encapsulation, name) = (self.encapsulation, &self.name);
+            let state = &mut self.state;
             let received = self.socket.receive(wait, |datagram: &ReceivedDatagram<'_>| {
-                let Some(frame) = encapsulation.frame(datagram.payload) else {
-                    tally.stats.invalid_datagram_count += 1;
-                    return;
-                };
-                let interface = match sessions.number(frame.session) {
-                    Some(number) => number,
-                    None => sessions.add(&frame, encapsulation, name, tally),
-                };
-                let captured_len = frame.data.len() as u32;
-                let wire_len = frame.original_len.unwrap_or(captured_len);
-                let MirroredFrame { link_type, data, .. } = frame;
-                tally.timed_frame(datagram.timestamp, captured_len, wire_len);
-                batch.push(&Frame { timestamp: datagram.timestamp, link_type, data, wire_len, interface });
+                state.datagram(datagram.payload, datagram.timestamp, batch);
             });
-            let count = received.map_err(|error| Error::Io { path: PathBuf::from(&self.name), error })?;
-            tally.stats.kernel_drop_count = self.socket.drop_count();
+            let count = received.map_err(|error| Error::Io { path: PathBuf::from(&state.name), error })?;
+            state.tally.stats.kernel_drop_count = self.socket.drop_count();
             if count < RECEIVE_COUNT {
                 break;
             }
@@ -321,16 +302,65 @@ impl Source for MirrorSource {
     }
 
     fn stats(&self) -> SourceStats {
-        self.tally.stats
+        self.state.stats()
     }
 
     fn interfaces(&self) -> &[Interface] {
-        self.sessions.interfaces.as_slice()
+        self.state.interfaces()
     }
 
     /// Returns the number of octets of all frames so far.
     fn progress(&self) -> u64 {
-        self.tally.stats.captured_octet_count
+        self.state.tally.stats.captured_octet_count
+    }
+}
+
+/// The part of a [`MirrorSource`] that reads datagrams, without a socket.
+#[derive(Debug)]
+pub struct MirrorState {
+    name: String,
+    encapsulation: MirrorEncapsulation,
+    sessions: Sessions,
+    tally: Tally,
+}
+
+impl MirrorState {
+    /// `name` describes the socket.
+    #[must_use]
+    pub fn new(name: String, encapsulation: MirrorEncapsulation, config: &SourceConfig) -> Self {
+        let interfaces = Interfaces::new(config.resources.limits.interface_count_max, &Memory::new(config));
+        let sessions = Sessions { interfaces, numbers: HashMap::new(), last: None, others: None };
+        Self { name, encapsulation, sessions, tally: Tally::default() }
+    }
+
+    /// Appends the frame in a datagram to a batch, or counts the datagram as invalid.
+    #[inline]
+    pub fn datagram(&mut self, payload: &[u8], timestamp: Timestamp, batch: &mut FrameBatch) {
+        let Some(frame) = self.encapsulation.frame(payload) else {
+            self.tally.stats.invalid_datagram_count += 1;
+            return;
+        };
+        let interface = match self.sessions.number(frame.session) {
+            Some(number) => number,
+            None => self.sessions.add(&frame, self.encapsulation, &self.name, &mut self.tally),
+        };
+        let captured_len = frame.data.len() as u32;
+        let wire_len = frame.original_len.unwrap_or(captured_len);
+        let MirroredFrame { link_type, data, .. } = frame;
+        self.tally.timed_frame(timestamp, captured_len, wire_len);
+        batch.push(&Frame { timestamp, link_type, data, wire_len, interface });
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub const fn stats(&self) -> SourceStats {
+        self.tally.stats
+    }
+
+    /// Returns the interfaces of the sessions so far.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        self.sessions.interfaces.as_slice()
     }
 }
 

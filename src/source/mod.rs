@@ -71,6 +71,8 @@ pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]
 pub use live::{Device, LiveConfig, LiveSource};
+#[doc(hidden)]
+pub use mirror::MirrorState;
 pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource, MirroredFrame};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;

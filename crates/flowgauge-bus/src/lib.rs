@@ -34,8 +34,12 @@ pub use packet_ring::PacketRing;
 pub use pair::Pair;
 pub use prefix_set::PrefixSet;
 pub use publisher::{Publisher, PublisherStats, SubscriberStats};
+#[doc(hidden)]
+pub use router::Answers;
 pub use router::{Request, Requester, Router, RouterConfig, RouterStats};
 pub use server::ServerStats;
 pub use sink::PublishSink;
+#[doc(hidden)]
+pub use subscriber::Tracking;
 pub use subscriber::{Subscriber, SubscriptionStats};
 pub use topic::Topic;

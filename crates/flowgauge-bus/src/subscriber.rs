@@ -70,8 +70,8 @@ struct Socket {
 }
 
 /// Numbers of the last messages, from which losses are counted.
-#[derive(Default)]
-struct Tracking {
+#[derive(Debug, Default)]
+pub struct Tracking {
     stats: SubscriptionStats,
     /// Next sequence of each stream.
     sequences: HashMap<u64, u64, RandomState>,
@@ -134,11 +134,10 @@ impl Subscriber {
                 Some(deadline) => deadline.saturating_duration_since(Instant::now()),
                 None => timeout,
             };
-            let Some(batch) = self.origin.next(rest, &mut self.tracking.stats)? else {
+            let Some(batch) = self.origin.next(rest, &mut self.tracking)? else {
                 self.note_local_end();
                 return Ok(None);
             };
-            self.tracking.note(&batch);
             if batch.record_count() > 0 {
                 return Ok(Some(batch));
             }
@@ -172,12 +171,14 @@ impl Subscriber {
 }
 
 impl Origin {
-    /// Returns the next message that can be decoded.
+    /// Returns the next message that can be decoded, which is counted.
     #[inline]
-    fn next(&mut self, timeout: Duration, stats: &mut SubscriptionStats) -> Result<Option<Batch>, BusError> {
+    fn next(&mut self, timeout: Duration, tracking: &mut Tracking) -> Result<Option<Batch>, BusError> {
         match self {
-            Self::Local(receiver) => Ok(receiver.messages.pop_timeout(timeout)),
-            Self::Socket(socket) => socket.next(timeout, stats),
+            Self::Local(receiver) => {
+                Ok(receiver.messages.pop_timeout(timeout).inspect(|batch| tracking.note(batch)))
+            }
+            Self::Socket(socket) => socket.next(timeout, tracking),
         }
     }
 }
@@ -201,7 +202,7 @@ impl Socket {
         Ok(Self { socket, received: Vec::with_capacity(batch_count), batch_count, _context: context })
     }
 
-    fn next(&mut self, timeout: Duration, stats: &mut SubscriptionStats) -> Result<Option<Batch>, BusError> {
+    fn next(&mut self, timeout: Duration, tracking: &mut Tracking) -> Result<Option<Batch>, BusError> {
         loop {
             if self.received.is_empty() {
                 match self.socket.recv_many_timeout_into(self.batch_count, timeout, &mut self.received) {
@@ -212,9 +213,13 @@ impl Socket {
                 }
             }
             let Some(message) = self.received.pop() else { return Ok(None) };
-            match decode(&message) {
-                Ok(batch) => return Ok(Some(batch)),
-                Err(_) => stats.malformed_count += 1,
+            match frames(&message) {
+                Ok((topic, header, payload)) => {
+                    if let Some(batch) = tracking.message(topic, header, payload) {
+                        return Ok(Some(batch));
+                    }
+                }
+                Err(_) => tracking.stats.malformed_count += 1,
             }
         }
     }
@@ -222,15 +227,42 @@ impl Socket {
 
 /// Decodes the frames of a message.
 pub(crate) fn decode(message: &Message) -> Result<Batch, BusError> {
+    let (topic, header, payload) = frames(message)?;
+    Batch::decode(topic, header, payload)
+}
+
+/// Returns topic, header and payload of a message.
+fn frames(message: &Message) -> Result<(Bytes, &[u8], Bytes), BusError> {
     let (3, Some(topic), Some(header), Some(payload)) =
         (message.len(), message.part_bytes(0), message.part_slice(1), message.part_bytes(2))
     else {
         return Err(BusError::Malformed("a message has three frames"));
     };
-    Batch::decode(topic, header, payload)
+    Ok((topic, header, payload))
 }
 
 impl Tracking {
+    /// Decodes and counts the three frames of a message, as a subscriber does with each message of a socket. Returns
+    /// `None` for a malformed one.
+    pub fn message(&mut self, topic: Bytes, header: &[u8], payload: Bytes) -> Option<Batch> {
+        match Batch::decode(topic, header, payload) {
+            Ok(batch) => {
+                self.note(&batch);
+                Some(batch)
+            }
+            Err(_) => {
+                self.stats.malformed_count += 1;
+                None
+            }
+        }
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub const fn stats(&self) -> SubscriptionStats {
+        self.stats
+    }
+
     fn note(&mut self, batch: &Batch) {
         let Header { is_last, record_count, stream, sequence, position, .. } = *batch.header();
         let record_count = u64::from(record_count);

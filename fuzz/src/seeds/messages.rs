@@ -1,4 +1,4 @@
-//! Messages of exporters, for the collector, and datagrams of mirror sessions.
+//! Messages of exporters, for the collector, datagrams of mirror sessions, and messages of the bus.
 
 use std::io;
 use std::path::Path;
@@ -8,6 +8,7 @@ use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FileSource, records};
 
 use super::Seeds;
+use crate::targets::input::put_octets;
 
 /// Name of the target.
 const TARGET: &str = "collector";
@@ -100,10 +101,107 @@ const MIRROR_HEADERS: [(u8, &[u8]); 9] = [
     (4, &[0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 1, 0, 4, 0, 0, 0, 2, 0, 0, 0, 0]),
 ];
 
+/// Number of datagrams in a seed.
+const DATAGRAM_COUNT: usize = 5;
+
 /// Adds the first Ethernet frames of a capture in the datagrams of mirror sessions.
 pub(super) fn add_mirrored(seeds: &mut Seeds, frames: &FrameBatch) {
     let frames = frames.iter().filter(|frame| frame.link_type == LinkType::ETHERNET);
-    for (frame, (encapsulation, header)) in frames.take(40).zip(MIRROR_HEADERS.into_iter().cycle()) {
-        seeds.add("mirror", [&[encapsulation], header, frame.data].concat());
+    let frames: Vec<_> = frames.take(40).map(|frame| frame.data.to_vec()).collect();
+    for (frames, (encapsulation, header)) in
+        frames.chunks(DATAGRAM_COUNT).zip(MIRROR_HEADERS.into_iter().cycle())
+    {
+        let mut seed = vec![encapsulation, 3];
+        for (number, frame) in frames.iter().enumerate() {
+            let mut payload = [header, frame].concat();
+            // Another session, for the encapsulations with an identifier at this place.
+            payload[6] = payload[6].wrapping_add(number as u8 / 2);
+            put_octets(&mut seed, &payload);
+        }
+        seeds.add("mirror", seed);
+    }
+}
+
+/// Adds messages of publishers: records and lines in order, with losses, of several connections, and at the limits.
+pub(super) fn add_subscriber(seeds: &mut Seeds) {
+    let mut seed = |steps: &[(&[u8], bool, u8, u8, u64, u16)]| {
+        let mut octets = Vec::new();
+        for (topic, is_text, record_count, stream, sequence, position) in steps {
+            put_octets(&mut octets, topic);
+            octets.extend([0, u8::from(*is_text), 0, *record_count, *stream]);
+            octets.extend(sequence.to_le_bytes());
+            octets.extend(position.to_le_bytes());
+            put_octets(&mut octets, b"{\"a\":1}");
+            octets.push(1);
+        }
+        seeds.add("subscriber", octets);
+    };
+    seed(&[
+        (b"flow.end", false, 3, 1, 0, 0),
+        (b"flow.end", false, 2, 1, 3, 3),
+        (b"flow.start", true, 1, 1, 9, 0),
+    ]);
+    seed(&[
+        (b"flow.end", true, 3, 1, 0, 0),
+        (b"flow.end", true, 2, 2, 1, 9),
+        (b"flow.end", true, 0, 3, 7, 0),
+    ]);
+    let hostile = [
+        (&b"flow.\x1b]0;x\x07"[..], true, 1, 0, u64::MAX - 1, 65_535),
+        (b"flow", false, 255, 0, u64::MAX, 0),
+    ];
+    seed(&hostile);
+    seed(&[
+        (&[b't'; 300], true, 1, 1, 0, 0),
+        (b"\xff", true, 1, 1, 0, 0),
+        (b"", true, 1, 1, u64::MAX / 2, 0),
+    ]);
+}
+
+/// Adds requests of each kind to a router, before, between and after packets.
+pub(super) fn add_router(seeds: &mut Seeds) {
+    /// Number of the kinds of steps.
+    const KIND_COUNT: u64 = 6;
+    let step = |kind: u64, rest: &[u8]| {
+        let number = ((kind << 32) / KIND_COUNT + 1) as u32;
+        [&number.to_le_bytes()[..], rest].concat()
+    };
+    let packets: Vec<u8> = (0..40_u8).flat_map(|at| step(0, &[at, at / 3, at, 5, at])).collect();
+    let text = |request: &str| {
+        let mut octets = Vec::new();
+        put_octets(&mut octets, request.as_bytes());
+        step(2, &octets)
+    };
+    let work = |is_complete: bool| step(5, &[u8::from(is_complete)]);
+    let requests = [
+        step(3, &[2, 0]),
+        step(3, &[5, 1]),
+        step(4, &[3, 0, 4]),
+        text("top 10 octets"),
+        text("counters"),
+        text("key udp 10.0.0.1:1 10.0.1.0:5"),
+        text("community_id 1:LQU9qZlK+B5F3KDmev6m5PMibrg="),
+        text("slice 1:LQU9qZlK+B5F3KDmev6m5PMibrg="),
+    ]
+    .concat();
+    for (has_ring, steps) in [
+        (true, [&packets[..], &requests, &work(true)].concat()),
+        (false, [&packets[..], &requests, &work(false), &packets, &work(false), &work(true)].concat()),
+        (
+            true,
+            [
+                &requests[..],
+                &work(true),
+                &packets,
+                &step(1, &[60]),
+                &requests,
+                &work(false),
+                &packets,
+                &work(true),
+            ]
+            .concat(),
+        ),
+    ] {
+        seeds.add("router", [&[0x40, 0x1f, u8::from(has_ring)][..], &steps].concat());
     }
 }

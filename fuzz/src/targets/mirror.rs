@@ -1,10 +1,15 @@
-//! Arbitrary octets as the payload of a mirror session: the frame lies in the payload, and a packet in it is the one that
-//! the decoder finds behind the same payload in a packet between two hosts.
-use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
-use flowgauge::decode::extractor::{Extractor, KeyPolicy, PacketMarks};
-use flowgauge::source::MirrorEncapsulation;
+//! Arbitrary octets as the payloads of mirror sessions: the frame lies in the payload, and a packet in it is the one that
+//! the decoder finds behind the same payload in a packet between two hosts. In a sequence of payloads, equal sessions have
+//! the same interface, and different ones do while there are few.
+use std::collections::HashMap;
 
-use super::input::structured;
+use flowgauge::base::{Frame, FrameBatch, Limits, LinkType, Timestamp};
+use flowgauge::decode::extractor::{Extractor, KeyPolicy, PacketMarks};
+use flowgauge::source::{MirrorEncapsulation, MirrorState, SourceConfig};
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+
+use super::input::{Octets, items, structured};
 
 const IPV4_HEADER_LEN: usize = 20;
 const UDP_HEADER_LEN: usize = 8;
@@ -48,10 +53,51 @@ fn frame(link_type: LinkType, data: &[u8]) -> Frame<'_> {
     Frame { timestamp: Timestamp::ZERO, link_type, data, wire_len: data.len() as u32, interface: 0 }
 }
 
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    choice: u8,
+    interface_count_max: u8,
+    #[arbitrary(with = payloads)]
+    payloads: Vec<Octets<'a>>,
+}
+
+fn payloads<'a>(u: &mut Unstructured<'a>) -> Result<Vec<Octets<'a>>> {
+    items(u, 200)
+}
+
 pub fn run(data: &[u8]) {
-    let Some((choice, payload)) = structured::<(u8, &[u8])>(data) else { return };
+    let Some(input) = structured::<Input<'_>>(data) else { return };
+    let all = MirrorEncapsulation::ALL;
+    let encapsulation = all[usize::from(input.choice) % all.len()];
+    let mut limits = Limits::DEFAULT;
+    limits.interface_count_max = 1 + u32::from(input.interface_count_max % 8);
+    let config = SourceConfig::from(limits);
+    let mut state = MirrorState::new("fuzz".to_owned(), encapsulation, &config);
+    let (mut batch, mut frame_count) = (FrameBatch::new(), 0);
+    let mut interfaces = HashMap::new();
+    for Octets(payload) in &input.payloads {
+        let before = state.interfaces().len();
+        state.datagram(payload, Timestamp::ZERO, &mut batch);
+        let Some(mirrored) = encapsulation.frame(payload) else { continue };
+        let frame = batch.get(frame_count).expect("a frame for each valid payload");
+        frame_count += 1;
+        assert_eq!((frame.data, frame.link_type), (mirrored.data, mirrored.link_type));
+        assert!((frame.interface as usize) < state.interfaces().len());
+        let known = interfaces.entry(mirrored.session).or_insert(frame.interface);
+        assert_eq!(*known, frame.interface, "a session has one interface");
+        let is_new = state.interfaces().len() > before;
+        assert!(!is_new || frame.interface as usize == before);
+        one(encapsulation, payload);
+    }
+    assert_eq!(batch.len(), frame_count);
+    assert_eq!(state.stats().invalid_datagram_count as usize, input.payloads.len() - frame_count);
+    let limit = limits.interface_count_max as usize + 1;
+    assert!(state.interfaces().len() <= limit, "{} interfaces", state.interfaces().len());
+}
+
+/// Checks one payload.
+fn one(encapsulation: MirrorEncapsulation, payload: &[u8]) {
     let payload = &payload[..payload.len().min(PAYLOAD_LEN_MAX)];
-    let encapsulation = MirrorEncapsulation::ALL[usize::from(choice) % MirrorEncapsulation::ALL.len()];
     let Some(mirrored) = encapsulation.frame(payload) else { return };
     assert!(!mirrored.data.is_empty());
     let (start, end) = (payload.as_ptr_range(), mirrored.data.as_ptr_range());

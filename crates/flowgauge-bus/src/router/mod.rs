@@ -1,9 +1,9 @@
 //! Requests about live flows.
 
+mod answers;
 mod hub;
 mod tour;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
@@ -13,17 +13,16 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+pub use answers::Answers;
 use bytes::Bytes;
+use flowgauge::base::FlowKey;
 use flowgauge::base::ring::{Consumer, ring};
-use flowgauge::base::{EndReason, FlowKey};
-use flowgauge::codec::FixedRecord;
 use flowgauge::record::SortKey;
 use flowgauge::{Interface, Pipeline, Sink};
 use hub::{Control, Hub};
 use omq_tokio::options::WorkloadProfile;
 use omq_tokio::{Context, Message, Options, SocketType, blocking};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tour::Tour;
 
 use crate::config::{ClientSecurity, ServerConfig};
 use crate::endpoint::Endpoint;
@@ -169,10 +168,10 @@ struct Counters {
 }
 
 /// A request on its way to the pipeline, with its number.
-type Numbered = (u64, Request);
+pub(crate) type Numbered = (u64, Request);
 
 /// Answer of the pipeline: its status and content.
-type Answer = (&'static str, Bytes);
+pub(crate) type Answer = (&'static str, Bytes);
 
 /// Answers requests of ZeroMQ clients (DEALER or REQ) about the open flows of a pipeline.
 ///
@@ -185,12 +184,9 @@ type Answer = (&'static str, Bytes);
 /// pcapng file for `slice`.
 pub struct Router {
     requests: Consumer<Numbered>,
-    /// Requests that need a pass over all flows, while one is under way for earlier requests.
-    scans: VecDeque<Numbered>,
-    tour: Option<Tour>,
+    answers: Answers,
     /// Time at which the last call of [`answer`](Self::answer) ended.
     answered_at: Instant,
-    request_count_max: usize,
     control: UnboundedSender<Control>,
     thread: Option<JoinHandle<()>>,
     endpoint: String,
@@ -242,10 +238,8 @@ impl Router {
         let endpoint = bound.map_err(|problem| BusError::Socket { endpoint: endpoint.to_owned(), problem });
         let mut router = Self {
             requests,
-            scans: VecDeque::new(),
-            tour: None,
+            answers: Answers::new(request_count_max),
             answered_at: Instant::now(),
-            request_count_max,
             control,
             thread: Some(thread),
             endpoint: String::new(),
@@ -298,33 +292,14 @@ impl Router {
         packets: Option<(&PacketRing, &[Interface])>,
     ) -> usize {
         let mut count = 0;
-        let Self { requests, scans, tour, answered_at, request_count_max, control, .. } = self;
-        let mut reply = |number, answer| {
-            count += 1;
-            let _ = control.send(Control::Answer(number, answer));
-        };
-        while let Some((number, request)) = requests.try_pop() {
-            match direct_answer(&request, pipeline) {
-                Some(answer) => reply(number, answer),
-                None => {
-                    scans.push_back((number, request));
-                    // More requests do not wait: the earliest ones were rejected meanwhile.
-                    if scans.len() > *request_count_max {
-                        scans.pop_front();
-                    }
-                }
-            }
-        }
+        let Self { requests, answers, answered_at, control, .. } = self;
         let now = Instant::now();
         let interval = now.saturating_duration_since(*answered_at).min(CALL_INTERVAL_MAX);
-        if tour.is_none() && !scans.is_empty() {
-            *tour = Some(Tour::new(scans.drain(..)));
-        }
-        if let Some(begun) = tour
-            && begun.advance(pipeline, packets, now + interval / WORK_SHARE, &mut reply)
-        {
-            *tour = None;
-        }
+        let waiting = std::iter::from_fn(|| requests.try_pop());
+        answers.step(waiting, pipeline, packets, now + interval / WORK_SHARE, &mut |number, answer| {
+            count += 1;
+            let _ = control.send(Control::Answer(number, answer));
+        });
         *answered_at = Instant::now();
         count
     }
@@ -342,38 +317,6 @@ impl Drop for Router {
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Router").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
-
-fn not_found() -> Answer {
-    ("error", Bytes::from_static(b"no open flow matches"))
-}
-
-/// Answers a request that takes constant time; `None` for the others.
-fn direct_answer<K: Sink>(request: &Request, pipeline: &Pipeline<K>) -> Option<Answer> {
-    match request {
-        Request::Key(key) => Some(match pipeline.find(key).and_then(|id| pipeline.flow(id)) {
-            Some((view, _)) => {
-                let record = view.record(EndReason::ActiveTimeout);
-                ("ok", Bytes::copy_from_slice(&FixedRecord::encode(&record)))
-            }
-            None => not_found(),
-        }),
-        Request::Counters => {
-            let stats = pipeline.stats();
-            let text = format!(
-                "{{\"frame_count\":{},\"octet_count\":{},\"packet_count\":{},\"flow_count\":{},\
-                 \"started_count\":{},\"now_ns\":{}}}\n",
-                stats.frame_count,
-                stats.octet_count,
-                stats.tracker.packet_count,
-                pipeline.flow_count(),
-                stats.tracker.started_count,
-                pipeline.now().as_nanos(),
-            );
-            Some(("ok", text.into()))
-        }
-        Request::CommunityId(_) | Request::Top { .. } | Request::Slice(_) => None,
     }
 }
 

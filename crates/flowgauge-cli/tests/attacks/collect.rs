@@ -57,9 +57,9 @@ fn exporters_cannot_exceed_the_memory_of_a_collector_nor_stop_its_records() {
     (0..20).for_each(|_| storm.extend(message(1, &data(3, &withdrawals))));
     storm.extend(last(1));
 
-    // 40 domains, each with 15,000 templates that are withdrawn at the end.
+    // 100 domains, each with 15,000 templates that are withdrawn at the end.
     let mut tables = Vec::new();
-    for domain in 1..=40 {
+    for domain in 1..=100 {
         tables.extend(many_templates(domain, 15_000));
         tables.extend(message(domain, &data(2, &[0, 2, 0, 0])));
         tables.extend(last(domain));
@@ -84,7 +84,7 @@ fn exporters_cannot_exceed_the_memory_of_a_collector_nor_stop_its_records() {
     definitions.extend(last(1));
 
     for (what, messages, count) in
-        [("storm", storm, 1), ("tables", tables, 40), ("definitions", definitions, 1)]
+        [("storm", storm, 1), ("tables", tables, 100), ("definitions", definitions, 1)]
     {
         let (out, err, peak) = run(&["collect", "--format", "ndjson", "input"], &messages);
         let records = String::from_utf8(out).unwrap().matches("\"destination_port\":443").count();
