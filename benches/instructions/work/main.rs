@@ -17,10 +17,12 @@ use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 
 use inputs::below::{Checking, Parsing, Reading, Walking};
+use inputs::bus::{Answering, Subscribing};
 use inputs::collector::Collecting;
 use inputs::feed::{Feeding, checked, prepared};
 use inputs::fragment::Pushing;
 use inputs::reassembler::Reassembly;
+use inputs::stream::Receiving;
 use inputs::tracker::Tracking;
 
 /// Seeds of all keyed hashes.
@@ -233,6 +235,36 @@ fn collector(collecting: Collecting) -> Collecting {
     collecting.collect()
 }
 
+#[library_benchmark(setup = inputs::bus::subscribing, teardown = Subscribing::received)]
+#[bench::benign(inputs::bus::records)]
+#[bench::short_lines(inputs::bus::short_lines)]
+#[bench::short_messages(inputs::bus::short_messages)]
+#[bench::new_topics(inputs::bus::new_topics)]
+#[bench::contradictions(inputs::bus::contradictions)]
+fn subscriber(subscribing: Subscribing) -> Subscribing {
+    subscribing.receive()
+}
+
+#[library_benchmark(setup = inputs::bus::answering, teardown = Answering::all_answered)]
+#[bench::benign((inputs::bus::ids_of_flows, 1))]
+#[bench::ids_of_flows((inputs::bus::ids_of_flows, 64))]
+#[bench::unknown_ids((inputs::bus::unknown_ids, 64))]
+#[bench::tops((inputs::bus::tops, 64))]
+#[bench::slices((inputs::bus::slices, 64))]
+fn router(answering: Answering) -> Answering {
+    answering.answer()
+}
+
+#[library_benchmark(setup = inputs::stream::receiving, teardown = Receiving::all_received)]
+#[bench::benign((inputs::below::packets, 1400))]
+#[bench::short_segments((inputs::below::packets, 64))]
+#[bench::empty_packets((inputs::below::empty_packets, 1400))]
+#[bench::empty_blocks((inputs::below::empty_blocks, 1400))]
+#[bench::sections((inputs::below::sections, 1400))]
+fn stream(receiving: Receiving) -> Receiving {
+    receiving.receive()
+}
+
 library_benchmark_group!(
     name = work_group,
     benchmarks = [
@@ -252,7 +284,10 @@ library_benchmark_group!(
         link,
         pcapng,
         filter,
-        collector
+        collector,
+        subscriber,
+        router,
+        stream
     ]
 );
 

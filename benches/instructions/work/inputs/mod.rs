@@ -1,6 +1,7 @@
 //! Inputs, and the parsers and layers that process them.
 
 pub(crate) mod below;
+pub(crate) mod bus;
 pub(crate) mod collector;
 pub(crate) mod dns;
 pub(crate) mod dtls;
@@ -13,5 +14,6 @@ pub(crate) mod mail;
 pub(crate) mod quic;
 pub(crate) mod reassembler;
 pub(crate) mod ssh;
+pub(crate) mod stream;
 pub(crate) mod tls;
 pub(crate) mod tracker;
