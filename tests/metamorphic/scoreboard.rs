@@ -1,0 +1,107 @@
+//! The page with the numbers of captures for which each relation holds.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::relations::RELATIONS;
+
+/// Results of a relation.
+#[derive(Default)]
+pub(crate) struct Score {
+    pub(crate) equal_count: usize,
+    /// Captures with other records, and the first difference of each.
+    pub(crate) different: Vec<(String, String)>,
+    pub(crate) not_applicable_count: usize,
+}
+
+pub(crate) fn empty() -> Vec<Score> {
+    RELATIONS.iter().map(|_| Score::default()).collect()
+}
+
+fn path() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scoreboard.md")
+}
+
+/// Returns the page.
+fn page(scores: &[Score]) -> String {
+    let mut page = String::from(
+        "# Scoreboard\n\n\
+         Some changes of a capture must not change its records, or only in a known way. This page has the number of captures\n\
+         of the test corpus for which that holds, at most the first 20,000 frames of each. A change applies to a capture if\n\
+         all of its frames can be changed: a VLAN tag needs Ethernet, and pcap one link type.\n\n\
+         `tests/metamorphic` makes the changes, and fails if a number is worse than here. This command writes the page:\n\n\
+         ```sh\n\
+         UPDATE_DOCS=1 FLOWGAUGE_CORPUS=../corpus cargo test --test metamorphic --features compression,protocols,serde\n\
+         ```\n\n\
+         | change | compared | captures | equal | different |\n\
+         |---|---|--:|--:|--:|\n",
+    );
+    for (relation, score) in RELATIONS.iter().zip(scores) {
+        let different = score.different.len();
+        let total = score.equal_count + different;
+        let _ = writeln!(
+            page,
+            "| {} | {} | {total} | {} | {different} |",
+            relation.name, relation.expected, score.equal_count
+        );
+    }
+    let different: Vec<_> = RELATIONS
+        .iter()
+        .zip(scores)
+        .flat_map(|(relation, score)| score.different.iter().map(move |one| (relation, one)))
+        .collect();
+    if !different.is_empty() {
+        page.push_str(
+            "\n## Differences\n\n\
+             A frame without a valid packet belongs to no flow; with a tunnel around it, the packet of the tunnel does. In\n\
+             captures of mutated frames, the lengths in headers contradict each other, and headers around them or a\n\
+             fragment decide which of them counts.\n\n\
+             | change | capture | first difference |\n|---|---|---|\n");
+        for (relation, (capture, difference)) in different {
+            let _ = writeln!(page, "| {} | `{capture}` | {} |", relation.name, difference.replace('|', "/"));
+        }
+    }
+    page
+}
+
+/// Returns the numbers of captures, and of those with equal records, by the name of the change.
+fn numbers(page: &str) -> Vec<(String, usize, usize)> {
+    let rows = page.lines().filter_map(|line| {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, _, total, equal, _] = cells[..] else { return None };
+        Some((name.to_owned(), total.parse().ok()?, equal.parse().ok()?))
+    });
+    rows.collect()
+}
+
+/// Compares the results with the page, or writes it.
+pub(crate) fn compare(scores: &[Score]) {
+    let page = page(scores);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path(), page).expect("a page");
+        return;
+    }
+    let (before, now) = (numbers(&fs::read_to_string(path()).expect("the scoreboard")), numbers(&page));
+    assert_eq!(before.len(), RELATIONS.len(), "UPDATE_DOCS=1 writes the new rows");
+    for ((name, total, equal), (now_name, now_total, now_equal)) in before.iter().zip(&now) {
+        assert_eq!((name, total), (now_name, now_total), "UPDATE_DOCS=1 writes the page");
+        assert!(now_equal >= equal, "{name}: {now_equal} instead of {equal} captures are equal:\n{page}");
+        if now_equal > equal {
+            println!(
+                "{name}: {now_equal} instead of {equal} captures are equal; UPDATE_DOCS=1 writes the page"
+            );
+        }
+    }
+}
+
+#[test]
+fn numbers_are_read_from_the_page() {
+    let mut scores = empty();
+    scores[0].equal_count = 7;
+    scores[1].different.push(("a.pcap".to_owned(), "x | y".to_owned()));
+    let numbers = numbers(&page(&scores));
+    assert_eq!(numbers.len(), RELATIONS.len());
+    assert_eq!((numbers[0].1, numbers[0].2), (7, 7));
+    assert_eq!((numbers[1].1, numbers[1].2), (1, 0));
+}
