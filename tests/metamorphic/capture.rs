@@ -73,6 +73,14 @@ impl Capture {
     }
 }
 
+/// Returns the captures of the examples.
+pub(crate) fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
+    let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let is_capture = |path: &PathBuf| path.extension().is_some_and(|name| name == "pcap" || name == "pcapng");
+    paths.filter(is_capture).collect()
+}
+
 pub(crate) fn builder() -> Builder {
     Pipeline::builder()
 }

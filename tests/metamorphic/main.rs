@@ -12,9 +12,6 @@
 #![cfg(all(feature = "compression", feature = "protocols", feature = "serde"))]
 
 mod capture;
-#[path = "../support/captures.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
-mod captures;
 #[path = "../oracle/corpus.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod corpus;
@@ -40,7 +37,7 @@ fn check(capture: &Capture, scores: &mut [Score]) {
 #[test]
 fn relations_hold_for_the_examples() {
     let mut scores = scoreboard::empty();
-    for path in captures::captures() {
+    for path in capture::examples() {
         check(&Capture::read(&path), &mut scores);
     }
     for (relation, score) in RELATIONS.iter().zip(&scores) {

@@ -427,7 +427,7 @@ fn alternating(capture: &Capture) -> Outcome {
 /// The batch of a source and its frames one by one are the same, so that the records of frames are those of the file.
 #[test]
 fn records_of_frames_are_those_of_the_file() {
-    for path in super::captures::captures() {
+    for path in super::capture::examples() {
         let capture = Capture::read(&path);
         let source = FileSource::open(&path).expect("a capture");
         assert!(of_source(&builder(), source) == capture.records, "{}", path.display());

@@ -1,6 +1,6 @@
-//! Hostile input and peers: output, memory and slots stay bounded, and honest peers are served.
+//! Hostile input and peers: output, memory and slots stay bounded, and legitimate peers are served.
 //!
-//! Peak memory is that of the process (`VmHWM`); the bounds are far above what honest input needs, and far below what the
+//! Peak memory is that of the process (`VmHWM`); the bounds are far above what legitimate input needs, and far below what the
 //! attack would cause without a limit. Time is never asserted, except that a command ends.
 #![cfg(target_os = "linux")]
 
