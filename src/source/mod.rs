@@ -78,6 +78,7 @@ pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use read_ahead::ReadAhead;
 pub use several::Files;
+#[doc(hidden)]
 pub use slots::{Admission, SlotId, Slots};
 pub use stats::SourceStats;
 pub use stream::{StreamConfig, StreamSource};

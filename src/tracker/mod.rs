@@ -280,7 +280,7 @@ impl<S> Tracker<S> {
 
     /// Iterates over the open flows among the next `len` entries of the flow table, and moves `scan` behind them.
     /// Returns `None` at the end of the table.
-    pub fn scan<'a>(
+    pub(crate) fn scan<'a>(
         &'a self,
         scan: &mut FlowScan,
         len: u32,
