@@ -65,9 +65,9 @@ impl Capture {
             }));
         }
         let interfaces = source.interfaces().to_vec();
-        let is_whole = frames.len() <= FRAME_COUNT_MAX;
+        let is_short = frames.len() <= FRAME_COUNT_MAX;
         frames.truncate(FRAME_COUNT_MAX);
-        let octets = is_whole.then(|| fs::read(path).expect("a file"));
+        let octets = is_short.then(|| fs::read(path).expect("a file"));
         let records = of_frames(&builder(), &frames);
         Self { name: path.display().to_string(), path: path.to_owned(), octets, frames, interfaces, records }
     }
