@@ -207,10 +207,10 @@ pub struct SubscriberConfig {
     /// Maximum number of received messages that wait for [`recv`](crate::Subscriber::recv). Default: 256. When they
     /// do, nothing more is read from the connection, and the publisher's queue fills.
     pub high_water_mark: usize,
-    /// Maximum length of a message in octets. Default: 1 MiB, 16 times the payload of a publisher with default settings.
+    /// Maximum length of a message in octets. Default: 512 KiB, 8 times the payload of a publisher with default settings.
     /// The connection is closed after a longer one.
     pub message_len_max: usize,
-    /// Maximum number of octets of received messages that wait. Default: 64 MiB. Fewer messages than
+    /// Maximum number of octets of received messages that wait. Default: 256 MiB. Fewer messages than
     /// [`high_water_mark`](Self::high_water_mark) wait if their maximum length requires it, but always one.
     pub queue_octets_max: usize,
     /// Time between attempts to connect again. Default: 100 ms.
@@ -230,8 +230,8 @@ impl Default for SubscriberConfig {
         Self {
             security: ClientSecurity::None,
             high_water_mark: 256,
-            message_len_max: 1 << 20,
-            queue_octets_max: 64 << 20,
+            message_len_max: 512 << 10,
+            queue_octets_max: 256 << 20,
             reconnect_interval: Duration::from_millis(100),
         }
     }

@@ -16,8 +16,10 @@ use crate::error::BusError;
 use crate::message::{Batch, Header};
 use crate::publisher::{LocalReceiver, find_local};
 
-/// Maximum number of messages that are taken from a socket at once.
+/// Maximum number of messages that are taken from a socket at once, and the part of its queue that they are at most: one in
+/// this many. The publisher can send further messages only when some were taken, so that it waits if they are too many.
 const BATCH_COUNT: usize = 32;
+const BATCH_PART: usize = 16;
 
 /// Maximum number of connections and of topics whose numbers are remembered.
 const STREAM_COUNT_MAX: usize = 1024;
@@ -198,7 +200,7 @@ impl Socket {
         };
         socket.connect(endpoint).map_err(problem)?;
         // These messages wait in addition to those in the queue of the socket.
-        let batch_count = config.queue_len().div_ceil(2).min(BATCH_COUNT);
+        let batch_count = (config.queue_len() / BATCH_PART).clamp(1, BATCH_COUNT);
         Ok(Self { socket, received: Vec::with_capacity(batch_count), batch_count, _context: context })
     }
 

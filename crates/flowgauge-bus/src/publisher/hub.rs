@@ -272,11 +272,22 @@ impl Hub {
         for report in dropped {
             self.deliver(report).await;
         }
+        // First those whose queues have space: a subscriber that does not read must not delay the others.
+        let mut full = Vec::new();
         for (id, subscriber) in &mut self.subscribers {
             if let Some(queue) = self.server.queue(*id)
                 && let Some(last) = subscriber.report(true)
-                && let Some(Ok(())) =
-                    self.patience.wait(deadline, queue.send(PeerDriverData::SendMessage(last))).await
+            {
+                match queue.try_send(PeerDriverData::SendMessage(last)) {
+                    Ok(()) => subscriber.reported_sequence = subscriber.sequence,
+                    Err(TrySendError::Full(last)) => full.push((*id, last)),
+                    Err(TrySendError::Closed(_)) => {}
+                }
+            }
+        }
+        for (id, last) in full {
+            if let (Some(queue), Some(subscriber)) = (self.server.queue(id), self.subscribers.get_mut(&id))
+                && let Some(Ok(())) = self.patience.wait(deadline, queue.send(last)).await
             {
                 subscriber.reported_sequence = subscriber.sequence;
             }
