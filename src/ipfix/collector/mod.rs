@@ -12,7 +12,7 @@
 //! [`FlowRecord::sampling_interval`]; [`FlowRecord::scale`] estimates the counts of all packets.
 //!
 //! A program that receives messages passes each datagram, or each message of a stream
-//! ([`MessageReader`](super::ipfix::MessageReader)), to the collector:
+//! ([`MessageReader`](super::MessageReader)), to the collector:
 //!
 //! ```
 //! use flowgauge::ipfix::collector::{Collector, CollectorConfig};
