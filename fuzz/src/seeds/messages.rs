@@ -122,9 +122,12 @@ pub(super) fn add_mirrored(seeds: &mut Seeds, frames: &FrameBatch) {
     }
 }
 
+/// Topic, whether the payload is text, number of records, stream, sequence and position of a message.
+type BusMessage<'t> = (&'t [u8], bool, u8, u8, u64, u16);
+
 /// Adds messages of publishers: records and lines in order, with losses, of several connections, and at the limits.
 pub(super) fn add_subscriber(seeds: &mut Seeds) {
-    let mut seed = |steps: &[(&[u8], bool, u8, u8, u64, u16)]| {
+    let mut seed = |steps: &[BusMessage<'_>]| {
         let mut octets = Vec::new();
         for (topic, is_text, record_count, stream, sequence, position) in steps {
             put_octets(&mut octets, topic);
