@@ -84,6 +84,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
     let mut seeds = Seeds::default();
     generated::add(&mut seeds);
     messages::add_netflow(&mut seeds);
+    messages::add_attacks(&mut seeds);
     messages::add_subscriber(&mut seeds);
     messages::add_router(&mut seeds);
     dialogues::add_recorded(&mut seeds)?;

@@ -62,6 +62,41 @@ fn words(numbers: &[u16]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_be_bytes()).collect()
 }
 
+/// Adds attacks on the collector: the shortest records, tables of templates that are withdrawn over and over, and type records
+/// that define an element again before each record of a long template.
+pub(super) fn add_attacks(seeds: &mut Seeds) {
+    let set = |id: u16, body: &[u16]| words(&[&[id, 4 + 2 * body.len() as u16], body].concat());
+    let message = |sets: &[Vec<u8>]| {
+        let sets = sets.concat();
+        [words(&[10, 16 + sets.len() as u16, 0x6553, 0xf100, 0, 0, 0, 1]), sets].concat()
+    };
+    let record = [0x0a00, 1, 0x0a00, 2];
+
+    let mut shortest = Framed(Vec::new());
+    shortest.push(1, &message(&[set(2, &[256, 2, 8, 4, 12, 4]), set(256, &record.repeat(30))]));
+    seeds.add(TARGET, shortest.0);
+
+    let mut withdrawals = Framed(Vec::new());
+    let templates: Vec<u16> = (256..300).flat_map(|id| [id, 1, 8, 4]).collect();
+    for exporter in 1..=5 {
+        withdrawals.push(exporter, &message(&[set(2, &templates)]));
+        withdrawals.push(exporter, &message(&[set(3, &[3, 0].repeat(30)), set(2, &[2, 0].repeat(30))]));
+        withdrawals.push(exporter, &message(&[set(2, &[256, 2, 8, 4, 12, 4]), set(256, &record)]));
+    }
+    seeds.add(TARGET, withdrawals.0);
+
+    let mut definitions = Framed(Vec::new());
+    let long = [&[256, 42, 8, 4, 12, 4], &[999, 0].repeat(40)[..]].concat();
+    let options = [999, 3, 0, 346, 4, 303, 2, 341, 65_535];
+    definitions.push(1, &message(&[set(2, &long), set(3, &options)]));
+    for number in 0..8 {
+        let named = [&words(&[0, 32_473, 1 + number % 2])[..], b"\x0bcommunityId"].concat();
+        let named = [&words(&[999, 4 + named.len() as u16])[..], &named].concat();
+        definitions.push(1, &message(&[named, set(256, &record)]));
+    }
+    seeds.add(TARGET, definitions.0);
+}
+
 /// Adds messages of the versions of NetFlow.
 pub(super) fn add_netflow(seeds: &mut Seeds) {
     let mut version5 = Framed(Vec::new());
