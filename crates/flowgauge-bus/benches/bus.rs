@@ -380,7 +380,8 @@ fn rings(c: &mut Criterion) {
 fn links(c: &mut Criterion) {
     let mut group = c.benchmark_group("links");
     short(&mut group);
-    let payload = bytes::Bytes::from_static(&[0; 1024]);
+    // One record: the receiver counts the lines.
+    let payload = bytes::Bytes::from([[b' '; 1023].as_slice(), b"\n"].concat());
     for transport in TRANSPORTS {
         let mut config = ServerConfig::default();
         config.high_water_mark = 1024;
@@ -389,7 +390,7 @@ fn links(c: &mut Criterion) {
         let topic = Topic::new("frames").unwrap();
         // A full queue does not accept the message.
         let send = |pair: &mut Pair| {
-            while pair.send(&topic, Encoding::Ndjson, 0, payload.clone()).is_err() {
+            while pair.send(&topic, Encoding::Ndjson, 1, payload.clone()).is_err() {
                 thread::yield_now();
             }
         };
