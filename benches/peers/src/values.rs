@@ -20,6 +20,10 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 const NANOS_PER_MILLISECOND: u64 = 1_000_000;
 
+/// The TCP control bits that have names, from FIN to NS. netflow_parser 1.0.6 discards the three reserved ones, which
+/// flowgauge keeps (RFC 9565 section 3).
+const NAMED_TCP_FLAGS: u16 = 0x01ff;
+
 /// Counts of a direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
@@ -49,7 +53,7 @@ impl Values {
         let counts = |side: &flowgauge::record::SideRecord| Counts {
             packet_count: side.counters.packet_count,
             octet_count: side.counters.ip_octet_count,
-            tcp_flags: side.tcp_flags.0,
+            tcp_flags: side.tcp_flags.0 & NAMED_TCP_FLAGS,
         };
         Self {
             source: Some(record.source_address()),
@@ -325,13 +329,14 @@ impl Draft {
             values.icmp = self.icmp_type.zip(self.icmp_code).or(in_port);
         }
         let init_time = self.init_time_ns.map(|time_ns| BootTime { time_ns });
+        let export_ns = u64::from(export_seconds) * NANOS_PER_SECOND;
         let times = [&mut values.start_ns, &mut values.end_ns];
         for ((time, uptime_ms), age_us) in times.into_iter().zip(self.uptimes_ms).zip(self.ages_us) {
             if let Some((boot_time, uptime_ms)) = boot_time.or(init_time).zip(uptime_ms) {
-                *time = boot_time.time_ns(uptime_ms);
+                *time = without_wraps(boot_time.time_ns(uptime_ms), export_ns);
             }
             if let Some(age_us) = age_us {
-                *time = u64::from(export_seconds) * NANOS_PER_SECOND - age_us * 1000;
+                *time = export_ns - age_us * 1000;
             }
         }
         if let Some(duration_ns) = self.duration_ns {
@@ -373,10 +378,33 @@ fn time_ns(value: &FieldValue) -> u64 {
     match *time {
         DurationValue::Seconds { value, .. } => value * NANOS_PER_SECOND,
         DurationValue::Millis { value, .. } => value * NANOS_PER_MILLISECOND,
-        // `as_duration` rounds down to microseconds, which are coarser than the field.
-        DurationValue::MicrosNtp { seconds, fraction } | DurationValue::NanosNtp { seconds, fraction } => {
-            let fraction_ns = (u64::from(fraction) * NANOS_PER_SECOND) >> 32;
-            u64::from(seconds) * NANOS_PER_SECOND + fraction_ns - NTP_TO_UNIX_NS
+        // `as_duration` rounds down to microseconds, which are coarser than the fields.
+        DurationValue::MicrosNtp { seconds, fraction } => {
+            ntp_seconds_ns(seconds) + whole_microsecond_ns(fraction).unwrap_or(fraction_ns(fraction))
         }
+        DurationValue::NanosNtp { seconds, fraction } => ntp_seconds_ns(seconds) + fraction_ns(fraction),
     }
+}
+
+/// Adds the wraps of an uptime of 32 bits, after 49.7 days each, that took place before a message was exported.
+fn without_wraps(time_ns: u64, export_ns: u64) -> u64 {
+    const WRAP_NS: u64 = NANOS_PER_MILLISECOND << 32;
+    let wrap_count = (export_ns + WRAP_NS / 2).saturating_sub(time_ns) / WRAP_NS;
+    time_ns + wrap_count * WRAP_NS
+}
+
+fn ntp_seconds_ns(seconds: u32) -> u64 {
+    u64::from(seconds) * NANOS_PER_SECOND - NTP_TO_UNIX_NS
+}
+
+fn fraction_ns(fraction: u32) -> u64 {
+    (u64::from(fraction) * NANOS_PER_SECOND) >> 32
+}
+
+/// Returns the whole number of microseconds that an exporter writes as this fraction of a second, whose lowest eleven
+/// bits are ignored (RFC 7011 section 6.1.9), in nanoseconds; `None` if there is none.
+fn whole_microsecond_ns(fraction: u32) -> Option<u64> {
+    let microsecond = fraction_ns(fraction).div_ceil(1000);
+    let written = ((microsecond << 32) / 1_000_000) & !0x07ff;
+    (written == u64::from(fraction)).then_some(microsecond * 1000)
 }

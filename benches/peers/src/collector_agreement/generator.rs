@@ -313,10 +313,8 @@ impl Generator {
                 return out.extend(octets);
             }
             Content::IpProtocol { is_ipv6 } => ip_protocol(random, is_ipv6).into(),
-            // The assigned control bits. netflow_parser 1.0.6 drops the others, but RFC 9565 section 3 requires that
-            // they are exported as observed. A collector must ignore the bits of the data offset, which flowgauge does
-            // not.
-            Content::TcpFlags => random & 0xfff,
+            // With the bits of the data offset, which a collector ignores (RFC 9565 section 3).
+            Content::TcpFlags => random,
             Content::Milliseconds => random >> 22,
             Content::Ntp(mask) => {
                 let seconds = u64::from(UNIX_SECONDS) + 2_208_988_800 + random % 1_000_000;
