@@ -3,13 +3,16 @@
 use std::ops::ControlFlow;
 
 use super::charged::Charged;
+use super::context::FlowContext;
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Lane, Outcome, Parsing};
 use super::probing::{Found, StreamProbing, datagram_by_port, stream_by_port};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
-use super::session::{Cause, FlowContext, MessageMeta, Receiver, Session, SessionEvent, State};
+use super::receiver::{MessageMeta, Receiver, SessionEvent};
+use super::session::{Session, State};
 use super::stats::{DriverConfig, DriverStats};
+use super::transition::Cause;
 use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
 use crate::reassembler::{Chunk, Gap};
 
@@ -124,7 +127,7 @@ impl<P: Protocols> Driver<P> {
         let from = session.role(side);
         if let Some(parsing) = session.parsing_mut() {
             let after = parsing.gap(gap, (from, context.timestamp), &mut self.allowance, receiver);
-            self.stats.count_suppressed(parsing);
+            self.stats.count_suppressed(&mut parsing.quota);
             if after == AfterGap::Stop {
                 self.stop(session, context, (from, gap.offset, Fault::GAP), receiver);
             }
@@ -160,7 +163,7 @@ impl<P: Protocols> Driver<P> {
         if let Some(parsing) = session.parsing_mut() {
             let datagram = Datagram { bytes, len, from, timestamp: context.timestamp };
             let outcome = parsing.datagram(&datagram, &mut self.allowance, receiver);
-            self.stats.count_suppressed(parsing);
+            self.stats.count_suppressed(&mut parsing.quota);
             match outcome {
                 Outcome::More | Outcome::Handover(_) => {}
                 Outcome::Done => self.close(session),
@@ -350,7 +353,7 @@ impl<P: Protocols> Driver<P> {
         let Some(parsing) = session.parsing_mut() else { return off(session) };
         let memory = (&mut self.allowance, self.side_max);
         let outcome = parsing.pass_to_parser((from, offset, context.timestamp), bytes, memory, receiver);
-        self.stats.count_suppressed(parsing);
+        self.stats.count_suppressed(&mut parsing.quota);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
             outcome => self.apply_outcome(session, context, (from, offset), outcome, receiver),

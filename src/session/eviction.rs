@@ -1,11 +1,14 @@
 //! Memory of sessions: the list of charged sessions, eviction while memory is short, and release.
 
 use super::charged::Charged;
+use super::context::FlowContext;
 use super::driver::Driver;
 use super::parser::Fault;
 use super::protocol::Role;
 use super::protocols::Protocols;
-use super::session::{Cause, FlowContext, Receiver, Session, State};
+use super::receiver::Receiver;
+use super::session::{Session, State};
+use super::transition::Cause;
 use crate::tracker::FlowId;
 
 impl<P: Protocols> Driver<P> {
@@ -145,7 +148,7 @@ impl<P: Protocols> Driver<P> {
             session.node = Charged::NONE;
         }
         if let Some(parsing) = session.parsing_mut() {
-            self.stats.count_suppressed(parsing);
+            self.stats.count_suppressed(&mut parsing.quota);
         }
         self.allowance.give(held_bytes);
     }

@@ -60,7 +60,9 @@
 //! flow stays tracked.
 
 mod charged;
+mod context;
 pub(crate) mod credit;
+mod datagram_probing;
 mod datagrams;
 mod driver;
 mod eviction;
@@ -75,32 +77,40 @@ mod probing;
 mod protocol;
 mod protocols;
 mod quota;
+mod receiver;
 #[cfg(feature = "protocols")]
 pub mod replies;
 mod resuming;
+mod searching;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
 mod stats;
 mod text;
+mod transition;
 #[cfg(test)]
-mod transitions;
+mod transition_tests;
 mod window;
 
 pub use crate::base::{Application, Evidence};
-pub use datagrams::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
+#[doc(hidden)]
+pub use context::FlowContext;
+pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 #[doc(hidden)]
 pub use driver::Driver;
 pub use driver::HANDOVER_COUNT_MAX;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
-pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_LEN_MAX};
+pub use probing::PROBE_CHUNK_COUNT_MAX;
 pub use protocol::{
-    DatagramOpening, DatagramProbe, Protocol, Role, Search, StreamOpening, StreamProbe, StreamSearch, Verdict,
+    DatagramOpening, DatagramProbe, PROBE_LEN_MAX, Protocol, Role, Search, StreamOpening, StreamProbe,
+    StreamSearch, Verdict,
 };
 pub use protocols::{Entry, Protocols, count, table};
 pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
+#[doc(hidden)]
+pub use receiver::Receiver;
+pub use receiver::{HEADERS_LEN, MessageMeta, SessionEvent};
 pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 #[doc(hidden)]
-pub use session::{FlowContext, Receiver, Session};
-pub use session::{HEADERS_LEN, MessageMeta, SessionEvent};
+pub use session::Session;
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;

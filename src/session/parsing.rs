@@ -4,7 +4,7 @@ use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::quota::Quota;
-use super::session::{HEADERS_LEN, MessageMeta, Receiver};
+use super::receiver::{HEADERS_LEN, MessageMeta, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
 

@@ -3,7 +3,7 @@
 //! The header does not identify the application protocol, so recognition begins after the header. The format is that of
 //! the HAProxy specification, versions 1 (a line of text) and 2 (binary).
 
-use super::probing::PROBE_LEN_MAX;
+use super::protocol::PROBE_LEN_MAX;
 
 /// Maximum length in octets of a PROXY protocol header of version 1, including the line end.
 const LINE_LEN_MAX: usize = 107;

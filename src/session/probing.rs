@@ -2,12 +2,9 @@
 
 use super::index::{Entries, Index, Recognized, first};
 use super::preamble::Preamble;
-use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
+use super::protocol::{DatagramOpening, PROBE_LEN_MAX, Protocol, Role, StreamOpening, Verdict};
 use super::protocols::Protocols;
 use crate::base::{Evidence, Timestamp};
-
-/// Number of octets of each direction of a stream that probes may inspect.
-pub const PROBE_LEN_MAX: usize = 2048;
 
 /// Number of chunks of a stream after which the port identifies the protocol if no probe matched.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;

@@ -4,6 +4,9 @@ use std::fmt;
 
 use crate::base::{Application, ApplicationName, Evidence};
 
+/// Number of octets of each direction of a stream that probes may inspect.
+pub const PROBE_LEN_MAX: usize = 2048;
+
 /// Role of a sender. In a session, roles are assigned with the first octets and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]

@@ -3,7 +3,7 @@
 
 use super::credit::Credit;
 use super::protocols::Protocols;
-use super::session::{MessageMeta, Receiver, SessionEvent};
+use super::receiver::{MessageMeta, Receiver, SessionEvent};
 
 /// Number of messages that a flow may report independent of its octets; further messages are earned by
 /// [`MESSAGE_OCTET_COUNT`] and [`MESSAGES_PER_PACKET`].

@@ -23,68 +23,19 @@
 //! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
 //!
 //! No transition leaves `Off`. [`Session::transition`] is the only place that changes the state; it asserts the table
-//! ([`TRANSITIONS`]) in debug builds, and the tests in `transitions.rs` check that each entry is taken.
+//! ([`TRANSITIONS`]) in debug builds, and `transition_tests.rs` checks that each entry is taken.
 
 use super::charged::{Charged, Node};
-use super::datagrams::DatagramProbing;
+use super::datagram_probing::DatagramProbing;
 use super::parsing::Parsing;
 use super::probing::StreamProbing;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::resuming::Resuming;
-use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
-use crate::tracker::FlowId;
-
-/// The flow to which a chunk, gap or datagram belongs, and its capture time.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct FlowContext<'a> {
-    /// Key of the flow to which the octets belong.
-    pub key: &'a FlowKey,
-    /// Presumed initiator of the flow.
-    pub initiator: Side,
-    /// Capture time of the octets; for a gap, the time at which the wait for the missing octets ended.
-    pub timestamp: Timestamp,
-    /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
-    /// refute no protocol, so that the port may still identify it.
-    pub is_from_start: bool,
-    /// The id of the flow in its tracker. A session without an id is not closed to release memory for other sessions.
-    pub id: Option<FlowId>,
-}
-
-impl<'a> FlowContext<'a> {
-    /// Creates the context of a flow whose streams were captured from their beginnings.
-    #[must_use]
-    #[inline]
-    pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp, is_from_start: true, id: None }
-    }
-
-    /// Sets the id of the flow in its tracker, so that its session can be evicted.
-    #[must_use]
-    #[inline]
-    pub(crate) const fn of_flow(self, id: FlowId) -> Self {
-        Self { id: Some(id), ..self }
-    }
-
-    /// Sets whether the stream of the current side was captured from the middle on, not from its beginning.
-    #[must_use]
-    #[inline]
-    pub const fn picked_up(self, is_picked_up: bool) -> Self {
-        Self { is_from_start: !is_picked_up, ..self }
-    }
-
-    /// Sets the capture time.
-    pub(super) const fn at(self, timestamp: Timestamp) -> Self {
-        Self { timestamp, ..self }
-    }
-
-    /// Returns the client's port and the server's port, in this order. The session determines which side is the client;
-    /// the initiator in this context may change.
-    pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
-        (self.key.raw_port(client), self.key.raw_port(client.other()))
-    }
-}
+#[cfg(test)]
+use super::transition::SEEN;
+use super::transition::{Cause, StateKind, TRANSITIONS};
+use crate::base::{Evidence, Side};
 
 /// State of the application protocol of one flow: 32 bytes, and an allocation while the flow is parsed or the probes
 /// are undecided.
@@ -131,65 +82,6 @@ impl<P: Protocols> State<P> {
         }
     }
 }
-
-/// Kind of a session state, without the data of the state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum StateKind {
-    New,
-    Stream,
-    Resuming,
-    Datagrams,
-    Parsing,
-    Off,
-}
-
-/// Cause of a transition between session states; the module documentation states when each cause occurs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cause {
-    Undecided,
-    Recognized,
-    Searched,
-    Handover,
-    Unparsed,
-    Refused,
-    Closed,
-}
-
-/// A transition of a session: state before, cause, state after.
-pub(super) type Transition = (StateKind, Cause, StateKind);
-
-/// All transitions that a session can make.
-pub(super) const TRANSITIONS: [Transition; 25] = {
-    use Cause::{Closed, Handover, Recognized, Refused, Searched, Undecided, Unparsed};
-    use StateKind::{Datagrams, New, Off, Parsing, Resuming, Stream};
-    [
-        (New, Undecided, Stream),
-        (New, Undecided, Datagrams),
-        (New, Recognized, Parsing),
-        (New, Searched, Resuming),
-        (New, Unparsed, Off),
-        (New, Refused, Off),
-        (New, Closed, Off),
-        (Stream, Recognized, Parsing),
-        (Stream, Searched, Resuming),
-        (Stream, Unparsed, Off),
-        (Stream, Refused, Off),
-        (Stream, Closed, Off),
-        (Resuming, Recognized, Parsing),
-        (Resuming, Unparsed, Off),
-        (Resuming, Refused, Off),
-        (Resuming, Closed, Off),
-        (Datagrams, Recognized, Parsing),
-        (Datagrams, Unparsed, Off),
-        (Datagrams, Refused, Off),
-        (Datagrams, Closed, Off),
-        (Parsing, Handover, Parsing),
-        (Parsing, Handover, Stream),
-        (Parsing, Unparsed, Off),
-        (Parsing, Refused, Off),
-        (Parsing, Closed, Off),
-    ]
-};
 
 impl<P: Protocols> Default for Session<P> {
     fn default() -> Self {
@@ -244,7 +136,7 @@ impl<P: Protocols> Session<P> {
         let transition = (self.state.kind(), cause, next.kind());
         debug_assert!(TRANSITIONS.contains(&transition), "{transition:?} is no transition of a session");
         #[cfg(test)]
-        super::transitions::note(transition);
+        SEEN.with_borrow_mut(|seen| seen.insert(transition));
         std::mem::replace(&mut self.state, next)
     }
 
@@ -279,77 +171,5 @@ impl<P: Protocols> Session<P> {
     #[inline]
     pub(super) fn role(&self, side: Side) -> Role {
         if side == self.client { Role::Client } else { Role::Server }
-    }
-}
-
-/// Protocol, sender and capture time of a message.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct MessageMeta {
-    /// The protocol of the parser that reported the message.
-    pub protocol: &'static Protocol,
-    /// Role of the sender of the octets that completed the message.
-    pub from: Role,
-    /// The side of the flow's key that sent the octets that completed the message.
-    pub side: Side,
-    /// Capture time of the octets that completed the message.
-    pub timestamp: Timestamp,
-    /// Number of octets that the parsers of the flow have received so far, and [`HEADERS_LEN`] for each segment or
-    /// datagram, so that a receiver can keep its output in proportion to the input.
-    pub received_len: u64,
-}
-
-/// Number of octets for the headers of a segment or datagram in [`MessageMeta::received_len`]: those of IPv4 and TCP
-/// without options.
-pub const HEADERS_LEN: u64 = 40;
-
-/// Event of a session other than a message.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub enum SessionEvent {
-    /// A protocol was recognized in a flow. Reported again after a handover.
-    Recognized {
-        /// The protocol that was recognized.
-        protocol: &'static Protocol,
-        /// Evidence for the protocol: content or port.
-        evidence: Evidence,
-    },
-    /// A parser stopped with a fault. Reported once per flow.
-    Stopped {
-        /// Sender and capture time of the octets at which the parser stopped.
-        meta: MessageMeta,
-        /// Reason for which the parser stopped.
-        fault: super::Fault,
-        /// Number of octets of the stream before those at which the parser stopped; zero for datagrams.
-        offset: u64,
-    },
-    /// Further messages of the flow are suppressed while it reports more messages than its packets justify
-    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Reported once; [`DriverStats`](super::DriverStats) counts the
-    /// suppressed messages.
-    Suppressed {
-        /// Protocol, sender and time of the first suppressed message.
-        meta: MessageMeta,
-    },
-}
-
-impl SessionEvent {
-    /// Returns the protocol of a [`Recognized`](Self::Recognized) event; `None` for other events.
-    #[must_use]
-    pub const fn application(&self) -> Option<&'static Application> {
-        match self {
-            Self::Recognized { protocol, evidence } => Some(protocol.application(*evidence)),
-            Self::Stopped { .. } | Self::Suppressed { .. } => None,
-        }
-    }
-}
-
-/// Receives the messages and events of sessions from a driver.
-pub trait Receiver<P: Protocols> {
-    /// Receives a message, which is valid until the call returns.
-    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>);
-
-    /// Receives an event of the session.
-    fn event(&mut self, event: &SessionEvent) {
-        let _ = event;
     }
 }

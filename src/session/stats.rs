@@ -1,6 +1,6 @@
 //! Settings and counters of a driver.
 
-use super::parsing::Parsing;
+use super::quota::Quota;
 
 /// Settings of a [`Driver`](super::Driver).
 ///
@@ -52,11 +52,12 @@ impl DriverStats {
         self.held_bytes += other.held_bytes;
         self.peak_bytes += other.peak_bytes;
     }
+
     /// Adds the number of messages that were suppressed in a parser's flow to the counters.
     #[inline]
-    pub(super) fn count_suppressed<P>(&mut self, parsing: &mut Parsing<P>) {
-        if parsing.quota.suppressed_count > 0 {
-            self.suppressed_message_count += std::mem::take(&mut parsing.quota.suppressed_count);
+    pub(super) fn count_suppressed(&mut self, quota: &mut Quota) {
+        if quota.suppressed_count > 0 {
+            self.suppressed_message_count += std::mem::take(&mut quota.suppressed_count);
         }
     }
 }

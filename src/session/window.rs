@@ -2,12 +2,15 @@
 
 use std::ops::ControlFlow;
 
+use super::context::FlowContext;
 use super::driver::{Driver, Started, is_done, off, side_of};
 use super::preamble::Preamble;
 use super::probing::{Answer, Found, StreamProbing, run_stream_probes, stream_by_port};
 use super::protocol::{Role, StreamOpening};
 use super::protocols::Protocols;
-use super::session::{Cause, FlowContext, Receiver, Session, State};
+use super::receiver::Receiver;
+use super::session::{Session, State};
+use super::transition::Cause;
 use crate::base::Evidence;
 
 impl<P: Protocols> Driver<P> {

@@ -1,10 +1,9 @@
 //! Test that sessions make exactly the transitions in the table `TRANSITIONS`.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use super::session::{TRANSITIONS, Transition};
+use super::transition::{SEEN, TRANSITIONS};
 use super::{
     AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Fault, FlowContext, Input,
     MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Progress, Protocol,
@@ -12,15 +11,6 @@ use super::{
 };
 use crate::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use crate::reassembler::{Chunk, Gap, GapReason};
-
-thread_local! {
-    static SEEN: RefCell<BTreeSet<Transition>> = const { RefCell::new(BTreeSet::new()) };
-}
-
-/// Records that a session made a transition, for the test that compares all of them with the table.
-pub(super) fn note(transition: Transition) {
-    SEEN.with_borrow_mut(|seen| seen.insert(transition));
-}
 
 /// A test parser that interprets octets as commands: `P`, `N` and `?` switch to a protocol with a parser, to one
 /// without, and to an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.

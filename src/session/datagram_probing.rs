@@ -1,0 +1,153 @@
+//! State of a session whose datagrams have not identified a protocol yet.
+
+use super::index::{Entries, Index, first, only};
+use super::probing::{Answer, Found, datagram_by_port, run_datagram_probes};
+use super::protocol::DatagramOpening;
+use super::protocols::Protocols;
+
+/// Number of datagrams of a flow after which the port identifies the protocol if no probe matched.
+pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
+
+/// Number of datagrams of a flow within which the protocol to which the port belongs is searched for, although the
+/// first datagrams were of another protocol. Applies to ports of protocols with a parser.
+pub const RESUME_DATAGRAM_COUNT_MAX: u8 = 64;
+
+/// Number of octets of a datagram that are kept for the probes of later datagrams.
+const PREFIX_LEN: usize = 64;
+
+/// A flow of datagrams whose protocol is undecided, or may still turn out to be the one to which the port belongs.
+#[derive(Debug, Default)]
+pub(super) struct DatagramProbing {
+    refuted: Entries,
+    /// Table entries to which the port belongs, but which a datagram refuted. Their probes are called for the next
+    /// datagrams too, because one damaged datagram does not exclude the protocol. The port alone does not identify
+    /// these protocols.
+    doubted: Entries,
+    previous: [Prefix; 2],
+    pub(super) count: u8,
+    /// Index of the table entry that has a parser and one of the flow's ports.
+    pub(super) owner: Option<usize>,
+    /// A table entry without a parser that matched a datagram on the port of `owner`. It identifies the flow unless a
+    /// later datagram matches `owner`.
+    pub(super) held: Option<Found>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Prefix {
+    len: u8,
+    bytes: [u8; PREFIX_LEN],
+}
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self { len: 0, bytes: [0; PREFIX_LEN] }
+    }
+}
+
+impl Prefix {
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    fn set(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(PREFIX_LEN);
+        if let (Some(to), Some(from)) = (self.bytes.get_mut(..len), bytes.get(..len)) {
+            to.copy_from_slice(from);
+            self.len = len as u8;
+        }
+    }
+}
+
+impl DatagramProbing {
+    /// Passes one more datagram of the flow to the probes. `opening` need not contain previous datagrams.
+    pub(super) fn run_probes<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
+        let (from, bytes) = (opening.from, opening.bytes);
+        let opening = DatagramOpening {
+            previous: from.of(&self.previous).as_slice(),
+            answered: from.other().of(&self.previous).as_slice(),
+            ..*opening
+        };
+        // After the general window, only the owner of the port is still searched for.
+        let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX;
+        let mut refuted = if is_late { !self.owner.map_or(0, only) } else { self.refuted };
+        let before = refuted;
+        let mut answer = run_datagram_probes::<P>(&mut refuted, &opening);
+        if self.count == 0 && !is_of_port::<P>(&answer, &opening) {
+            self.owner = owner::<P>(&opening);
+        }
+        if !matches!(answer, Answer::Found(_)) {
+            if refuted != before {
+                let again = refuted & !before & of_ports::<P>(&opening);
+                self.doubted |= again;
+                refuted &= !again;
+            }
+            if self.doubted & !refuted != 0 {
+                answer = Answer::Undecided;
+            }
+        }
+        if !is_late {
+            self.refuted = refuted;
+        }
+        self.count += 1;
+        from.of_mut(&mut self.previous).set(bytes);
+        match answer {
+            Answer::Undecided if self.is_over() => Answer::Unknown,
+            answer => answer,
+        }
+    }
+
+    /// Returns whether enough datagrams were probed, so that the port identifies the protocol. If datagrams of another
+    /// protocol arrived on the port of `owner`, the window is longer.
+    pub(super) fn is_over(&self) -> bool {
+        let is_doubted = self.owner.is_some_and(|owner| self.doubted & only(owner) != 0);
+        self.count >= if is_doubted { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
+    }
+
+    /// Excludes a table entry that matched but has no parser from further probing, and waits for a match of `owner`.
+    /// Returns the entry if there is no `owner`, so that the entry identifies the flow at once.
+    pub(super) fn set_aside(&mut self, found: Found) -> Option<Found> {
+        self.refuted |= only(found.entry);
+        self.doubted &= !only(found.entry);
+        let Some(owner) = self.owner else { return Some(found) };
+        // A datagram of another protocol has refuted the owner, or arrived before its first message.
+        self.refuted &= !only(owner);
+        self.doubted |= only(owner);
+        self.held = self.held.or(Some(found));
+        None
+    }
+
+    /// Returns the table entry that identifies a flow that is still undecided: the one that matched, or else the one to
+    /// which the port belongs.
+    pub(super) fn decide<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
+        let refuted = self.refuted | self.doubted;
+        self.held.or_else(|| datagram_by_port::<P>(refuted, ports))
+    }
+}
+
+/// Returns the table entries to which one of the ports of a datagram belongs.
+fn of_ports<P: Protocols>(opening: &DatagramOpening<'_>) -> Entries {
+    let datagrams = &Index::of::<P>().datagrams;
+    datagrams.of_port(opening.source_port) | datagrams.of_port(opening.destination_port)
+}
+
+/// Returns whether the table entry that was found has a parser and one of the ports of the datagram. In this common
+/// case, no other entry is probed.
+fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> bool {
+    let Answer::Found(found) = answer else { return false };
+    let is_owner = |ports: &[u16]| ports.iter().any(|port| opening.has_port(*port));
+    !is_only_named::<P>(*found)
+        && P::TABLE.get(found.entry).is_some_and(|entry| is_owner(entry.protocol.datagram_ports()))
+}
+
+/// Returns the index of the table entry with a parser and a probe that has the receiver's port, or else the sender's
+/// port.
+fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
+    let Index { datagrams, parsed, .. } = Index::of::<P>();
+    let owners = |port| first(datagrams.of_port(port) & parsed & datagrams.probed);
+    owners(opening.destination_port).or_else(|| owners(opening.source_port))
+}
+
+/// Returns whether the table entry that was found has no parser, so that the flow is only identified.
+pub(super) fn is_only_named<P: Protocols>(found: Found) -> bool {
+    P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
+}

@@ -1,0 +1,124 @@
+//! Search for messages in a stream that does not begin with the protocol to which its port belongs.
+//!
+//! Without the search, octets before the first message would hide all messages after them, and no message of a stream
+//! that is captured from the middle of a message would be parsed. The search is bounded in octets and in chunks.
+
+use std::ops::ControlFlow;
+
+use super::context::FlowContext;
+use super::driver::{Driver, Started, is_done, off, side_of};
+use super::index::Index;
+use super::probing::{Found, by_port};
+use super::protocol::{Role, StreamSearch};
+use super::protocols::Protocols;
+use super::receiver::Receiver;
+use super::resuming::{Resuming, Searched};
+use super::session::{Session, State};
+use super::transition::Cause;
+use crate::base::Evidence;
+
+/// Returns the protocol whose messages are searched for in a stream with these ports, and its search function.
+/// `is_picked_up` is true for a stream that was captured from the middle on; only in such a stream may the client have
+/// the port of the protocol.
+fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
+    let index = Index::of::<P>();
+    let resumed = if is_picked_up { index.resumed_in_middle } else { index.resumed };
+    let found = by_port(&index.streams, ports, resumed)?;
+    let resumption = P::TABLE.get(found.entry)?.protocol.resumption?;
+    (is_picked_up || !found.is_reversed).then_some((found, resumption.search))
+}
+
+impl<P: Protocols> Driver<P> {
+    /// Starts the search for messages in a stream that does not begin with the protocol to which its port belongs.
+    /// Returns the previous state of the session, or `None` if that protocol has no search function, or memory is
+    /// refused.
+    pub(super) fn resume(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        is_picked_up: bool,
+    ) -> Option<State<P>> {
+        let (found, search) = resumable::<P>(context.ports(session.client), is_picked_up)?;
+        if !self.take_for_window(size_of::<Resuming>()) {
+            return None;
+        }
+        if found.is_reversed {
+            session.client = session.client.other();
+        }
+        let lanes = Default::default();
+        let resuming = Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes });
+        Some(session.transition(State::Resuming(resuming), Cause::Searched))
+    }
+
+    /// Processes further octets of a stream that is searched for a message of the protocol to which its port belongs.
+    pub(super) fn resume_chunk(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        (from, offset, bytes): (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let Some(resuming) = session.resuming_mut() else { return off(session) };
+        let before = resuming.allocated_len();
+        let is_found = resuming.search((from, offset, bytes), context.timestamp);
+        let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
+        if !self.take_for_window(after.saturating_sub(before)) {
+            // The memory released is the memory that was taken, not the current length.
+            self.turn_off(session, Cause::Refused);
+            self.allowance.give(before as u64);
+            return ControlFlow::Break(());
+        }
+        self.allowance.give(before.saturating_sub(after) as u64);
+        if is_found {
+            let side = side_of(from, session.client);
+            self.resumed(session, context, from, receiver);
+            return if is_done(session, side) { ControlFlow::Break(()) } else { off(session) };
+        }
+        if is_over {
+            self.end_resuming(session, context, receiver);
+        }
+        off(session)
+    }
+
+    /// Starts the parser with the message that the search found, and then passes the last octets of the other direction
+    /// to it.
+    fn resumed(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        from: Role,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Resuming(resuming) = session.state() else { return };
+        let entry = resuming.entry;
+        let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
+        let Started { previous, has_parser } = self.start(session, context, found, receiver);
+        let State::Resuming(resuming) = previous else { return };
+        let allocated_len = resuming.allocated_len() as u64;
+        let Resuming { lanes, .. } = *resuming;
+        if has_parser {
+            for role in [from, from.other()] {
+                let Searched { tail, captured, .. } = role.of(&lanes);
+                if !tail.bytes.is_empty() {
+                    self.go_on(session, &context.at(*captured), (role, tail.offset, &tail.bytes), receiver);
+                }
+            }
+        }
+        self.allowance.give(allocated_len);
+    }
+
+    /// Ends the search for messages in a stream without a result.
+    pub(super) fn end_resuming(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Resuming(resuming) = session.state() else { return };
+        let is_picked_up = resuming.is_picked_up;
+        self.close_for(session, Cause::Unparsed);
+        if is_picked_up {
+            self.name_by_port(session, context, receiver);
+        }
+    }
+}
