@@ -1,9 +1,16 @@
 //! Numbers of a fixed width.
 
-use super::buffer::Buffer;
 use super::error::{ReadError, WriteError};
-use super::reader::Reader;
-use super::writer::Writer;
+
+/// What a number is read from: a [`Reader`](super::Reader).
+pub trait ArraySource {
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError>;
+}
+
+/// What a number is written to: a [`Writer`](super::Writer).
+pub trait ArraySink {
+    fn array<const N: usize>(&mut self, octets: [u8; N]) -> Result<(), WriteError>;
+}
 
 /// A number of a fixed width: `u8` to `u64`, `i8` to `i64`, `f32` or `f64`.
 ///
@@ -13,16 +20,16 @@ pub trait Number: Copy + sealed::Sealed {
     const LEN: usize;
 
     #[doc(hidden)]
-    fn read_be(reader: &mut Reader<'_>) -> Result<Self, ReadError>;
+    fn read_be(source: &mut impl ArraySource) -> Result<Self, ReadError>;
 
     #[doc(hidden)]
-    fn read_le(reader: &mut Reader<'_>) -> Result<Self, ReadError>;
+    fn read_le(source: &mut impl ArraySource) -> Result<Self, ReadError>;
 
     #[doc(hidden)]
-    fn write_be<B: Buffer>(self, writer: &mut Writer<B>) -> Result<(), WriteError>;
+    fn write_be(self, sink: &mut impl ArraySink) -> Result<(), WriteError>;
 
     #[doc(hidden)]
-    fn write_le<B: Buffer>(self, writer: &mut Writer<B>) -> Result<(), WriteError>;
+    fn write_le(self, sink: &mut impl ArraySink) -> Result<(), WriteError>;
 
     /// Writes the number to `octets` of exactly its length, in network order.
     #[doc(hidden)]
@@ -44,23 +51,23 @@ macro_rules! numbers {
             const LEN: usize = size_of::<Self>();
 
             #[inline(always)]
-            fn read_be(reader: &mut Reader<'_>) -> Result<Self, ReadError> {
-                reader.array().map(Self::from_be_bytes)
+            fn read_be(source: &mut impl ArraySource) -> Result<Self, ReadError> {
+                source.array().map(Self::from_be_bytes)
             }
 
             #[inline(always)]
-            fn read_le(reader: &mut Reader<'_>) -> Result<Self, ReadError> {
-                reader.array().map(Self::from_le_bytes)
+            fn read_le(source: &mut impl ArraySource) -> Result<Self, ReadError> {
+                source.array().map(Self::from_le_bytes)
             }
 
             #[inline(always)]
-            fn write_be<B: Buffer>(self, writer: &mut Writer<B>) -> Result<(), WriteError> {
-                writer.array(self.to_be_bytes())
+            fn write_be(self, sink: &mut impl ArraySink) -> Result<(), WriteError> {
+                sink.array(self.to_be_bytes())
             }
 
             #[inline(always)]
-            fn write_le<B: Buffer>(self, writer: &mut Writer<B>) -> Result<(), WriteError> {
-                writer.array(self.to_le_bytes())
+            fn write_le(self, sink: &mut impl ArraySink) -> Result<(), WriteError> {
+                sink.array(self.to_le_bytes())
             }
 
             #[inline(always)]

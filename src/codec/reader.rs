@@ -1,7 +1,7 @@
 //! Reader of encoded values.
 
 use super::error::{ReadError, ReadProblem};
-use super::number::Number;
+use super::number::{ArraySource, Number};
 use super::prefix::Prefix;
 
 /// Reader of values in order from a slice, which may contain anything.
@@ -236,5 +236,12 @@ impl<'a> Reader<'a> {
     #[inline(always)]
     const fn error(&self, required: usize, problem: ReadProblem) -> ReadError {
         ReadError { offset: self.offset(), required, available: self.remaining_len(), problem }
+    }
+}
+
+impl ArraySource for Reader<'_> {
+    #[inline(always)]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
+        Reader::array(self)
     }
 }

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::buffer::{Buffer, Fixed, Growing};
 use super::error::{WriteError, WriteProblem};
-use super::number::Number;
+use super::number::{ArraySink, Number};
 use super::prefix::Prefix;
 
 /// Writer of values in order to a buffer of the caller, or to a vector.
@@ -221,5 +221,12 @@ impl<B: Buffer> Writer<B> {
     #[cold]
     fn too_long(&self, required: usize, available: usize) -> WriteError {
         WriteError { offset: self.len(), required, available, problem: WriteProblem::TooLong }
+    }
+}
+
+impl<B: Buffer> ArraySink for Writer<B> {
+    #[inline(always)]
+    fn array<const N: usize>(&mut self, octets: [u8; N]) -> Result<(), WriteError> {
+        Writer::array(self, octets)
     }
 }

@@ -6,56 +6,59 @@ use super::{MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, LinkType};
 use crate::wire::{fibre_channel, frame_relay, hdlc, ieee80211, nflog, null, ppp, radio, sll, token_ring};
 
-pub(super) fn link<H: HeaderRecorder>(walk: &mut Walk<'_, H>, link_type: LinkType) -> Step {
-    match link_type {
-        LinkType::ETHERNET | LinkType::SUPER_PACKET_ETHERNET => Ok(Next::Ethernet),
-        LinkType::LINUX_SLL => cooked(walk, sll::v1(walk.rest()), sll::V1_LEN),
-        LinkType::LINUX_SLL2 => cooked(walk, sll::v2(walk.rest()), sll::V2_LEN),
-        LinkType::NULL => null(walk, false),
-        LinkType::LOOP => null(walk, true),
-        LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::SUPER_PACKET_IP => {
-            Ok(Next::RawIp)
-        }
-        LinkType::IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
-        LinkType::IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
-        LinkType::PPP | LinkType::PPP_HDLC => ppp(walk),
-        LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => {
-            walk.at += hdlc::DIRECTION_LEN;
-            ppp(walk)
-        }
-        LinkType::C_HDLC_WITH_DIR => {
-            walk.at += hdlc::DIRECTION_LEN;
-            hdlc(walk)
-        }
-        LinkType::FRELAY_WITH_DIR => {
-            walk.at += hdlc::DIRECTION_LEN;
-            frame_relay(walk)
-        }
-        LinkType::MPLS => Ok(Next::Protocol(EtherType::MPLS)),
-        LinkType::PPP_ETHER => Ok(Next::Protocol(EtherType::PPPOE_SESSION)),
-        LinkType::C_HDLC => hdlc(walk),
-        LinkType::FRELAY => frame_relay(walk),
-        LinkType::ATM_RFC1483 => Ok(Next::Llc),
-        LinkType::FDDI => fddi(walk),
-        LinkType::IEEE802_5 => token_ring(walk),
-        LinkType::IP_OVER_FC => {
-            walk.link.mac_addresses = MacAddresses::source_only(fibre_channel::SOURCE_OFFSET as u32);
-            behind(walk, fibre_channel::HEADER_LEN, Next::Llc)
-        }
-        LinkType::NFLOG => nflog(walk),
-        LinkType::IEEE802_11 => wlan(walk, false),
-        LinkType::IEEE802_11_RADIOTAP => radio(walk, radio::radiotap(walk.rest())),
-        LinkType::IEEE802_11_PRISM | LinkType::IEEE802_11_AVS => radio(walk, radio::prism(walk.rest())),
-        LinkType::PPI => match radio::ppi(walk.rest()) {
-            // A nested header of the same kind would allow unlimited nesting.
-            Some((_, LinkType::PPI)) => Err(Stop::Unsupported(Unsupported::LinkType(LinkType::PPI))),
-            Some((len, inner)) => {
-                walk.at = header_end(walk, len)?;
-                link(walk, inner)
+impl<H: HeaderRecorder> Walk<'_, H> {
+    /// Reads the header of the link layer at the cursor.
+    pub(super) fn link_layer(&mut self, link_type: LinkType) -> Step {
+        match link_type {
+            LinkType::ETHERNET | LinkType::SUPER_PACKET_ETHERNET => Ok(Next::Ethernet),
+            LinkType::LINUX_SLL => cooked(self, sll::v1(self.rest()), sll::V1_LEN),
+            LinkType::LINUX_SLL2 => cooked(self, sll::v2(self.rest()), sll::V2_LEN),
+            LinkType::NULL => null(self, false),
+            LinkType::LOOP => null(self, true),
+            LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::SUPER_PACKET_IP => {
+                Ok(Next::RawIp)
             }
-            None => Err(walk.truncated(Layer::RadioHeader, radio::HEADER_LEN_MIN)),
-        },
-        other => Err(Stop::Unsupported(Unsupported::LinkType(other))),
+            LinkType::IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
+            LinkType::IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
+            LinkType::PPP | LinkType::PPP_HDLC => ppp(self),
+            LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => {
+                self.at += hdlc::DIRECTION_LEN;
+                ppp(self)
+            }
+            LinkType::C_HDLC_WITH_DIR => {
+                self.at += hdlc::DIRECTION_LEN;
+                hdlc(self)
+            }
+            LinkType::FRELAY_WITH_DIR => {
+                self.at += hdlc::DIRECTION_LEN;
+                frame_relay(self)
+            }
+            LinkType::MPLS => Ok(Next::Protocol(EtherType::MPLS)),
+            LinkType::PPP_ETHER => Ok(Next::Protocol(EtherType::PPPOE_SESSION)),
+            LinkType::C_HDLC => hdlc(self),
+            LinkType::FRELAY => frame_relay(self),
+            LinkType::ATM_RFC1483 => Ok(Next::Llc),
+            LinkType::FDDI => fddi(self),
+            LinkType::IEEE802_5 => token_ring(self),
+            LinkType::IP_OVER_FC => {
+                self.link.mac_addresses = MacAddresses::source_only(fibre_channel::SOURCE_OFFSET as u32);
+                behind(self, fibre_channel::HEADER_LEN, Next::Llc)
+            }
+            LinkType::NFLOG => nflog(self),
+            LinkType::IEEE802_11 => wlan(self, false),
+            LinkType::IEEE802_11_RADIOTAP => radio(self, radio::radiotap(self.rest())),
+            LinkType::IEEE802_11_PRISM | LinkType::IEEE802_11_AVS => radio(self, radio::prism(self.rest())),
+            LinkType::PPI => match radio::ppi(self.rest()) {
+                // A nested header of the same kind would allow unlimited nesting.
+                Some((_, LinkType::PPI)) => Err(Stop::Unsupported(Unsupported::LinkType(LinkType::PPI))),
+                Some((len, inner)) => {
+                    self.at = header_end(self, len)?;
+                    self.link_layer(inner)
+                }
+                None => Err(self.truncated(Layer::RadioHeader, radio::HEADER_LEN_MIN)),
+            },
+            other => Err(Stop::Unsupported(Unsupported::LinkType(other))),
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 use super::encapsulation::{HeaderRecorder, Unrecorded};
 use super::ip::{PlainIpv4, read_ip_header};
 use super::outcome::NoPacket;
-use super::start;
 use super::{
     Decapsulated, Decapsulation, FrameEncapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
     Unsupported, Walked, ip_header,
@@ -112,7 +111,7 @@ fn walk<H: HeaderRecorder>(
         error: None,
     };
     let mut next = match entry {
-        None => start::link(&mut walk, frame.link_type),
+        None => walk.link_layer(frame.link_type),
         Some(_) => Ok(Next::RawIp),
     };
     loop {
