@@ -248,7 +248,6 @@ const CIRCLES: &[(&str, &str)] = &[
     (".", "filter"),
     (".", "ipfix"),
     (".", "ipfix::collector"),
-    (".", "pipeline"),
     (".", "protocols::dns::data"),
     (".", "protocols::ftp"),
     (".", "protocols::http1"),

@@ -5,9 +5,9 @@ use std::panic::resume_unwind;
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
+use super::dispatch::{Blocks, Dispatcher, Lent, QueueStats, Reader};
 use super::jumps::Jumps;
 use super::runner::{self, Outcome, RunOptions};
-use super::shards::{Blocks, Dispatcher, Lent, QueueStats, Reader};
 use crate::base::Budget;
 use crate::base::ring::ring;
 use crate::source::Source;

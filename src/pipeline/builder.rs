@@ -3,13 +3,8 @@
 use std::time::Duration;
 
 use super::config::Config;
-use super::error::Error;
 use super::pipeline::Pipeline;
-use super::records::{Buffer, RecordIter};
-use super::runner::{RunOptions, Summary};
-use super::shards;
-use super::sink::Sink;
-use super::stage::Stage;
+use super::sink::{Sink, Stage};
 use crate::base::{Budget, ConfigError, ConfigProblem, Limits, Resources};
 use crate::decode::ChecksumHandling;
 use crate::decode::FragmentHandling;
@@ -18,10 +13,8 @@ use crate::decode::fragment::PoolConfig;
 use crate::dedup::DedupConfig;
 use crate::filter::Filter;
 use crate::reassembler::ReassemblerConfig;
-use crate::record::FlowRecord;
 use crate::session::DriverConfig;
-use crate::source::Source;
-use crate::tracker::{FlowView, TrackerConfig};
+use crate::tracker::TrackerConfig;
 
 /// Settings of a [`Pipeline`].
 ///
@@ -44,8 +37,8 @@ use crate::tracker::{FlowView, TrackerConfig};
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Builder {
-    resources: Resources,
-    config: Config,
+    pub(super) resources: Resources,
+    pub(super) config: Config,
 }
 
 impl Builder {
@@ -121,7 +114,7 @@ impl Builder {
         self
     }
 
-    /// Sets whether the outer headers of each flow are recorded for [`FlowRecord::encapsulation`]: their identifiers
+    /// Sets whether the outer headers of each flow are recorded for [`FlowRecord::encapsulation`](crate::FlowRecord::encapsulation): their identifiers
     /// and the tunnel endpoints. Off by default; flows without outer headers cause no additional cost.
     pub fn encapsulation(mut self, is_kept: bool) -> Self {
         self.config.decoder.is_encapsulation_kept = is_kept;
@@ -165,72 +158,8 @@ impl Builder {
         Pipeline::new(&self.config, &self.resources, sink)
     }
 
-    /// Iterates over the flow records of a source; see [`records`](super::records()).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`build`](Self::build).
-    pub fn records<S: Source>(&self, source: S) -> Result<RecordIter<S>, ConfigError> {
-        Ok(RecordIter::new(self.build(Buffer::default())?, source))
-    }
-
-    /// Runs a pipeline for each sink on its own thread, and reads the source on the current thread. Each flow is
-    /// assigned to one pipeline by a keyed hash.
-    ///
-    /// All sinks together receive the same output as a single sink, unless a limit is reached: the limit on flows is
-    /// divided, the budget is shared, and all other limits apply to each shard. Fragments are processed by all shards,
-    /// as are all frames if checksums or deduplication are enabled. The run stops early, between batches, if a sink
-    /// returns [`ControlFlow::Break`](std::ops::ControlFlow::Break).
-    ///
-    /// # Errors
-    ///
-    /// Same as [`build`](Self::build), and also for [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both)
-    /// with more than one sink, because linked flows may belong to different shards, and for an empty list of sinks.
-    /// Otherwise same as [`Pipeline::run`]: all flows so far are ended before the error is returned.
-    ///
-    /// # Panics
-    ///
-    /// Panics if a sink panics.
-    pub fn run_shards<K: Sink + Send>(
-        &self,
-        sinks: &mut [K],
-        source: &mut (impl Source + ?Sized),
-        options: &RunOptions,
-    ) -> Result<Summary, Error> {
-        self.check_stage::<K::Stage>()?;
-        shards::run((&self.config, &self.resources), sinks, source, options)
-    }
-
-    /// Runs `shard_count` pipelines like [`run_shards`](Self::run_shards), and calls `deliver` with the record of each
-    /// flow that `wants` accepts.
-    ///
-    /// Records are ordered by the batch in which their flows ended, and within a batch by the time of their last
-    /// packets, as far as the order of each shard permits. `deliver` runs on its own thread. At most some 16,000
-    /// records of a shard are queued. With the stage [`Sessions`](super::Sessions), records name the application
-    /// protocol.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`run_shards`](Self::run_shards).
-    ///
-    /// # Panics
-    ///
-    /// Panics if `wants` or `deliver` panics.
-    pub fn run_records<G: Stage>(
-        &self,
-        shard_count: usize,
-        source: &mut (impl Source + ?Sized),
-        options: &RunOptions,
-        wants: impl Fn(&FlowView<'_>) -> bool + Sync,
-        deliver: impl FnMut(FlowRecord) + Send,
-    ) -> Result<Summary, Error> {
-        self.check_stage::<G>()?;
-        let layers = (&self.config, &self.resources);
-        shards::run_records::<G>(layers, shard_count, (source, options), &wants, deliver)
-    }
-
     /// Returns an error if a setting is for a layer that the stage `G` does not have.
-    fn check_stage<G: Stage>(&self) -> Result<(), ConfigError> {
+    pub(super) fn check_stage<G: Stage>(&self) -> Result<(), ConfigError> {
         let absent = |layer, field| Err(ConfigError::new(layer, field, ConfigProblem::StageAbsent));
         if self.config.streams.is_some() && !G::HAS_STREAMS {
             return absent("reassembler", "streams");
@@ -239,5 +168,12 @@ impl Builder {
             return absent("session", "sessions");
         }
         Ok(())
+    }
+}
+
+impl Pipeline<()> {
+    /// Returns a builder with the default settings. `()` stands for any sink here; [`Builder::build`] takes the sink.
+    pub fn builder() -> Builder {
+        Builder::default()
     }
 }

@@ -1,9 +1,9 @@
 //! Layers of a pipeline below the stage: from a frame to a tracked packet.
 
 use super::config::Config;
+use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
 use super::observer::Relieve;
-use super::shards::{Content, Dispatch, Dispatched, Dispatcher};
 use super::stats::PipelineStats;
 use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
 use crate::decode::extractor::{Extractor, Packet};

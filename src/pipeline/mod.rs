@@ -26,6 +26,7 @@ mod ahead;
 mod builder;
 mod config;
 mod core;
+mod dispatch;
 mod error;
 mod first_octets;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -43,6 +44,7 @@ mod stats;
 
 pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, FragmentHandling};
 pub use builder::Builder;
+pub use dispatch::QueueStats;
 pub use error::Error;
 pub use first_octets::FirstOctets;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -51,7 +53,6 @@ pub use jumps::TIME_JUMP_MAX;
 pub use pipeline::Pipeline;
 pub use records::{OnMessage, RecordIter, Records, on_message, records};
 pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
-pub use shards::QueueStats;
-pub use sink::{MessageOf, Sink};
-pub use stage::{Flows, Sessions, Stage, Streams};
+pub use sink::{MessageOf, Sink, Stage};
+pub use stage::{Flows, Sessions, Streams};
 pub use stats::PipelineStats;

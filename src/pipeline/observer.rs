@@ -1,8 +1,7 @@
 //! Adapter from the callbacks of the tracker, which is independent of the layers above it, to the stage and the sink.
 
-use super::sink::Sink;
-use super::stage::sealed::Stage as _;
-use super::stage::{EngineOf, PerFlow, SlotOf};
+use super::sink::sealed::Stage as _;
+use super::sink::{EngineOf, PerFlow, Sink, SlotOf};
 use crate::base::{EndReason, Timestamp};
 use crate::decode::extractor::{Packet, Transport};
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};

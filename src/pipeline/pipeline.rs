@@ -3,16 +3,14 @@
 use std::ops::ControlFlow;
 
 use super::ahead;
-use super::builder::Builder;
 use super::config::Config;
 use super::core::Core;
+use super::dispatch::{Block, Lent};
 use super::error::Error;
 use super::observer::StageObserver;
 use super::runner::{self, Intake, RunOptions, Summary};
-use super::shards::Dispatch;
-use super::sink::Sink;
-use super::stage::sealed::Stage as _;
-use super::stage::{EngineOf, SlotOf};
+use super::sink::sealed::Stage as _;
+use super::sink::{EngineOf, Sink, SlotOf};
 use super::stats::PipelineStats;
 use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Timestamp};
 use crate::source::{Interface, Next, Source};
@@ -31,13 +29,6 @@ pub struct Pipeline<K: Sink> {
     core: Core<SlotOf<K>>,
     engine: EngineOf<K>,
     sink: K,
-}
-
-impl Pipeline<()> {
-    /// Returns a builder with the default settings. `()` stands for any sink here; [`Builder::build`] takes the sink.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
 }
 
 impl<K: Sink> Pipeline<K> {
@@ -80,7 +71,7 @@ impl<K: Sink> Pipeline<K> {
         options: &RunOptions,
     ) -> Option<Result<Summary, Error>> {
         let (dispatcher, budget) = (self.core.begin_ahead(), self.budget().clone());
-        match ahead::drive(dispatcher, budget, (source, options), |block| block.process(self, 0)) {
+        match ahead::drive(dispatcher, budget, (source, options), |block| self.lent(block, 0)) {
             Ok((outcome, jumps, queues)) => {
                 self.core.end_ahead(jumps);
                 self.finish();
@@ -153,15 +144,19 @@ impl<K: Sink> Pipeline<K> {
         self.sink.batch_ended()
     }
 
-    /// Processes those frames of a batch that the dispatcher assigned to this shard.
-    pub(super) fn dispatched(
-        &mut self,
-        batch: &FrameBatch,
-        dispatch: &Dispatch,
-        shard: usize,
-    ) -> ControlFlow<()> {
-        self.observed(|core, observer| core.dispatched(batch, dispatch, shard, observer));
-        self.sink.batch_ended()
+    /// Processes those frames of a block that are assigned to the pipeline with the index `number`.
+    pub(super) fn lent(&mut self, lent: &Lent, number: usize) -> ControlFlow<()> {
+        let Block { batch, dispatch, idle, .. } = lent.block();
+        let wants = if batch.is_empty() {
+            ControlFlow::Continue(())
+        } else {
+            self.observed(|core, observer| core.dispatched(batch, dispatch, number, observer));
+            self.sink.batch_ended()
+        };
+        let Some(now) = idle else { return wants };
+        self.advance(*now);
+        let wants_more = self.sink.batch_ended();
+        if wants.is_break() { wants } else { wants_more }
     }
 
     pub(super) fn restrict(&mut self, share: Share) {

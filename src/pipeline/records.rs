@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use super::builder::Builder;
 use super::error::Error;
 use super::pipeline::Pipeline;
-use super::sink::Sink;
-use super::stage::{Flows, Sessions, Stage};
+use super::sink::{Sink, Stage};
+use super::stage::{Flows, Sessions};
 use super::stats::PipelineStats;
-use crate::base::{EndReason, FrameBatch};
+use crate::base::{ConfigError, EndReason, FrameBatch};
 use crate::record::FlowRecord;
 use crate::session::{MessageMeta, Protocols};
 use crate::source::{Next, Source};
@@ -189,6 +189,17 @@ impl<S: Source> Iterator for RecordIter<S> {
 }
 
 impl<S: Source> FusedIterator for RecordIter<S> {}
+
+impl Builder {
+    /// Iterates over the flow records of a source; see [`records`](super::records()).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`build`](Self::build).
+    pub fn records<S: Source>(&self, source: S) -> Result<RecordIter<S>, ConfigError> {
+        Ok(RecordIter::new(self.build(Buffer::default())?, source))
+    }
+}
 
 /// Iterates over the flow records of a source, with the default settings. [`Builder::records`](super::Builder::records)
 /// does the same with other settings.

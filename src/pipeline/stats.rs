@@ -1,6 +1,6 @@
 //! The counters of a pipeline.
 
-use super::shards::QueueStats;
+use super::dispatch::QueueStats;
 use crate::decode::ChecksumStats;
 use crate::decode::extractor::SkipStats;
 use crate::decode::fragment::FragmentStats;

@@ -154,17 +154,32 @@ impl File {
         let tokens = without_tests(tokens(text).into_iter().map(|(_, token)| token).collect());
         let mut file = Self::default();
         let mut position = 0;
-        let mut depth = 0usize;
+        let mut module = module.to_vec();
+        // For each open brace, whether it belongs to a module in the file.
+        let mut braces = Vec::new();
         while let Some(token) = tokens.get(position) {
             match token {
-                Token::Sign('{') => depth += 1,
-                Token::Sign('}') => depth = depth.saturating_sub(1),
+                Token::Sign('{') => {
+                    let keyword = position.checked_sub(2).and_then(|at| tokens.get(at));
+                    let is_module = keyword == Some(&Token::Word("mod".to_owned()));
+                    let name = if is_module { tokens.get(position - 1) } else { None };
+                    if let Some(Token::Word(name)) = name {
+                        file.defined.insert(name.clone());
+                        module.push(name.clone());
+                    }
+                    braces.push(name.is_some());
+                }
+                Token::Sign('}') => {
+                    if braces.pop() == Some(true) {
+                        module.pop();
+                    }
+                }
                 // `use<'a>` is a bound.
                 Token::Word(word) if word == "use" && tokens.get(position + 1) != Some(&Token::Sign('<')) => {
                     let is_exported = position > 0
                         && (tokens[position - 1] == Token::Word("pub".to_owned())
                             || tokens[position - 1] == Token::Sign(')'));
-                    position = file.import(&tokens, position + 1, module, is_exported);
+                    position = file.import(&tokens, position + 1, &module, is_exported);
                     continue;
                 }
                 Token::Word(word) => {
@@ -172,9 +187,9 @@ impl File {
                     let is_continued = position > 0 && tokens[position - 1] == Token::Colons;
                     if is_path && !is_continued {
                         let path = path_at(&tokens, position);
-                        file.named.extend(absolute(&path, module, &file.bound));
+                        file.named.extend(absolute(&path, &module, &file.bound));
                     }
-                    if depth == 0 && is_item_keyword(word) {
+                    if braces.is_empty() && is_item_keyword(word) {
                         file.define(&tokens, position + 1);
                     }
                     file.words.insert(word.clone());

@@ -7,9 +7,8 @@ use std::thread;
 
 use super::super::error::Error;
 use super::super::runner::{RunOptions, Summary};
-use super::super::sink::Sink;
-use super::super::stage::Stage;
-use super::{Layers, Step, run_with};
+use super::super::sink::{Sink, Stage};
+use super::threads::{Layers, Step, run_with};
 use crate::base::ring::{Consumer, Producer, ring};
 use crate::base::{Account, Budget, EndReason};
 use crate::record::FlowRecord;

@@ -3,8 +3,7 @@
 use std::convert::Infallible;
 
 use super::super::config::Config;
-use super::super::sink::Sink;
-use super::{SlotOf, Stage, sealed};
+use super::super::sink::{Sink, SlotOf, Stage, sealed};
 use crate::base::{ConfigError, Resources};
 use crate::decode::extractor::Packet;
 use crate::tracker::{Flow, Interest};
@@ -35,5 +34,15 @@ impl sealed::Stage for Flows {
         _: &mut Flow<'_, SlotOf<K>>,
         _: &Packet<'_>,
     ) {
+    }
+}
+
+/// Sink that ignores all callbacks.
+impl Sink for () {
+    type State = ();
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
     }
 }

@@ -4,10 +4,9 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
-use super::super::sink::Sink;
+use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
-use super::{Slot, SlotOf, Stage, sealed};
 use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
 use crate::decode::extractor::{Packet, Transport};
 use crate::reassembler::{GapReason, StreamEvent};

@@ -4,10 +4,9 @@ use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
-use super::super::sink::Sink;
+use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
-use super::{Slot, SlotOf, Stage, sealed};
 use crate::base::{ConfigError, Resources, Side, Timestamp};
 use crate::decode::extractor::Packet;
 use crate::reassembler::{Stream, StreamEvent};

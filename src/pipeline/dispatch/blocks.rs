@@ -1,18 +1,15 @@
 //! Batches in flight between the reader and the shards (blocks), and their memory.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::super::jumps::Jumps;
-use super::super::pipeline::Pipeline;
-use super::super::sink::Sink;
 use super::dispatcher::Dispatch;
 use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 
 /// Maximum number of batches in flight: enough for threads to run for a while before they wait, and few enough to fit
 /// in a last-level cache.
-pub(super) const BATCH_COUNT_MAX: u64 = 16;
+pub(in crate::pipeline) const BATCH_COUNT_MAX: u64 = 16;
 
 /// Statistics of the queues between threads, with their memory as charged to [`Account::Queues`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +27,7 @@ pub struct QueueStats {
 
 impl QueueStats {
     /// Adds the counters of another run; maxima are combined to the larger one.
-    pub(super) fn add(&mut self, other: &Self) {
+    pub(in crate::pipeline) fn add(&mut self, other: &Self) {
         self.batch_count_max = self.batch_count_max.max(other.batch_count_max);
         self.held_bytes_max = self.held_bytes_max.max(other.held_bytes_max);
         self.refused_count += other.refused_count;
@@ -39,11 +36,11 @@ impl QueueStats {
 
 /// A batch of frames, and its distribution over the shards.
 #[derive(Debug, Default)]
-pub(super) struct Block {
-    pub(super) batch: FrameBatch,
-    pub(super) dispatch: Dispatch,
+pub(in crate::pipeline) struct Block {
+    pub(in crate::pipeline) batch: FrameBatch,
+    pub(in crate::pipeline) dispatch: Dispatch,
     /// Time of an idle source, at which the shards end everything that is due after they processed the batch.
-    pub(super) idle: Option<Timestamp>,
+    pub(in crate::pipeline) idle: Option<Timestamp>,
     /// State of the time check after the batch.
     pub(super) jumps: Jumps,
     charged_bytes: u64,
@@ -67,34 +64,13 @@ pub(in crate::pipeline) struct Lent {
 }
 
 impl Lent {
-    /// Processes those frames of the block that are assigned to the pipeline with the index `number`.
-    pub(in crate::pipeline) fn process<K: Sink>(
-        &self,
-        pipeline: &mut Pipeline<K>,
-        number: usize,
-    ) -> ControlFlow<()> {
-        let Block { batch, dispatch, idle, .. } = &self.block;
-        let wants = if batch.is_empty() {
-            ControlFlow::Continue(())
-        } else {
-            pipeline.dispatched(batch, dispatch, number)
-        };
-        let Some(now) = idle else { return wants };
-        pipeline.advance(*now);
-        let wants_more = pipeline.sink_mut().batch_ended();
-        if wants.is_break() { wants } else { wants_more }
+    pub(in crate::pipeline) const fn block(&self) -> &Block {
+        &self.block
     }
 
     /// Returns the state of the time check after the block.
     pub(in crate::pipeline) const fn jumps(&self) -> &Jumps {
         &self.block.jumps
-    }
-}
-
-#[cfg(test)]
-impl Lent {
-    pub(super) const fn block(&self) -> &Block {
-        &self.block
     }
 }
 
