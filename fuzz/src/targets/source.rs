@@ -44,7 +44,6 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
         assert!(!batch.is_empty());
         for frame in batch.iter() {
             assert!(frame.data.len() <= FRAME_LEN_MAX as usize);
-            assert!(frame.wire_len as usize >= frame.data.len());
             assert!((frame.interface as usize) < source.interfaces().len());
             writer.write(&frame, source.interfaces()).expect("writing to a vector succeeds");
             frames.push((
@@ -62,6 +61,8 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
     let stats = source.stats();
     assert_eq!(stats.frame_count, frames.len() as u64);
     assert_eq!(stats.captured_octet_count, frames.iter().map(|frame| frame.2.len() as u64).sum::<u64>());
+    let contradicted = frames.iter().filter(|frame| frame.2.len() > frame.3 as usize);
+    assert_eq!(stats.contradicted_len_count, contradicted.count() as u64);
     let ends = stats.bad_block_count + stats.truncated_file_count + stats.damaged_compression_count;
     assert_eq!(ends, source.warnings().len() as u64);
     let warning =
