@@ -258,7 +258,6 @@ const CIRCLES: &[(&str, &str)] = &[
     ("benches/peers", "rows"),
     ("crates/flowgauge-bus", "publisher"),
     ("crates/flowgauge-bus", "router"),
-    ("crates/flowgauge-cli", "args"),
     ("crates/flowgauge-cli", "live::view::model"),
     ("fuzz", "seeds"),
 ];

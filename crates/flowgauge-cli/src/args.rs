@@ -1,165 +1,19 @@
-//! Command-line arguments.
+//! Options that several commands share, and parsers of their values.
 
-use std::num::{NonZeroU32, NonZeroUsize};
-use std::path::PathBuf;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
 use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FlowRecord, FragmentHandling,
-    Limits, Pipeline, Records, Resources, SortKey, Stage, TrackerConfig,
+    Limits, Pipeline, Records, Resources, Stage, TrackerConfig,
 };
 
-use crate::collect::CollectArgs;
 use crate::console::Failure;
-use crate::interfaces::InterfacesArgs;
-use crate::live::LiveArgs;
-use crate::records::RecordArgs;
-use crate::sessions::SessionsArgs;
-use crate::streams::StreamsArgs;
-
-/// Converts packets to flow records, TCP streams and messages of application protocols.
-#[derive(Debug, Parser)]
-#[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Examples:
-  flowgauge flows capture.pcap                     one line per flow
-  flowgauge flows capture.pcap --top 10            the ten flows with the most octets
-  flowgauge live -i eth0                           the flows of an interface as they end
-  flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
-  flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
-  flowgauge sessions capture.pcap --protocol dns   a line per message
-
-`flowgauge COMMAND -h` lists the options of a command, and `flowgauge COMMAND --help` describes them.")]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Flows(FlowsArgs),
-    Live(LiveArgs),
-    Slice(SliceArgs),
-    Streams(StreamsArgs),
-    Sessions(SessionsArgs),
-    Collect(CollectArgs),
-    #[cfg(feature = "bus")]
-    Publish(crate::publish::PublishArgs),
-    #[cfg(feature = "bus")]
-    Subscribe(crate::subscribe::SubscribeArgs),
-    #[cfg(all(feature = "tun", target_os = "linux"))]
-    Tun(crate::tun::TunArgs),
-    Interfaces(InterfacesArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
-}
-
-/// Print one record per bidirectional flow.
-///
-/// Reads pcap and pcapng files, uncompressed or compressed with gzip or zstd, and merges several files in time order.
-/// A flow ends when its protocol closes it, when it is idle for too long, or at the end of the input, and its record
-/// is written then. `--sort` and `--top` write the records at the end of the input instead. With `--sort`, memory
-/// grows with the number of flows.
-#[derive(Debug, Args)]
-#[command(after_help = "`flowgauge flows --help` describes the options and shows examples.")]
-#[command(after_long_help = "Examples:
-  flowgauge flows day1.pcap day2.pcap.gz
-  flowgauge flows capture.pcap --top 10 --sort packets
-  flowgauge flows capture.pcap --filter 'tcp dst port 80 or 443 and not net 10.0.0.0/8'
-  flowgauge flows capture.pcap --format ipfix --to udp://192.0.2.1:4739
-  flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
-  ssh host tcpdump -U -w - | flowgauge flows -
-
-Exit status:
-  0  All input was read.
-  1  Some input could not be read, or the output could not be written.
-  2  The command line is invalid.")]
-pub(crate) struct FlowsArgs {
-    /// Capture files; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Sort the flows by a field
-    ///
-    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
-    /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
-    /// equal values stay in the order in which they ended.
-    ///
-    /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
-    /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
-    /// segments): sums of both directions; rtt: round-trip time of the TCP handshake.
-    #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD")]
-    pub(crate) sort: Option<SortKey>,
-
-    /// Reverse the order of --sort
-    #[arg(long, short = 'r')]
-    pub(crate) reverse: bool,
-
-    /// Write only the first N flows of --sort, or by octets
-    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
-    pub(crate) top: Option<NonZeroUsize>,
-
-    #[command(flatten)]
-    pub(crate) records: RecordArgs,
-
-    /// Number of threads that track flows
-    ///
-    /// Each thread tracks a part of the flows, and one more thread reads the input. The records are the same as with
-    /// one thread, but flows that end at the same time may be written in another order. Cannot be combined with
-    /// `--tunnels both`.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
-    pub(crate) shards: NonZeroUsize,
-}
-
-/// Write the packets of selected flows to a pcapng file.
-///
-/// The packets of both directions are written. A filter with `src`, `dst` or `vlan` depends on properties that may be
-/// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. Fragments without a
-/// transport header belong to no flow with ports, so a filter by port does not select them.
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
-#[command(after_help = "`flowgauge slice --help` describes the options and shows examples.")]
-#[command(after_long_help = "Examples:
-  flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
-  flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -
-
-Exit status:
-  0  All input was read, and packets were written.
-  1  Some input could not be read, the output could not be written, or no flow was selected. In the
-     last case, no file is created.
-  2  The command line is invalid.")]
-pub(crate) struct SliceArgs {
-    /// Capture files; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Select flows by Community ID; may be repeated
-    ///
-    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
-    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
-    pub(crate) community_id: Vec<String>,
-
-    /// Select flows by an expression (see `flowgauge flows --help`)
-    #[arg(long, short = 'F', value_name = "EXPR")]
-    pub(crate) filter: Option<String>,
-
-    /// Output file; `-` is standard output
-    #[arg(long, short = 'w', value_name = "OUT")]
-    pub(crate) write: PathBuf,
-
-    /// Overwrite an existing output file
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    #[command(flatten)]
-    pub(crate) shared: SharedArgs,
-}
 
 #[derive(Debug, Args)]
 pub(crate) struct DedupArgs {
@@ -232,31 +86,6 @@ pub(crate) struct GraceArgs {
     /// time, these octets are put in order instead of reported as a gap.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
     pub(crate) ack_grace: Duration,
-}
-
-/// Print a completion script for a shell.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowgauge completions bash > ~/.local/share/bash-completion/completions/flowgauge")]
-pub(crate) struct CompletionsArgs {
-    /// Shell that runs the script
-    #[arg(value_enum)]
-    pub(crate) shell: Shell,
-}
-
-/// Print a man page, or write all man pages to a folder.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowgauge man flows | man -l -
-  flowgauge man --out ~/.local/share/man/man1")]
-pub(crate) struct ManArgs {
-    /// Command of the page; without it, the page of flowgauge itself is printed
-    #[arg(value_name = "COMMAND", conflicts_with = "out")]
-    pub(crate) page: Option<String>,
-
-    /// Write all pages, flowgauge.1, flowgauge-flows.1 and so on, to this folder
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
 }
 
 /// Memory pages of the flow table.
@@ -383,14 +212,6 @@ impl From<Fragments> for FragmentHandling {
     }
 }
 
-/// Returns a parser of the names of sort keys.
-fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
-    PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
-        let found = SortKey::ALL.into_iter().find(|key| key.name() == name);
-        found.ok_or("unknown field")
-    })
-}
-
 /// Fields of flow records, by their indices in the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<usize>);
@@ -447,11 +268,6 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 
 fn parse_window(text: &str) -> Result<u32, String> {
     u32::try_from(parse_size(text)?).map_err(|_| "must be less than 4GiB".to_owned())
-}
-
-fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
-    let count: NonZeroUsize = parse_count(text)?;
-    if count.get() <= 256 { Ok(count) } else { Err("must be at most 256".to_owned()) }
 }
 
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -1,23 +1,97 @@
 //! `flowgauge flows`: converts captures to flow records.
 
 use std::io::{self, IsTerminal as _};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::{
     Builder, DriverConfig, Filter, FlowView, Flows, Resources, Sessions, SortKey, Stage, Standard,
 };
 
-use crate::args::{FlowsArgs, Pages, Timeout, Tunnels, check};
+use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
 use crate::console::{Console, Failure};
 use crate::formats::Writer;
 use crate::input::Input;
 use crate::interrupt;
 use crate::order::{Order, Sorted};
-use crate::records::result;
+use crate::records::{RecordArgs, result};
 use crate::rows::Rows;
 use crate::sinks::{RowSink, SortedSink};
 use crate::summary;
+
+/// Print one record per bidirectional flow.
+///
+/// Reads pcap and pcapng files, uncompressed or compressed with gzip or zstd, and merges several files in time order.
+/// A flow ends when its protocol closes it, when it is idle for too long, or at the end of the input, and its record
+/// is written then. `--sort` and `--top` write the records at the end of the input instead. With `--sort`, memory
+/// grows with the number of flows.
+#[derive(Debug, Args)]
+#[command(after_help = "`flowgauge flows --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
+  flowgauge flows day1.pcap day2.pcap.gz
+  flowgauge flows capture.pcap --top 10 --sort packets
+  flowgauge flows capture.pcap --filter 'tcp dst port 80 or 443 and not net 10.0.0.0/8'
+  flowgauge flows capture.pcap --format ipfix --to udp://192.0.2.1:4739
+  flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
+  ssh host tcpdump -U -w - | flowgauge flows -
+
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, or the output could not be written.
+  2  The command line is invalid.")]
+pub(crate) struct FlowsArgs {
+    /// Capture files; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Sort the flows by a field
+    ///
+    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
+    /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
+    /// equal values stay in the order in which they ended.
+    ///
+    /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
+    /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
+    /// segments): sums of both directions; rtt: round-trip time of the TCP handshake.
+    #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD")]
+    sort: Option<SortKey>,
+
+    /// Reverse the order of --sort
+    #[arg(long, short = 'r')]
+    reverse: bool,
+
+    /// Write only the first N flows of --sort, or by octets
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
+    top: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    records: RecordArgs,
+
+    /// Number of threads that track flows
+    ///
+    /// Each thread tracks a part of the flows, and one more thread reads the input. The records are the same as with
+    /// one thread, but flows that end at the same time may be written in another order. Cannot be combined with
+    /// `--tunnels both`.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
+    shards: NonZeroUsize,
+}
+
+/// Returns a parser of the names of sort keys.
+fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
+    PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
+        let found = SortKey::ALL.into_iter().find(|key| key.name() == name);
+        found.ok_or("unknown field")
+    })
+}
+
+fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
+    let count: NonZeroUsize = parse_count(text)?;
+    if count.get() <= 256 { Ok(count) } else { Err("must be at most 256".to_owned()) }
+}
 
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {

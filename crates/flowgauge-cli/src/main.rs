@@ -38,10 +38,53 @@ mod tun;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser, Subcommand};
 
-use args::{Cli, Command};
+use collect::CollectArgs;
 use console::{Console, Failure};
+use flows::FlowsArgs;
+use interfaces::InterfacesArgs;
+use live::LiveArgs;
+use manual::{CompletionsArgs, ManArgs};
+use sessions::SessionsArgs;
+use slice::SliceArgs;
+use streams::StreamsArgs;
+
+/// Converts packets to flow records, TCP streams and messages of application protocols.
+#[derive(Debug, Parser)]
+#[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  flowgauge flows capture.pcap                     one line per flow
+  flowgauge flows capture.pcap --top 10            the ten flows with the most octets
+  flowgauge live -i eth0                           the flows of an interface as they end
+  flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
+  flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
+  flowgauge sessions capture.pcap --protocol dns   a line per message
+
+`flowgauge COMMAND -h` lists the options of a command, and `flowgauge COMMAND --help` describes them.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Flows(FlowsArgs),
+    Live(LiveArgs),
+    Slice(SliceArgs),
+    Streams(StreamsArgs),
+    Sessions(SessionsArgs),
+    Collect(CollectArgs),
+    #[cfg(feature = "bus")]
+    Publish(publish::PublishArgs),
+    #[cfg(feature = "bus")]
+    Subscribe(subscribe::SubscribeArgs),
+    #[cfg(all(feature = "tun", target_os = "linux"))]
+    Tun(tun::TunArgs),
+    Interfaces(InterfacesArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -63,8 +106,8 @@ fn main() -> ExitCode {
         #[cfg(all(feature = "tun", target_os = "linux"))]
         Command::Tun(args) => tun::run(&args),
         Command::Interfaces(args) => interfaces::run(&args),
-        Command::Completions(args) => manual::completions(&args),
-        Command::Man(args) => manual::man(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
     };
     match outcome {
         Ok(()) => {}

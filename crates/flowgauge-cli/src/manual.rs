@@ -2,24 +2,49 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use clap::{Command, CommandFactory as _};
+use clap::{Args, Command};
+use clap_complete::Shell;
 
-use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::console::Failure;
 use crate::output::{Outputs, write_whole};
 
-/// Prints the completion script for a shell.
-pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+/// Print a completion script for a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowgauge completions bash > ~/.local/share/bash-completion/completions/flowgauge")]
+pub(crate) struct CompletionsArgs {
+    /// Shell that runs the script
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Print a man page, or write all man pages to a folder.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowgauge man flows | man -l -
+  flowgauge man --out ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Command of the page; without it, the page of flowgauge itself is printed
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    page: Option<String>,
+
+    /// Write all pages, flowgauge.1, flowgauge-flows.1 and so on, to this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Prints the completion script of a command for a shell.
+pub(crate) fn completions(args: &CompletionsArgs, mut command: Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "flowgauge", &mut script);
+    clap_complete::generate(args.shell, &mut command, "flowgauge", &mut script);
     print(&script)
 }
 
-/// Prints one man page, or writes all man pages to a folder.
-pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let mut command = Cli::command().disable_help_subcommand(true);
+/// Prints one man page of a command, or writes all of them to a folder.
+pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
+    let mut command = command.disable_help_subcommand(true);
     if let Some(folder) = &args.out {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
         command.build();

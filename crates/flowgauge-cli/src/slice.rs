@@ -5,16 +5,61 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::{ArgGroup, Args};
 use flowgauge::source::PcapngWriter;
 use flowgauge::{Flow, Flows, FragmentHandling, Frame, Interest, Interface, Packet, Sink};
 
-use crate::args::{Pages, SliceArgs, check, parse_filter};
+use crate::args::{Pages, SharedArgs, check, parse_community_id, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, is_stdin};
 use crate::output::{OutputFile, Outputs};
 use crate::summary;
+
+/// Write the packets of selected flows to a pcapng file.
+///
+/// The packets of both directions are written. A filter with `src`, `dst` or `vlan` depends on properties that may be
+/// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. Fragments without a
+/// transport header belong to no flow with ports, so a filter by port does not select them.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
+#[command(after_help = "`flowgauge slice --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
+  flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
+  flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -
+
+Exit status:
+  0  All input was read, and packets were written.
+  1  Some input could not be read, the output could not be written, or no flow was selected. In the
+     last case, no file is created.
+  2  The command line is invalid.")]
+pub(crate) struct SliceArgs {
+    /// Capture files; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Select flows by Community ID; may be repeated
+    ///
+    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
+    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
+    community_id: Vec<String>,
+
+    /// Select flows by an expression (see `flowgauge flows --help`)
+    #[arg(long, short = 'F', value_name = "EXPR")]
+    filter: Option<String>,
+
+    /// Output file; `-` is standard output
+    #[arg(long, short = 'w', value_name = "OUT")]
+    write: PathBuf,
+
+    /// Overwrite an existing output file
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    shared: SharedArgs,
+}
 
 /// Runs the command `flowgauge slice`.
 pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod monitor;
+mod opening;
 mod origin;
 mod recorder;
 mod view;
