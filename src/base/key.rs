@@ -274,6 +274,16 @@ impl FlowKey {
         if self.words[5] & PORTS == 0 { 0 } else { self.raw_ports()[side.index()] }
     }
 
+    /// Returns whether the ends are in the order of their addresses and ports. Those of a uniflow, and of an ICMP type
+    /// without a reply, need not be.
+    #[cfg(feature = "serde")]
+    pub(super) fn is_ordered(&self) -> bool {
+        let [a_high, a_low, b_high, b_low, ..] = self.words;
+        let [a_port, b_port] = self.raw_ports();
+        let echo_id = if self.words[5] & ECHO_ID != 0 { 0xff } else { 0xffff };
+        (a_high, a_low, a_port & echo_id) <= (b_high, b_low, b_port & echo_id)
+    }
+
     const fn raw_ports(&self) -> [u16; 2] {
         [(self.words[4] >> 48) as u16, (self.words[4] >> 32) as u16]
     }
@@ -374,81 +384,6 @@ impl fmt::Display for FlowKey {
             write!(f, " scope {}", self.scope())?;
         }
         Ok(())
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for FlowKey {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct;
-        let port_field_count = match self.ports() {
-            Ports::Transport(..) => 2,
-            Ports::Icmp { .. } => 4,
-            Ports::None => 0,
-        };
-        let mut out = serializer.serialize_struct("FlowKey", 6 + port_field_count)?;
-        out.serialize_field("protocol", &self.protocol())?;
-        out.serialize_field("a_address", &self.address(Side::A))?;
-        out.serialize_field("b_address", &self.address(Side::B))?;
-        match self.ports() {
-            Ports::Transport(a, b) => {
-                out.serialize_field("a_port", &a)?;
-                out.serialize_field("b_port", &b)?;
-            }
-            Ports::Icmp { kind, counterpart, echo_id } => {
-                out.serialize_field("icmp_type", &kind)?;
-                out.serialize_field("icmp_counterpart", &counterpart)?;
-                out.serialize_field("icmp_is_one_way", &self.is_one_way_icmp())?;
-                out.serialize_field("icmp_echo_id", &echo_id)?;
-            }
-            Ports::None => {}
-        }
-        out.serialize_field("vlan_ids", &self.vlan_ids())?;
-        out.serialize_field("vni", &self.vni())?;
-        out.serialize_field("scope", &self.scope())?;
-        out.end()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for FlowKey {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(serde::Deserialize)]
-        struct Object {
-            protocol: IpProtocol,
-            a_address: IpAddr,
-            b_address: IpAddr,
-            a_port: Option<u16>,
-            b_port: Option<u16>,
-            icmp_type: Option<u8>,
-            icmp_counterpart: Option<u8>,
-            #[serde(default)]
-            icmp_is_one_way: bool,
-            icmp_echo_id: Option<u16>,
-            #[serde(default)]
-            vlan_ids: VlanIds,
-            vni: Option<u32>,
-            #[serde(default)]
-            scope: u32,
-        }
-        let object = Object::deserialize(deserializer)?;
-        let is_ipv6 = object.a_address.is_ipv6() || object.b_address.is_ipv6();
-        let icmp = object.icmp_type.zip(object.icmp_counterpart);
-        let ports = match icmp {
-            Some((kind, counterpart)) => Some((kind.into(), counterpart.into())),
-            None => object.a_port.zip(object.b_port),
-        };
-        let (a_port, b_port) = ports.unwrap_or_default();
-        let (a, b) = ((address_bits(object.a_address), a_port), (address_bits(object.b_address), b_port));
-        // The ends keep the order in the input, even if it is not canonical.
-        let mut key = Self::directed(object.protocol, is_ipv6, a, b, ports.is_some());
-        if icmp.is_some() {
-            key = key.with_icmp(object.icmp_is_one_way, object.icmp_echo_id);
-        }
-        if let Some(vni) = object.vni {
-            key = key.with_vni(vni);
-        }
-        Ok(key.with_vlan_ids(object.vlan_ids).with_scope(object.scope))
     }
 }
 

@@ -26,6 +26,8 @@ mod error;
 mod frame;
 mod history;
 mod key;
+#[cfg(feature = "serde")]
+mod key_serde;
 mod lifecycle;
 mod limits;
 mod resources;
