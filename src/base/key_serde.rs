@@ -65,37 +65,40 @@ struct Object {
 }
 
 impl Object {
-    /// Returns the values in place of the ports, and whether they are ICMP types.
-    fn ports(&self) -> Result<(Option<(u16, u16)>, bool), &'static str> {
+    fn ports(&self) -> Result<Ports, &'static str> {
         let has_icmp_parts = self.icmp_is_one_way || self.icmp_echo_id.is_some();
         match (self.a_port, self.b_port, self.icmp_type, self.icmp_counterpart) {
             (None, None, Some(_), Some(_)) if self.icmp_is_one_way && self.icmp_echo_id.is_some() => {
                 Err("an ICMP type without a reply has no echo identifier")
             }
             (None, None, Some(kind), Some(counterpart)) => {
-                Ok((Some((kind.into(), counterpart.into())), true))
+                Ok(Ports::Icmp { kind, counterpart, echo_id: self.icmp_echo_id })
             }
             _ if has_icmp_parts => Err("parts of an ICMP key without its types"),
-            (Some(a_port), Some(b_port), None, None) => Ok((Some((a_port, b_port)), false)),
-            (None, None, None, None) => Ok((None, false)),
+            (Some(a_port), Some(b_port), None, None) => Ok(Ports::Transport(a_port, b_port)),
+            (None, None, None, None) => Ok(Ports::None),
             _ => Err("a key has two ports, or two ICMP types, or none of them"),
         }
     }
 
     fn key(self) -> Result<FlowKey, &'static str> {
-        let (ports, is_icmp) = self.ports()?;
+        let ports = self.ports()?;
         if self.a_address.is_ipv6() != self.b_address.is_ipv6() {
             return Err("the addresses are of different families");
         }
         if self.vni.is_some_and(|vni| vni >> 24 != 0) {
             return Err("a virtual network identifier has 24 bits");
         }
-        let (a_port, b_port) = ports.unwrap_or_default();
+        let (a_port, b_port) = match ports {
+            Ports::Transport(a_port, b_port) => (a_port, b_port),
+            Ports::Icmp { kind, counterpart, .. } => (kind.into(), counterpart.into()),
+            Ports::None => (0, 0),
+        };
         let (a, b) = ((address_bits(self.a_address), a_port), (address_bits(self.b_address), b_port));
         let is_ipv6 = self.a_address.is_ipv6();
-        let mut key = FlowKey::directed(self.protocol, is_ipv6, a, b, ports.is_some());
-        if is_icmp {
-            key = key.with_icmp(self.icmp_is_one_way, self.icmp_echo_id);
+        let mut key = FlowKey::directed(self.protocol, is_ipv6, a, b, ports != Ports::None);
+        if let Ports::Icmp { echo_id, .. } = ports {
+            key = key.with_icmp(self.icmp_is_one_way, echo_id);
         }
         // Another order would be another key, which no packet of the conversation has.
         if !key.is_ordered() && !key.is_one_way_icmp() && !self.is_uniflow {
