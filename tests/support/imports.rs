@@ -170,9 +170,8 @@ impl File {
                     braces.push(name.is_some());
                 }
                 Token::Sign('}') => {
-                    if braces.pop() == Some(true) {
-                        module.pop();
-                    }
+                    let is_module = braces.pop() == Some(true);
+                    module.truncate(module.len() - usize::from(is_module));
                 }
                 // `use<'a>` is a bound.
                 Token::Word(word) if word == "use" && tokens.get(position + 1) != Some(&Token::Sign('<')) => {
