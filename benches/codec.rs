@@ -14,7 +14,8 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use flow_records::{RECORD_COUNT, flow_records};
 use flowgauge::Timestamp;
-use flowgauge::codec::{FixedRecord, Number, Prefix, ReadError, Reader, WriteError, Writer};
+use flowgauge::codec::{Number, Prefix, ReadError, Reader, WriteError, Writer};
+use flowgauge::export::FixedRecord;
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 

@@ -74,9 +74,9 @@
 //! | [`session`] | octets in order, datagrams | typed messages | parsers and incomplete messages, limited |
 //! | `protocols` | | the built-in parsers and recognizers | |
 //! | [`record`] | a flow | a [`FlowRecord`], its schema, and its Community ID | nothing |
-//! | [`export`] | records | ndjson, csv | nothing |
+//! | [`export`] | records | ndjson, csv, fixed records | nothing |
 //! | [`ipfix`] | records | IPFIX messages; from IPFIX, NetFlow and sFlow, back to records and packets | one message, templates |
-//! | [`codec`] | records | fixed records | |
+//! | [`codec`] | numbers, octets, texts | binary formats | nothing |
 //! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
 //! [`base`] contains the types that the layers share. [`tap`] converts between Ethernet frames and IP packets, for

@@ -12,10 +12,11 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, SeqNum, TcpFlags, Timestamp, VlanIds,
 };
-use flowgauge::codec::{FixedRecord, Prefix, Reader, Writer};
+use flowgauge::codec::{Prefix, Reader, Writer};
 use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode, Window};
+use flowgauge::export::FixedRecord;
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, Transport};
 use flowgauge::pipeline::Pipeline;

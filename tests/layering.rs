@@ -20,15 +20,15 @@ use rust_tokens::{Token, tokens};
 const LAYERS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("record", &["base"]),
-    ("codec", &["base", "record"]),
+    ("codec", &[]),
     ("wire", &["base", "codec"]),
     ("source", &["base", "wire"]),
-    ("decode", &["base", "wire", "record"]),
+    ("decode", &["base", "wire"]),
     ("tap", &["base", "wire", "decode"]),
     ("dedup", &["base", "wire"]),
     ("filter", &["base"]),
     ("tracker", &["base", "wire", "record", "decode"]),
-    ("reassembler", &["base", "decode"]),
+    ("reassembler", &["base"]),
     ("session", &["base", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "session"]),
     ("ipfix", &["base", "codec", "wire", "record"]),
@@ -300,10 +300,11 @@ const WITHOUT_HEADERS: [(&str, &str); 6] = [
 ];
 
 /// Files of other layers that index something else by a number or read words of memory, with what they index.
-const OTHER_INDEXES: [(&str, &str); 11] = [
+const OTHER_INDEXES: [(&str, &str); 12] = [
     ("base/key.rs", "words of a key"),
     ("decode/link/policy.rs", "entries of the table of ports"),
     ("dedup/window.rs", "words of a stored frame"),
+    ("export/fixed_record.rs", "fields of a record of a fixed layout"),
     ("filter/lexer.rs", "text"),
     ("filter/subject.rs", "the two sets of VLAN ids"),
     ("pipeline/core.rs", "packets of a batch"),

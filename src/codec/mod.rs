@@ -35,7 +35,6 @@
 
 mod buffer;
 mod error;
-mod fixed_record;
 mod number;
 mod prefix;
 mod reader;
@@ -43,7 +42,6 @@ mod writer;
 
 pub use buffer::{Buffer, Fixed, Growing};
 pub use error::{ReadError, ReadProblem, WriteError, WriteProblem};
-pub use fixed_record::{FixedRecord, FixedRecordError};
 pub use number::Number;
 pub use prefix::Prefix;
 pub use reader::Reader;

@@ -3,7 +3,7 @@
 
 use super::extractor::Packet;
 use crate::base::EncapsulationHeader;
-use crate::record::OuterFlow;
+use crate::base::OuterFlow;
 
 /// Receives the packets of frames that may yield several packets, such as fragments and tunnels with linked
 /// flows.

@@ -6,8 +6,8 @@
 use super::emit::{Counted, Emit};
 use super::extractor::{Extractor, Packet};
 use super::link::{FrameEncapsulation, HeaderPosition, IpPacket, Walked};
+use crate::base::OuterFlow;
 use crate::base::{EncapsulationHeader, Frame, HeaderKind};
-use crate::record::OuterFlow;
 
 /// Outer headers and outer flow of the current packet, as far as the configuration requests them.
 #[derive(Debug, Default)]

@@ -1,4 +1,5 @@
-//! Text formats of flow records: ndjson and csv; with the feature `serde`, the fields of messages for custom formats.
+//! Formats of flow records: ndjson, csv, and [records of a fixed length](FixedRecord); with the feature `serde`, the
+//! fields of messages for custom formats.
 //!
 //! A writer appends the line of a record to a buffer owned by the caller, and allocates nothing once the
 //! buffer has grown. The fields are those of the [schema](crate::record::FlowRecord::SCHEMA), in the order of
@@ -20,6 +21,7 @@
 //! ```
 
 mod csv;
+mod fixed_record;
 #[cfg(feature = "serde")]
 mod message;
 mod ndjson;
@@ -27,6 +29,8 @@ mod text;
 
 #[cfg(feature = "serde")]
 pub use message::{MessageVisitor, visit_message};
+
+pub use fixed_record::{FixedRecord, FixedRecordError};
 
 use crate::record::FlowRecord;
 

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use super::sink::Sink;
 use super::stage::Streams;
+use crate::base::Packet;
 use crate::base::{EndReason, Side};
-use crate::decode::extractor::Packet;
 use crate::reassembler::{Chunk, Gap, StreamEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 

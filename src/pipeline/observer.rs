@@ -3,7 +3,7 @@
 use super::sink::sealed::Stage as _;
 use super::sink::{EngineOf, PerFlow, Sink, SlotOf};
 use crate::base::{EndReason, Timestamp};
-use crate::decode::extractor::{Packet, Transport};
+use crate::base::{Packet, Transport};
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};
 
 /// Receives the callbacks of the tracker, and passes them to a stage and a sink.

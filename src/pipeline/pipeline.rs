@@ -90,7 +90,7 @@ impl<K: Sink> Pipeline<K> {
     ///
     /// Deferred frames are received later: a fragment, unless
     /// [`FragmentHandling::AsTheyCome`](super::FragmentHandling::AsTheyCome) is set, and a frame whose time is far
-    /// ahead, unless [`Builder::time_check`] is off.
+    /// ahead, unless [`Builder::time_check`](super::Builder::time_check) is off.
     ///
     /// ```
     /// use flowgauge::source::PcapngWriter;

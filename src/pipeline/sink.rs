@@ -3,8 +3,8 @@
 
 use std::ops::ControlFlow;
 
+use crate::base::Packet;
 use crate::base::{EndReason, Side};
-use crate::decode::extractor::Packet;
 use crate::reassembler::StreamEvent;
 use crate::session::{MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
@@ -15,7 +15,7 @@ pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 /// Receives flows, packets, streams, messages and records from a [`Pipeline`](super::Pipeline).
 ///
 /// All methods have defaults that ignore their arguments; only the associated types do not. [`Stage`](Self::Stage)
-/// selects the layers above the flow tracker: [`Flows`] for none, [`Streams`](super::Streams) for TCP streams,
+/// selects the layers above the flow tracker: [`Flows`](super::Flows) for none, [`Streams`](super::Streams) for TCP streams,
 /// [`Sessions`](super::Sessions) for messages of application protocols. A flow uses memory only for the needs of its
 /// stage.
 ///
@@ -52,7 +52,7 @@ pub trait Sink {
     /// side effects; `()` takes no memory.
     type State: Default;
 
-    /// The layers above the flow tracker that the sink requires: [`Flows`], [`Streams`](super::Streams) or
+    /// The layers above the flow tracker that the sink requires: [`Flows`](super::Flows), [`Streams`](super::Streams) or
     /// [`Sessions`](super::Sessions).
     type Stage: Stage;
 
@@ -204,7 +204,7 @@ macro_rules! forward {
 forward!(&mut K);
 forward!(Box<K>);
 
-/// The layers above the flow tracker: [`Flows`], [`Streams`] or [`Sessions`]. No other type implements this trait.
+/// The layers above the flow tracker: [`Flows`](super::Flows), [`Streams`](super::Streams) or [`Sessions`](super::Sessions). No other type implements this trait.
 pub trait Stage: sealed::Stage {
     /// Type of the stage's messages; [`Infallible`](std::convert::Infallible) for a stage without messages.
     type Message<'m>;
@@ -228,8 +228,8 @@ pub(super) mod sealed {
     use super::super::config::Config;
     use super::super::stats::PipelineStats;
     use super::{Sink, SlotOf};
+    use crate::base::Packet;
     use crate::base::{Application, ConfigError, Resources, Timestamp};
-    use crate::decode::extractor::Packet;
     use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
     pub trait Stage: Sized + 'static {

@@ -1,7 +1,7 @@
 //! Input of the reassembler: TCP segments.
 
+use crate::base::{Packet, PacketMarks, Transport};
 use crate::base::{SeqNum, TcpFlags, Timestamp};
-use crate::decode::extractor::{Packet, PacketMarks, Transport};
 
 /// A TCP segment of one direction of a connection. Borrows its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha1::{Digest, Sha1};
 
-use crate::base::{FlowKey, Ports, Side};
+use crate::base::{FlowKey, OuterFlow, Ports, Side};
 
 /// Community ID as text: the version, a colon and 28 letters of base64. 30 octets, `Copy`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,6 +101,14 @@ pub fn community_id(key: &FlowKey, seed: u16) -> CommunityId {
     let len = STANDARD.encode_slice(hash.finalize(), letters);
     debug_assert_eq!(len, Ok(letters.len()), "20 octets are 28 letters");
     CommunityId(id)
+}
+
+impl OuterFlow {
+    /// Returns the Community ID of the outer flow, version 1, seed 0.
+    #[must_use]
+    pub fn community_id(&self) -> CommunityId {
+        community_id(&self.key, 0)
+    }
 }
 
 #[cfg(test)]

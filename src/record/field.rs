@@ -4,9 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 
 use super::community_id::CommunityId;
-use super::encapsulation::OuterFlow;
 use super::flow_record::FlowRecord;
-use crate::base::{ApplicationName, Encapsulation, History, VlanIds};
+use crate::base::{ApplicationName, Encapsulation, History, OuterFlow, VlanIds};
 
 /// Type of a field of a flow record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

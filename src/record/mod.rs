@@ -35,9 +35,10 @@ mod schema;
 #[cfg(feature = "serde")]
 mod serialize;
 
+pub use crate::base::OuterFlow;
 pub use community_id::{CommunityId, community_id};
 pub(crate) use draft::{Draft, FieldSource, Setter};
-pub use encapsulation::{EncapsulationRecord, OuterFlow};
+pub use encapsulation::EncapsulationRecord;
 pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
 pub(crate) use schema::{SETTERS, field_index, field_set, fill};

@@ -7,14 +7,13 @@
 
 use super::draft::{Draft, FieldSource, Setter};
 use super::encapsulation::EncapsulationRecord;
-use super::encapsulation::OuterFlow;
 use super::field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, EndReason, Evidence, History, IpProtocol, TcpFlags,
     TcpState, Timestamp,
 };
-use crate::base::{Encapsulation, duration_nanos};
+use crate::base::{Encapsulation, OuterFlow, duration_nanos};
 use std::time::Duration;
 
 /// Converts the type in a row of the schema to a [`FieldType`].

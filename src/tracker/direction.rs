@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::services;
 use crate::base::{DirectionEvidence, Side, TcpFlags};
-use crate::decode::extractor::{Packet, Transport};
+use crate::base::{Packet, Transport};
 
 /// Returns the initiator of a flow according to its first packet, and the evidence for it.
 pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {

@@ -8,8 +8,8 @@ use super::class::UNLISTED;
 use super::recency::{Linked, Links};
 use super::slab::Vacant;
 use super::timing::Timing;
+use crate::base::Packet;
 use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
-use crate::decode::extractor::Packet;
 
 /// Identifier of a flow: the index of an entry of the flow table, and a generation that distinguishes the flows that
 /// used the entry.

@@ -71,8 +71,8 @@ pub use view::FlowView;
 
 use ahash::RandomState;
 
+use crate::base::Packet;
 use crate::base::{Budget, ConfigError, EndReason, FlowKey, Resources, Timestamp, duration_nanos};
-use crate::decode::extractor::Packet;
 use class::{CLASSES, Class as ClassOf, LISTS};
 use recency::List;
 pub(crate) use share::Share;

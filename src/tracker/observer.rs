@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::flow::FlowId;
 use super::view::FlowView;
+use crate::base::Packet;
 use crate::base::{DirectionEvidence, EndReason, Side, TcpState, Timestamp};
-use crate::decode::extractor::Packet;
 
 /// A flow in a callback: the caller's mutable state, and a view of the tracker's data.
 #[derive(Debug)]

@@ -5,7 +5,8 @@ use ahash::RandomState;
 use super::Tracker;
 use super::observer::Observer;
 use crate::base::FlowKey;
-use crate::decode::extractor::{Packet, quoted_key};
+use crate::base::Packet;
+use crate::decode::extractor::quoted_key;
 
 /// One of several shares of all flows. A keyed hash of the flow key, which is the same for both directions, assigns
 /// each flow to a share.

@@ -13,8 +13,8 @@ use super::recency::{Links, NONE};
 use super::slab::{SEGMENT_LEN, Slab};
 use super::view::FlowView;
 use super::{BATCH, Lists};
+use crate::base::Packet;
 use crate::base::{Account, Budget, FlowKey, Limits};
-use crate::decode::extractor::Packet;
 
 /// Information about a packet's flow before the packet is processed: the slot that probably holds the flow, and the
 /// hash of the key if it was computed.

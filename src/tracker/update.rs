@@ -8,7 +8,8 @@ use super::observer::{Anomaly, FlowEvent, Interest, Observer};
 use super::table::{Full, Hint};
 use super::{Lists, Tracker, direction};
 use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
-use crate::decode::extractor::{Packet, PacketMarks, Transport, quoted_key};
+use crate::base::{Packet, PacketMarks, Transport};
+use crate::decode::extractor::quoted_key;
 
 /// Packet marks with a counter in the statistics.
 const COUNTED_MARKS: [PacketMarks; 5] = [

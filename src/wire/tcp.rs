@@ -1,7 +1,7 @@
 //! TCP (RFC 9293 section 3.1).
 
 use super::{be16, be32};
-use crate::base::{SeqNum, TcpFlags};
+use crate::base::{SeqNum, TcpFlags, TcpSegment};
 
 /// Length of a TCP header without options, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 20;
@@ -49,20 +49,6 @@ impl<'a> Tcp<'a> {
     pub(crate) fn segment(self) -> TcpSegment {
         TcpSegment::read(self.0).unwrap_or_default()
     }
-}
-
-/// Fields of a TCP header that describe the position of a segment in the stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TcpSegment {
-    /// Sequence number of the first octet of the segment, or of SYN.
-    pub seq: SeqNum,
-    /// Acknowledgment number; valid if the ACK flag is set.
-    pub ack: SeqNum,
-    /// Window field as sent, without scaling.
-    pub window: u16,
-    /// TCP control bits.
-    pub flags: TcpFlags,
 }
 
 impl TcpSegment {

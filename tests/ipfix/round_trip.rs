@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use flowgauge::codec::{FixedRecord, FixedRecordError};
+use flowgauge::export::{FixedRecord, FixedRecordError};
 use flowgauge::export::{Format, write_record};
 use flowgauge::ipfix::collector::UniflowJoiner;
 use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, TimePrecision};

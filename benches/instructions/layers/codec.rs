@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io;
 use std::net::SocketAddr;
 
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowRecord, Timestamp};

@@ -21,7 +21,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::ring::ring;
 use flowgauge::base::{FlowKey, Timestamp};
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::{EndReason, FlowRecord, Pipeline};
 use flowgauge_bus::{
     ClientSecurity, Encoding, Overflow, Pair, PrefixSet, Publisher, PublisherConfig, Request, Requester,

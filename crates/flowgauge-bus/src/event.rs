@@ -1,7 +1,7 @@
 //! Events: what a message contains.
 
 use flowgauge::FlowRecord;
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::export::{self, Format};
 
 use crate::message::Encoding;

@@ -1,7 +1,8 @@
 //! Messages: topic, header and payload.
 
 use bytes::Bytes;
-use flowgauge::codec::{FixedRecord, FixedRecordError, Reader};
+use flowgauge::codec::Reader;
+use flowgauge::export::{FixedRecord, FixedRecordError};
 
 use crate::error::BusError;
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::base::FrameBatch;
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::record::{SortKey, community_id};
 use flowgauge::{FileSource, KeyPolicy, Next, Pipeline, Source, records};
 use flowgauge_bus::{

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::{EndReason, Frame, Limits, Resources, Timestamp};
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::record::community_id;
 use flowgauge::{KeyPolicy, Pipeline};
 use flowgauge_bus::{Answers, PacketRing, Request};

@@ -4,13 +4,14 @@
 //! path processes everything else, so each rule about unusual packets has a single implementation.
 
 use super::{KeyPolicy, Packet, PacketMarks, Transport};
+use crate::base::TcpSegment;
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, LinkType, Side, VlanIds};
 use crate::decode::link::{MacAddresses, PortSet};
 use crate::wire::ethernet;
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::ports::ports;
-use crate::wire::tcp::{self, Tcp, TcpSegment};
+use crate::wire::tcp::{self, Tcp};
 use crate::wire::udp::{self, Udp};
 
 /// Number of VLAN tags that the fast path walks.

@@ -2,9 +2,10 @@
 //! truncated frames, and rare transports.
 
 use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
+use crate::base::TcpSegment;
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
 use crate::decode::link::{IpHeader, IpPacket, NoPacket, Walked, find_packet, ip_header};
-use crate::wire::tcp::{self, TcpSegment};
+use crate::wire::tcp;
 use crate::wire::{icmp, ports, sctp, udp};
 
 #[inline(never)]

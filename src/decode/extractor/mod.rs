@@ -42,14 +42,13 @@ mod policy;
 mod quoted;
 mod skip;
 
-pub use packet::{Packet, PacketMarks, Transport};
 pub use policy::{Direction, KeyPolicy, Scope};
 #[doc(hidden)]
 pub use quoted::quoted_key;
 pub use skip::{Skip, SkipStats};
 
+pub use crate::base::{Packet, PacketMarks, TcpSegment, Transport};
 pub use crate::decode::link::{Decapsulation, TunnelPorts};
-pub use crate::wire::tcp::TcpSegment;
 
 use crate::base::{Frame, Limits};
 use crate::decode::link::{Entry, HeaderRecorder, IpPacket, NoPacket, PortSet, Walked, find_packet};

@@ -40,7 +40,7 @@ mod start;
 mod tunnels;
 mod walk;
 
-pub use addresses::MacAddresses;
+pub use crate::base::MacAddresses;
 pub use checksum::{Checksum, Checksums, checksums};
 pub(crate) use encapsulation::{FrameEncapsulation, HeaderPosition, HeaderRecorder};
 pub(crate) use fragment_header::fragment_header;

@@ -28,7 +28,7 @@ impl Builder {
     ///
     /// Same as [`build`](Self::build), and also for [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both)
     /// with more than one sink, because linked flows may belong to different shards, and for an empty list of sinks.
-    /// Otherwise same as [`Pipeline::run`]: all flows so far are ended before the error is returned.
+    /// Otherwise same as [`Pipeline::run`](super::Pipeline::run): all flows so far are ended before the error is returned.
     ///
     /// # Panics
     ///

@@ -4,8 +4,8 @@ use std::convert::Infallible;
 
 use super::super::config::Config;
 use super::super::sink::{Sink, SlotOf, Stage, sealed};
+use crate::base::Packet;
 use crate::base::{ConfigError, Resources};
-use crate::decode::extractor::Packet;
 use crate::tracker::{Flow, Interest};
 
 /// The stage of sinks that need only flows: no layer runs above the tracker, and no flow uses memory for such a layer.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::base::{IpProtocol, Side, Timestamp};
-use crate::decode::extractor::{Packet, Transport};
+use crate::base::{Packet, Transport};
 use crate::reassembler::{Reassembler, Segment, Stream, StreamEvent};
 use crate::tracker::{FlowId, FlowView};
 

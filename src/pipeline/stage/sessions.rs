@@ -8,7 +8,7 @@ use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
 use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
-use crate::decode::extractor::{Packet, Transport};
+use crate::base::{Packet, Transport};
 use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{Driver, EndKind, FlowContext, MessageMeta, Protocols, Receiver, Session, SessionEvent};
 use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};

@@ -7,8 +7,8 @@ use super::super::config::Config;
 use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
+use crate::base::Packet;
 use crate::base::{ConfigError, Resources, Side, Timestamp};
-use crate::decode::extractor::Packet;
 use crate::reassembler::{Stream, StreamEvent};
 use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 

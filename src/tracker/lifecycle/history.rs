@@ -3,8 +3,8 @@
 use super::super::flow::FlowBits;
 use super::CONTROL;
 use super::segment::Update;
+use crate::base::TcpSegment;
 use crate::base::{SeqNum, TcpFlags};
-use crate::wire::tcp::TcpSegment;
 
 /// History letters that each side of a flow adds only once, as bits of [`SideState::letters`].
 pub(super) mod letter {

@@ -15,9 +15,9 @@ mod tests;
 
 use super::extras::{Extra, Extras};
 use super::flow::{Cold, Endpoint, FlowBits, Hot, SideBits, SideState};
+use crate::base::Packet;
+use crate::base::TcpSegment;
 use crate::base::{SeqNum, Side, TcpFlags, TcpState};
-use crate::decode::extractor::Packet;
-use crate::wire::tcp::TcpSegment;
 use history::letter;
 pub(super) use segment::{Changes, segment};
 use start::has_only_syn;

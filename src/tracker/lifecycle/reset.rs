@@ -3,8 +3,9 @@
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::super::observer::Anomaly;
 use super::segment::Update;
+use crate::base::TcpSegment;
 use crate::base::{TcpFlags, TcpState};
-use crate::wire::tcp::{TcpSegment, WINDOW_SCALE_MAX};
+use crate::wire::tcp::WINDOW_SCALE_MAX;
 
 impl Update<'_> {
     /// Returns whether the receiver of a RST segment would accept it.

@@ -6,9 +6,10 @@ use super::super::flow::{Cold, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::super::observer::Anomaly;
 use super::super::timing::{self, Timing};
 use super::is_power_of_ten;
+use crate::base::Packet;
+use crate::base::TcpSegment;
 use crate::base::{Side, TcpFlags, TcpState};
-use crate::decode::extractor::Packet;
-use crate::wire::tcp::{self, TcpSegment};
+use crate::wire::tcp;
 
 /// Changes to a flow caused by a TCP segment.
 #[derive(Clone, Copy, Debug, Default)]

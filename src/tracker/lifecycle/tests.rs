@@ -1,5 +1,5 @@
 use crate::base::{ConnState, EndReason, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
-use crate::decode::extractor::{Packet, Transport};
+use crate::base::{Packet, Transport};
 use crate::record::FlowRecord;
 use crate::tracker::{FlowView, Observer, Tracker};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flowgauge::base::{Frame, Limits, Resources, Timestamp};
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::record::community_id;
 use flowgauge::{FlowKey, FlowRecord, KeyPolicy, Pipeline};
 use flowgauge_bus::{Answers, Encoding, Header, PacketRing, Request, Tracking};

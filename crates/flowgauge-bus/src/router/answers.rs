@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use flowgauge::base::EndReason;
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::{Interface, Pipeline, Sink};
 
 use super::tour::Tour;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use flowgauge::base::{EndReason, FlowKey};
-use flowgauge::codec::FixedRecord;
+use flowgauge::export::FixedRecord;
 use flowgauge::record::{SortKey, community_id};
 use flowgauge::source::PcapngWriter;
 use flowgauge::tracker::FlowView;

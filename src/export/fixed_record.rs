@@ -82,7 +82,7 @@ const KNOWN: FieldSet = field_set(&[
 /// packets or 4,294,967,295 octets, is stored as this maximum, and the record [is saturated](Self::is_saturated).
 ///
 /// ```
-/// use flowgauge::codec::FixedRecord;
+/// use flowgauge::export::FixedRecord;
 /// use flowgauge::{FileSource, records};
 ///
 /// let mut file = Vec::new();
