@@ -253,8 +253,6 @@ const CIRCLES: &[(&str, &str)] = &[
     (".", "protocols::http1"),
     (".", "protocols::http2"),
     (".", "protocols::smtp"),
-    (".", "source"),
-    (".", "tracker"),
     ("benches/peers", "rows"),
     ("crates/flowgauge-bus", "publisher"),
     ("crates/flowgauge-bus", "router"),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::clock::{IDLE_INTERVAL, now};
 use super::config::SourceConfig;
 use super::datagram::{DatagramSocket, RECEIVE_COUNT, ReceivedDatagram};
 use super::error::{Error, resolve, socket_error};
@@ -15,7 +16,7 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::stats::{SourceStats, Tally};
 use super::warning::Warning;
-use super::{IDLE_INTERVAL, Interface, Next, Source, TimeResolution, now};
+use super::{Interface, Next, Source, TimeResolution};
 use crate::base::{EtherType, Frame, FrameBatch, IpProtocol, LinkType, StopHandle, Timestamp};
 use crate::wire::{erspan, geneve, gre, tzsp, vxlan};
 

@@ -34,6 +34,7 @@
 )]
 
 mod capture;
+mod clock;
 mod compressed;
 mod config;
 mod datagram;
@@ -41,6 +42,7 @@ mod error;
 mod file;
 mod head;
 mod input;
+mod interface;
 mod interfaces;
 #[cfg(feature = "live")]
 mod live;
@@ -52,6 +54,8 @@ mod pcapng_writer;
 mod read_ahead;
 mod several;
 mod slots;
+#[allow(clippy::module_inception, reason = "the trait that the layer is named after")]
+mod source;
 mod stats;
 mod stream;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -61,14 +65,12 @@ mod warning;
 #[cfg(feature = "compression")]
 mod zstd;
 
-use std::time::{Duration, SystemTime};
-
-use crate::base::{FrameBatch, LinkType, Timestamp};
-
+pub(crate) use clock::now;
 pub use config::SourceConfig;
 pub use datagram::{DatagramSocket, ReceivedDatagram};
 pub use error::Error;
 pub use file::FileSource;
+pub use interface::Interface;
 #[cfg(feature = "live")]
 pub use live::{Device, LiveConfig, LiveSource};
 #[doc(hidden)]
@@ -80,6 +82,7 @@ pub use read_ahead::ReadAhead;
 pub use several::Files;
 #[doc(hidden)]
 pub use slots::{Admission, SlotId, Slots};
+pub use source::{Next, Source};
 pub use stats::SourceStats;
 pub use stream::{StreamConfig, StreamSource};
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -88,141 +91,6 @@ pub use tun::split_super_packet;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub use tun::{TunConfig, TunDevice, TunLayer, TunSource};
 pub use warning::{BadBlock, Warning, WarningKind};
-
-/// Maximum time for which a live source waits for frames.
-const IDLE_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Returns the time of the system clock, which is also the clock of frames that are received live.
-pub(crate) fn now() -> Timestamp {
-    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Result of [`Source::next_batch`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub enum Next {
-    /// The batch contains frames.
-    Frames,
-    /// A live source has no frames at present. The value is the current time of the source's clock.
-    Idle(Timestamp),
-    /// The input ended. The batch is empty.
-    End,
-}
-
-/// Source of frames, delivered in batches.
-///
-/// Object-safe and `Send`, so that a `Box<dyn Source>` can be read on another thread.
-pub trait Source: Send {
-    /// Clears the batch and fills it with the next frames.
-    ///
-    /// A live source returns [`Next::Idle`] within about 100 ms if there are no frames, so that the caller
-    /// can process timeouts and check whether it should stop. A pipe or a socket, which has no clock, returns
-    /// [`Next::Frames`] with an empty batch instead. Takes time linear in the number of octets read, and
-    /// allocates nothing per frame once the batch has grown to its size.
-    ///
-    /// # Errors
-    ///
-    /// Returns an [`Error`] if the operating system returns an error for a read. A capture that is truncated
-    /// or damaged is not an error: it ends early, and [`warnings`](Self::warnings) reports the position.
-    /// Frames that were read before the error are in the batch, and [`Files`] continues with the other files
-    /// at the next call.
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error>;
-
-    /// Returns the positions of damaged input so far: at most a few per file, because reading a file ends at
-    /// its first damage.
-    fn warnings(&self) -> &[Warning];
-
-    /// Returns the counts of frames, blocks and errors so far.
-    fn stats(&self) -> SourceStats;
-
-    /// Returns the interfaces that the input has described so far;
-    /// [`Frame::interface`](crate::base::Frame::interface) is an index into this slice. The slice grows while
-    /// the input is read, because a pcapng file may describe another interface at any position.
-    fn interfaces(&self) -> &[Interface];
-
-    /// Returns the number of octets of the input that were read; for a compressed file, the number of
-    /// compressed octets.
-    fn progress(&self) -> u64;
-
-    /// Returns the value of [`progress`](Self::progress) at the end of the input, if it is known: the length
-    /// of all files, in octets.
-    fn total_len(&self) -> Option<u64> {
-        None
-    }
-}
-
-/// Implements [`Source`] for a pointer to a source, by forwarding all methods to that source.
-macro_rules! forward {
-    ($pointer:ty) => {
-        impl<S: Source + ?Sized> Source for $pointer {
-            fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
-                (**self).next_batch(batch)
-            }
-
-            fn warnings(&self) -> &[Warning] {
-                (**self).warnings()
-            }
-
-            fn stats(&self) -> SourceStats {
-                (**self).stats()
-            }
-
-            fn interfaces(&self) -> &[Interface] {
-                (**self).interfaces()
-            }
-
-            fn progress(&self) -> u64 {
-                (**self).progress()
-            }
-
-            fn total_len(&self) -> Option<u64> {
-                (**self).total_len()
-            }
-        }
-    };
-}
-
-forward!(&mut S);
-forward!(Box<S>);
-
-/// Description of an interface on which frames were captured, as recorded in the capture.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Interface {
-    /// Name of the interface, such as `eth0` (pcapng if_name); truncated to 255 octets.
-    pub name: Option<String>,
-    /// Description of the interface (pcapng if_description); truncated to 255 octets.
-    pub description: Option<String>,
-    /// Type of the link header at the start of the interface's frames. Unregistered values are kept
-    /// unchanged.
-    pub link_type: LinkType,
-    /// Unit of the interface's timestamps in the file. The timestamps of [frames](crate::base::Frame) are
-    /// always in nanoseconds.
-    pub resolution: TimeResolution,
-    /// Maximum number of octets per frame that the capture kept (the snap length), if it is recorded.
-    pub snap_len: Option<u32>,
-    /// Length of the frame check sequence at the end of each frame, in octets, if a classic pcap header
-    /// contains it. The frame check sequence remains in the frames: the lengths of the inner protocols
-    /// distinguish it from payload.
-    pub fcs_len: Option<u8>,
-}
-
-impl Interface {
-    /// Creates an interface with a link type and timestamps in microseconds, without a name and other fields.
-    #[must_use]
-    pub const fn new(link_type: LinkType) -> Self {
-        Self {
-            name: None,
-            description: None,
-            link_type,
-            resolution: TimeResolution::MICROSECONDS,
-            snap_len: None,
-            fcs_len: None,
-        }
-    }
-}
 
 const _: () = {
     const fn sendable<T: Send + ?Sized>() {}

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::capture::{Advanced, Capture, NewStream};
+use super::clock::IDLE_INTERVAL;
 use super::config::SourceConfig;
 use super::datagram::is_pause;
 use super::error::{Error, resolve, socket_error};
@@ -18,7 +19,7 @@ use super::memory::Memory;
 use super::slots::{SlotId, Slots};
 use super::stats::SourceStats;
 use super::warning::{Warning, WarningKind};
-use super::{IDLE_INTERVAL, Interface, Next, Source};
+use super::{Interface, Next, Source};
 use crate::base::FrameBatch;
 
 /// Number of warnings that a source keeps; later ones are only counted.

@@ -1,12 +1,11 @@
 //! The callbacks of the tracker, and the types of their arguments.
 
 use std::ops::BitOr;
-use std::time::Duration;
 
+use super::event::FlowEvent;
 use super::flow::FlowId;
 use super::view::FlowView;
-use crate::base::Packet;
-use crate::base::{DirectionEvidence, EndReason, Side, TcpState, Timestamp};
+use crate::base::{EndReason, Packet, Timestamp};
 
 /// A flow in a callback: the caller's mutable state, and a view of the tracker's data.
 #[derive(Debug)]
@@ -90,48 +89,6 @@ impl BitOr for Interest {
     fn bitor(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
-}
-
-/// Unusual traffic of one flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Anomaly {
-    /// A RST with a sequence number that no receiver would accept, or that does not acknowledge the SYN: possibly
-    /// forged. The flow continues, with a short timeout until more data arrives.
-    ResetOutOfWindow,
-    /// A SYN with a new sequence number on an open connection (RFC 5961 section 4). The flow continues.
-    SynOnOpenFlow,
-    /// An ICMP error quoted a packet of the flow.
-    IcmpError,
-    /// An ACK for octets that were not captured, so that the capture is incomplete.
-    AckedUnseen,
-}
-
-/// A change of a flow or unusual traffic, reported to an observer or a sink. Small and `Copy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FlowEvent {
-    /// The TCP handshake is complete.
-    Established {
-        /// Time from the last SYN to the ACK that completes the handshake, if both were seen.
-        handshake_rtt: Option<Duration>,
-    },
-    /// The TCP state of the flow changed.
-    StateChanged {
-        /// The state before the segment.
-        from: TcpState,
-        /// The state after the segment.
-        to: TcpState,
-    },
-    /// Stronger evidence reversed the direction of the flow: the initiator is the other side than before.
-    DirectionChanged {
-        /// The new initiator.
-        initiator: Side,
-        /// The evidence in the packet for the new initiator.
-        evidence: DirectionEvidence,
-    },
-    /// Unusual traffic of the flow.
-    Anomaly(Anomaly),
 }
 
 /// Receives the events of a [`Tracker`](super::Tracker) that is used alone. A pipeline uses a

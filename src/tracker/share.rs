@@ -2,11 +2,7 @@
 
 use ahash::RandomState;
 
-use super::Tracker;
-use super::observer::Observer;
 use crate::base::FlowKey;
-use crate::base::Packet;
-use crate::decode::extractor::quoted_key;
 
 /// One of several shares of all flows. A keyed hash of the flow key, which is the same for both directions, assigns
 /// each flow to a share.
@@ -56,56 +52,12 @@ impl Share {
 
     /// Returns this share's part of `flow_count`, a maximum number of flows. The parts of all shares add up to exactly
     /// `flow_count`.
-    fn part_of(&self, flow_count: u32) -> u32 {
+    pub(super) fn part_of(&self, flow_count: u32) -> u32 {
         let (index, owner_count) = (self.index as u32, self.owner_count as u32);
         if index >= owner_count {
             0
         } else {
             flow_count / owner_count + u32::from(index < flow_count % owner_count)
         }
-    }
-}
-
-impl<S> Tracker<S> {
-    /// Restricts the tracker to a share of the flows, before the first packet. The limit on the number of flows is
-    /// divided among the shares, too.
-    pub(crate) fn restrict(&mut self, share: Share) {
-        debug_assert!(self.is_empty());
-        // A share without flows receives no packets either.
-        let max = share.part_of(self.resources.limits.flow_count_max).max(1);
-        self.resources.limits.flow_count_max = max;
-        self.table.set_max(max);
-        self.share = Some(share);
-    }
-
-    /// Returns whether this tracker tracks the flow with a key.
-    #[inline(always)]
-    pub(crate) fn takes(&self, key: &FlowKey) -> bool {
-        self.share.as_ref().is_none_or(|share| share.takes(key))
-    }
-
-    /// Returns whether other trackers track some of the flows.
-    pub(crate) const fn is_restricted(&self) -> bool {
-        self.share.is_some()
-    }
-
-    /// Moves the tracker's clock forward to the time that packets of all flows have reached, including those that are
-    /// not tracked here.
-    pub(crate) fn note_time(&mut self, now_ns: u64) {
-        self.now_ns = self.now_ns.max(now_ns);
-    }
-}
-
-impl<S: Default> Tracker<S> {
-    /// Returns the key of the flow of this share that an ICMP error quotes; `None` for any other packet.
-    pub(crate) fn quoted_key(&self, packet: &Packet<'_>) -> Option<FlowKey> {
-        packet.icmp()?;
-        quoted_key(packet, &self.config.key_policy).map(|(key, _)| key).filter(|key| self.takes(key))
-    }
-
-    /// Counts an ICMP error that is not tracked here on the flow of this share with the packet that it quotes.
-    pub(crate) fn note_quoted_in<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
-        self.note_time(packet.timestamp.as_nanos());
-        self.note_quoted(packet, observer.interest(), observer);
     }
 }

@@ -8,13 +8,16 @@ use super::extras::{Extra, Extras};
 use super::flow::{Cold, FlowId, Hot};
 use super::hot_cache::HotCache;
 use super::index::{BYTES_PER_FLOW_MAX, Index};
+use super::lists::Lists;
 use super::observer::Flow;
 use super::recency::{Links, NONE};
 use super::slab::{SEGMENT_LEN, Slab};
 use super::view::FlowView;
-use super::{BATCH, Lists};
 use crate::base::Packet;
 use crate::base::{Account, Budget, FlowKey, Limits};
+
+/// Number of packets of a batch that are looked up together.
+pub(super) const BATCH: usize = 32;
 
 /// Information about a packet's flow before the packet is processed: the slot that probably holds the flow, and the
 /// hash of the key if it was computed.

@@ -1,12 +1,15 @@
 //! Processing of one packet: look-up of its flow, and the changes to the flow.
 
 use super::class::{Class, UNLISTED, is_handshake};
+use super::direction;
+use super::event::{Anomaly, FlowEvent};
 use super::extras::Extras;
 use super::flow::{Cold, FlowBits, Hot, NOT_STARTED, SideBits, started};
 use super::lifecycle::{self, Changes, Ordinary};
-use super::observer::{Anomaly, FlowEvent, Interest, Observer};
+use super::lists::Lists;
+use super::observer::{Interest, Observer};
 use super::table::{Full, Hint};
-use super::{Lists, Tracker, direction};
+use super::tracker::Tracker;
 use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
 use crate::base::{Packet, PacketMarks, Transport};
 use crate::decode::extractor::quoted_key;

@@ -1,7 +1,7 @@
 //! The letters of the history: the events of each side of a flow, in the order of their first occurrence.
 
 use super::super::flow::FlowBits;
-use super::CONTROL;
+use super::rules::CONTROL;
 use super::segment::Update;
 use crate::base::TcpSegment;
 use crate::base::{SeqNum, TcpFlags};

@@ -6,6 +6,7 @@
 
 mod history;
 mod reset;
+mod rules;
 mod segment;
 mod sequence;
 mod start;
@@ -17,24 +18,15 @@ use super::extras::{Extra, Extras};
 use super::flow::{Cold, Endpoint, FlowBits, Hot, SideBits, SideState};
 use crate::base::Packet;
 use crate::base::TcpSegment;
-use crate::base::{SeqNum, Side, TcpFlags, TcpState};
+use crate::base::{Side, TcpFlags, TcpState};
 use history::letter;
+use rules::{CONTROL, is_probe};
 pub(super) use segment::{Changes, segment};
 use start::has_only_syn;
-
-const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
 /// Maximum time in nanoseconds after the last packet of a connection in which the connection's own SYN may still
 /// arrive, because two interfaces, or two queues of one interface, are read in turn.
 const OVERTAKEN_NS: u64 = 100_000_000;
-
-/// Returns whether a count of events is 1, 10, 100 ..., at which a letter of the history repeats.
-const fn is_power_of_ten(count: u32) -> bool {
-    matches!(
-        count,
-        1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
-    )
-}
 
 /// Returns whether both ends of a TCP connection have closed it, by FIN or RST, so that later segments do not belong to
 /// it.
@@ -178,11 +170,4 @@ fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     extra.stale_count += 1;
     extra.retransmitted_count += u32::from(!is_probe(end, own.next_seq, packet.payload_len));
     true
-}
-
-/// Returns whether a segment is one octet at the end of what its sender has sent: a keep-alive (RFC 9293 section 3.8.4)
-/// or a window probe. `end` is the sequence number after the segment, and `next` the sender's next one.
-#[inline(always)]
-fn is_probe(end: SeqNum, next: SeqNum, payload_len: u32) -> bool {
-    payload_len == 1 && end == next
 }

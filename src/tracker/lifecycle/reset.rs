@@ -1,7 +1,7 @@
 //! Validation of RST segments.
 
+use super::super::event::Anomaly;
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
-use super::super::observer::Anomaly;
 use super::segment::Update;
 use crate::base::TcpSegment;
 use crate::base::{TcpFlags, TcpState};

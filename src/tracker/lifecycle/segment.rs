@@ -1,11 +1,11 @@
 //! Update of a flow by a TCP segment that is not simply the next one.
 
 use super::super::endpoint;
+use super::super::event::Anomaly;
 use super::super::extras::{ExtraSide, Extras};
 use super::super::flow::{Cold, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
-use super::super::observer::Anomaly;
 use super::super::timing::{self, Timing};
-use super::is_power_of_ten;
+use super::rules::is_power_of_ten;
 use crate::base::Packet;
 use crate::base::TcpSegment;
 use crate::base::{Side, TcpFlags, TcpState};

@@ -1,9 +1,9 @@
 //! Sequence numbers of TCP segments: acknowledged, missing, late and retransmitted octets.
 
+use super::super::event::Anomaly;
 use super::super::flow::SideBits;
-use super::super::observer::Anomaly;
+use super::rules::{is_power_of_ten, is_probe};
 use super::segment::Update;
-use super::{is_power_of_ten, is_probe};
 use crate::base::{SeqNum, Side, TcpFlags};
 
 impl Update<'_> {

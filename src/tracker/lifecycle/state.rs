@@ -1,7 +1,7 @@
 //! The state of a TCP connection, with the names of RFC 9293.
 
+use super::super::event::Anomaly;
 use super::super::flow::{FlowBits, SideBits, SideState};
-use super::super::observer::Anomaly;
 use super::segment::Update;
 use crate::base::{TcpFlags, TcpState};
 

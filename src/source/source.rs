@@ -1,0 +1,95 @@
+//! The trait of all sources of frames.
+
+use super::error::Error;
+use super::interface::Interface;
+use super::stats::SourceStats;
+use super::warning::Warning;
+use crate::base::{FrameBatch, Timestamp};
+
+/// Result of [`Source::next_batch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// The batch contains frames.
+    Frames,
+    /// A live source has no frames at present. The value is the current time of the source's clock.
+    Idle(Timestamp),
+    /// The input ended. The batch is empty.
+    End,
+}
+
+/// Source of frames, delivered in batches.
+///
+/// Object-safe and `Send`, so that a `Box<dyn Source>` can be read on another thread.
+pub trait Source: Send {
+    /// Clears the batch and fills it with the next frames.
+    ///
+    /// A live source returns [`Next::Idle`] within about 100 ms if there are no frames, so that the caller
+    /// can process timeouts and check whether it should stop. A pipe or a socket, which has no clock, returns
+    /// [`Next::Frames`] with an empty batch instead. Takes time linear in the number of octets read, and
+    /// allocates nothing per frame once the batch has grown to its size.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`Error`] if the operating system returns an error for a read. A capture that is truncated
+    /// or damaged is not an error: it ends early, and [`warnings`](Self::warnings) reports the position.
+    /// Frames that were read before the error are in the batch, and [`Files`](super::Files) continues with the other files
+    /// at the next call.
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error>;
+
+    /// Returns the positions of damaged input so far: at most a few per file, because reading a file ends at
+    /// its first damage.
+    fn warnings(&self) -> &[Warning];
+
+    /// Returns the counts of frames, blocks and errors so far.
+    fn stats(&self) -> SourceStats;
+
+    /// Returns the interfaces that the input has described so far;
+    /// [`Frame::interface`](crate::base::Frame::interface) is an index into this slice. The slice grows while
+    /// the input is read, because a pcapng file may describe another interface at any position.
+    fn interfaces(&self) -> &[Interface];
+
+    /// Returns the number of octets of the input that were read; for a compressed file, the number of
+    /// compressed octets.
+    fn progress(&self) -> u64;
+
+    /// Returns the value of [`progress`](Self::progress) at the end of the input, if it is known: the length
+    /// of all files, in octets.
+    fn total_len(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Implements [`Source`] for a pointer to a source, by forwarding all methods to that source.
+macro_rules! forward {
+    ($pointer:ty) => {
+        impl<S: Source + ?Sized> Source for $pointer {
+            fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+                (**self).next_batch(batch)
+            }
+
+            fn warnings(&self) -> &[Warning] {
+                (**self).warnings()
+            }
+
+            fn stats(&self) -> SourceStats {
+                (**self).stats()
+            }
+
+            fn interfaces(&self) -> &[Interface] {
+                (**self).interfaces()
+            }
+
+            fn progress(&self) -> u64 {
+                (**self).progress()
+            }
+
+            fn total_len(&self) -> Option<u64> {
+                (**self).total_len()
+            }
+        }
+    };
+}
+
+forward!(&mut S);
+forward!(Box<S>);

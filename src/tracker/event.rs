@@ -1,0 +1,47 @@
+//! Changes of flows, and unusual traffic.
+
+use std::time::Duration;
+
+use crate::base::{DirectionEvidence, Side, TcpState};
+
+/// Unusual traffic of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Anomaly {
+    /// A RST with a sequence number that no receiver would accept, or that does not acknowledge the SYN: possibly
+    /// forged. The flow continues, with a short timeout until more data arrives.
+    ResetOutOfWindow,
+    /// A SYN with a new sequence number on an open connection (RFC 5961 section 4). The flow continues.
+    SynOnOpenFlow,
+    /// An ICMP error quoted a packet of the flow.
+    IcmpError,
+    /// An ACK for octets that were not captured, so that the capture is incomplete.
+    AckedUnseen,
+}
+
+/// A change of a flow or unusual traffic, reported to an observer or a sink. Small and `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowEvent {
+    /// The TCP handshake is complete.
+    Established {
+        /// Time from the last SYN to the ACK that completes the handshake, if both were seen.
+        handshake_rtt: Option<Duration>,
+    },
+    /// The TCP state of the flow changed.
+    StateChanged {
+        /// The state before the segment.
+        from: TcpState,
+        /// The state after the segment.
+        to: TcpState,
+    },
+    /// Stronger evidence reversed the direction of the flow: the initiator is the other side than before.
+    DirectionChanged {
+        /// The new initiator.
+        initiator: Side,
+        /// The evidence in the packet for the new initiator.
+        evidence: DirectionEvidence,
+    },
+    /// Unusual traffic of the flow.
+    Anomaly(Anomaly),
+}
