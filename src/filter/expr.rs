@@ -4,6 +4,13 @@ use std::fmt;
 
 use super::term::Term;
 
+/// Maximum number of terms in a filter; each term is one condition. A filter takes 64 octets per term for evaluation,
+/// and about as many again for printing.
+pub const TERM_COUNT_MAX: usize = 1024;
+
+/// Maximum nesting depth of parentheses in a filter.
+pub const DEPTH_MAX: usize = 64;
+
 /// Operator between two operands of a filter expression. `and` and `or` have the same precedence, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joint {

@@ -66,17 +66,11 @@ use std::str::FromStr;
 use crate::base::{FlowKey, Side};
 
 pub use error::{FilterError, FilterErrorKind};
+pub use expr::{DEPTH_MAX, TERM_COUNT_MAX};
 pub use subject::Subject;
 
 use expr::Chain;
 use program::Program;
-
-/// Maximum number of terms in a filter; each term is one condition. A filter takes 64 octets per term for evaluation,
-/// and about as many again for printing.
-pub const TERM_COUNT_MAX: usize = 1024;
-
-/// Maximum nesting depth of parentheses in a filter.
-pub const DEPTH_MAX: usize = 64;
 
 /// A condition on packets and flows, parsed once and evaluated often.
 ///

@@ -8,14 +8,13 @@
 //! ```
 
 use super::error::{FilterError, FilterErrorKind as Kind};
-use super::expr::{Chain, Joint, Operand};
+use super::expr::{Chain, DEPTH_MAX, Joint, Operand, TERM_COUNT_MAX};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::names::Family;
 use super::names::{GRE, PROTOCOL_WORDS, is_unsupported, protocol_of};
 use super::qualifier::{Protocol, Qualifier, Type};
 use super::term::{Direction, Term};
 use super::value::{self, Address};
-use super::{DEPTH_MAX, TERM_COUNT_MAX};
 
 /// Parses a whole filter expression; returns no chain if the expression is only white space.
 pub(super) fn parse(expression: &str) -> Result<Option<Chain>, FilterError> {

@@ -1,7 +1,6 @@
 //! A filter expression as a list of steps, each with the indexes of the steps that may follow it.
 
-use super::TERM_COUNT_MAX;
-use super::expr::{Chain, Joint, Operand, OperandKind};
+use super::expr::{Chain, Joint, Operand, OperandKind, TERM_COUNT_MAX};
 use super::subject::Subject;
 use super::term::Term;
 

@@ -29,6 +29,7 @@
 pub mod collector;
 mod element;
 mod exporter;
+mod format;
 mod layout;
 mod message_reader;
 mod transport;
@@ -39,58 +40,7 @@ pub use message_reader::MessageReader;
 pub use transport::{StreamTransport, Transport};
 
 use element::own_name;
-
-/// Version number in the header of an IPFIX message (RFC 7011 section 3.1).
-const VERSION: u16 = 10;
-
-/// Length of the header of an IPFIX message in octets (RFC 7011 section 3.1).
-const HEADER_LEN: usize = 16;
-
-/// Length of a set header in octets (RFC 7011 section 3.3.2).
-const SET_HEADER_LEN: usize = 4;
-
-/// Set identifier of a set of templates (RFC 7011 section 3.3.2).
-const TEMPLATE_SET_ID: u16 = 2;
-
-/// Set identifier of a set of options templates (RFC 7011 section 3.3.2).
-const OPTIONS_TEMPLATE_SET_ID: u16 = 3;
-
-/// The smallest identifier of a template (RFC 7011 section 3.4.1).
-const TEMPLATE_ID_MIN: u16 = 256;
-
-/// Length of a field of variable length in a template (RFC 7011 section 7).
-const VARIABLE_LEN: u16 = 65_535;
-
-/// Bit of an element identifier that indicates that an enterprise number follows (RFC 7011 section 3.2).
-const ENTERPRISE_BIT: u16 = 1 << 15;
-
-/// Enterprise number of reverse elements (RFC 5103 section 6.1).
-const REVERSE_ENTERPRISE_NUMBER: u32 = 29_305;
-
-/// Value of applicationName if the application is not known. Some collectors discard records with an empty text.
-const UNKNOWN_APPLICATION: &str = "unknown";
-
-/// Seconds from 1900-01-01, the epoch of the NTP timestamp format, to 1970-01-01 (RFC 5905 appendix A.4).
-const NTP_TO_UNIX_SECONDS: u64 = 2_208_988_800;
-
-/// Identifiers of elements in the IANA registry that are not in the schema, or that describe other elements.
-mod iana {
-    pub(super) const INGRESS_INTERFACE: u16 = 10;
-    pub(super) const SOURCE_IPV6_ADDRESS: u16 = 27;
-    pub(super) const DESTINATION_IPV6_ADDRESS: u16 = 28;
-    pub(super) const FLOW_DIRECTION: u16 = 61;
-    pub(super) const APPLICATION_NAME: u16 = 96;
-    pub(super) const FLOW_END_REASON: u16 = 136;
-    pub(super) const FLOW_START_MILLISECONDS: u16 = 152;
-    pub(super) const FLOW_END_MILLISECONDS: u16 = 153;
-    pub(super) const FLOW_START_NANOSECONDS: u16 = 156;
-    pub(super) const FLOW_END_NANOSECONDS: u16 = 157;
-    pub(super) const DOT1Q_CUSTOMER_VLAN_ID: u16 = 245;
-    pub(super) const SYSTEM_INIT_TIME_MILLISECONDS: u16 = 160;
-    pub(super) const INFORMATION_ELEMENT_ID: u16 = 303;
-    pub(super) const INFORMATION_ELEMENT_DATA_TYPE: u16 = 339;
-    pub(super) const INFORMATION_ELEMENT_NAME: u16 = 341;
-    pub(super) const INFORMATION_ELEMENT_SEMANTICS: u16 = 344;
-    pub(super) const INFORMATION_ELEMENT_UNITS: u16 = 345;
-    pub(super) const PRIVATE_ENTERPRISE_NUMBER: u16 = 346;
-}
+use format::{
+    ENTERPRISE_BIT, HEADER_LEN, NTP_TO_UNIX_SECONDS, OPTIONS_TEMPLATE_SET_ID, REVERSE_ENTERPRISE_NUMBER,
+    SET_HEADER_LEN, TEMPLATE_ID_MIN, TEMPLATE_SET_ID, UNKNOWN_APPLICATION, VARIABLE_LEN, VERSION, iana,
+};

@@ -46,6 +46,8 @@
 //! [`CollectorConfig`].
 
 mod action;
+mod collected;
+mod config;
 mod domain;
 mod domains;
 mod field;
@@ -54,6 +56,7 @@ mod packet;
 mod sampling;
 mod sequence;
 mod sflow;
+mod stats;
 mod template;
 mod times;
 mod uniflow;
@@ -65,12 +68,14 @@ use ahash::RandomState;
 use crate::base::{ConfigError, Frame, Timestamp};
 use crate::codec::Reader;
 use crate::ipfix::{HEADER_LEN, VERSION};
-use crate::record::FlowRecord;
 use domain::{Domain, Sets};
 use domains::{DomainKey, Domains};
 use times::BootTime;
 
+pub use collected::Collected;
+pub use config::CollectorConfig;
 pub use packet::{ObservationPoint, SampledPacket};
+pub use stats::CollectorStats;
 pub use uniflow::UniflowJoiner;
 
 /// Version number of a NetFlow message of version 9 (RFC 3954 section 5.1).
@@ -78,86 +83,6 @@ const NETFLOW9_VERSION: u16 = 9;
 
 /// Version under which domains of sFlow are stored; no message has it in its first octets.
 const SFLOW_VERSION: u16 = 0;
-
-/// Configuration of a [`Collector`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CollectorConfig {
-    /// Maximum number of observation domains, from 1. When it is reached, a new domain evicts another one: of an address
-    /// that has more than a quarter of all domains, then of an address that has not sent a record, then of the address
-    /// with the most domains, and last of addresses that have sent records for a minute. Default 4096.
-    pub domain_count_max: u32,
-    /// Maximum memory of all domains with their templates, in bytes; a domain has at least 1 KiB. When it is reached,
-    /// domains are evicted in the same order; a domain that is too large alone loses its templates. Default 16 MiB.
-    pub template_bytes_max: usize,
-}
-
-impl Default for CollectorConfig {
-    fn default() -> Self {
-        Self { domain_count_max: 4096, template_bytes_max: 16 << 20 }
-    }
-}
-
-/// Counters of a [`Collector`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CollectorStats {
-    /// Messages that were received.
-    pub message_count: u64,
-    /// Octets of these messages.
-    pub octet_count: u64,
-    /// Flow records that were emitted.
-    pub record_count: u64,
-    /// Sampled packets that were emitted.
-    pub packet_count: u64,
-    /// Sampled packets of a link layer that is not supported, or without a header.
-    pub unsupported_packet_count: u64,
-    /// Samples of the counters of interfaces, in sFlow, which are skipped.
-    pub counter_sample_count: u64,
-    /// Templates that were received, with repetitions.
-    pub template_count: u64,
-    /// Data records of options templates.
-    pub options_record_count: u64,
-    /// Data records without two addresses of one version of IP.
-    pub unkeyed_record_count: u64,
-    /// Values that a field cannot have. The fields are absent in their records.
-    pub invalid_value_count: u64,
-    /// Sets whose template is not known: it was lost, evicted, or refused.
-    pub unknown_template_set_count: u64,
-    /// Messages of an unknown version, or whose lengths contradict each other. Records before the contradiction were
-    /// emitted.
-    pub malformed_message_count: u64,
-    /// Templates that were refused: malformed, or too large.
-    pub refused_template_count: u64,
-    /// Domains that were evicted with their templates.
-    pub evicted_domain_count: u64,
-    /// Data records (for NetFlow version 9, messages) that were lost according to the sequence numbers.
-    pub lost_count: u64,
-    /// Messages that arrived after a later one. Their records were counted as lost when the later one arrived.
-    pub reordered_message_count: u64,
-    /// Restarts of exporters according to the sequence numbers.
-    pub restart_count: u64,
-}
-
-/// Content of a message.
-#[derive(Clone, Copy, Debug)]
-pub enum Collected<'a> {
-    /// A flow record.
-    Record(&'a FlowRecord),
-    /// A packet that the exporter sampled.
-    Packet(SampledPacket<'a>),
-}
-
-impl<'a> Collected<'a> {
-    /// Returns the flow record, if the content is one.
-    #[must_use]
-    pub const fn record(self) -> Option<&'a FlowRecord> {
-        match self {
-            Self::Record(record) => Some(record),
-            Self::Packet(_) => None,
-        }
-    }
-}
 
 /// Collector of flow records and sampled packets.
 ///

@@ -3,10 +3,11 @@
 use super::config::TunLayer;
 use super::device::{self, TunDevice};
 use crate::base::{FrameBatch, LinkType, StopHandle};
+use crate::source::clock::{IDLE_INTERVAL, now};
 use crate::source::error::Error;
 use crate::source::stats::SourceStats;
 use crate::source::warning::Warning;
-use crate::source::{IDLE_INTERVAL, Interface, Next, Source, TimeResolution, now};
+use crate::source::{Interface, Next, Source, TimeResolution};
 
 /// The packets that the kernel sends to a TUN or TAP device.
 ///
