@@ -75,9 +75,7 @@ pub const PENDING_COUNT_MAX: usize = 64;
 
 /// Protocol `ftp`: recognized on port 21, and by content on any port.
 pub static PROTOCOL: Protocol =
-    Protocol::new("ftp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
-
-const PORTS: [u16; 1] = [21];
+    Protocol::new("ftp").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

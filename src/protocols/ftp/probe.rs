@@ -1,9 +1,11 @@
 //! Recognition of FTP by words of the server's greeting, or by the client's first command after a reply 220.
 
 use super::super::smtp::{Words, greeting_words};
-use super::PORTS;
 use crate::session::lines::{first_word, search_lines};
 use crate::session::{Role, Search, StreamOpening, Verdict};
+
+/// Ports of servers.
+pub(super) const PORTS: [u16; 1] = [21];
 
 /// Number of octets that suffice for a command and the first word of its argument.
 const HEAD_LEN: usize = 64;

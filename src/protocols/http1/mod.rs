@@ -83,9 +83,7 @@ pub const PIPELINE_COUNT_MAX: u64 = 32;
 
 /// Protocol HTTP/1.x.
 pub static PROTOCOL: Protocol =
-    Protocol::new("http").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(resync::resume);
-
-const PORTS: [u16; 6] = [80, 591, 3128, 8000, 8008, 8080];
+    Protocol::new("http").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(resync::resume);
 
 /// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket");

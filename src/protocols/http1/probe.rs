@@ -1,7 +1,9 @@
 //! Recognition of HTTP/1.x by the first line of a stream.
 
-use super::PORTS;
 use crate::session::{StreamOpening, Verdict};
+
+/// Ports of servers.
+pub(super) const PORTS: [u16; 6] = [80, 591, 3128, 8000, 8008, 8080];
 
 /// Maximum length in octets of an HTTP method.
 const METHOD_LEN_MAX: usize = 20;

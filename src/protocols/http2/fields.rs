@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use super::FIELD_COUNT_MAX;
 use crate::protocols::http1::credentials;
 use crate::session::Text;
+
+/// Maximum number of fields that are decoded from one header block. Browsers send a cookie as several fields.
+pub const FIELD_COUNT_MAX: usize = 1024;
 
 /// Maximum capacity in octets of the text buffer that stays allocated for the next header block: the decoded length of
 /// a dynamic table of the usual size.

@@ -59,7 +59,7 @@ mod probe;
 mod settings;
 mod streams;
 
-pub use fields::{Field, Fields};
+pub use fields::{FIELD_COUNT_MAX, Field, Fields};
 pub use message::{
     Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Message, Request, Reset, Response, Settings, Undecodable,
     UndecodablePart,
@@ -76,9 +76,6 @@ pub const CONTINUATION_COUNT_MAX: u8 = 32;
 
 /// Maximum size in octets of an HPACK dynamic table, as defined in RFC 7541 section 4.1.
 pub const TABLE_LEN_MAX: usize = hpack::TABLE_LEN_MAX;
-
-/// Maximum number of fields that are decoded from one header block. Browsers send a cookie as several fields.
-pub const FIELD_COUNT_MAX: usize = 1024;
 
 /// Maximum number of octets of the decoded names and values of one header block.
 pub const LIST_LEN_MAX: usize = 64 << 10;

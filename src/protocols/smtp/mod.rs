@@ -90,9 +90,7 @@ pub const OTHER_COUNT_MAX: u8 = 32;
 
 /// Protocol `smtp`: recognized on ports 25, 587 and 2525, and by content on any port.
 pub static PROTOCOL: Protocol =
-    Protocol::new("smtp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
-
-pub(super) const PORTS: [u16; 3] = [25, 587, 2525];
+    Protocol::new("smtp").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

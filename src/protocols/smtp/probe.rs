@@ -2,10 +2,12 @@
 
 use memchr::memrchr;
 
-use super::PORTS;
 use super::command::Verb;
 use crate::session::lines::{first_word, search_lines, starts_with_ignore_case};
 use crate::session::{Role, Search, StreamOpening, Verdict};
+
+/// Ports of servers.
+pub(in crate::protocols) const PORTS: [u16; 3] = [25, 587, 2525];
 
 /// Probe for SMTP. Matches a greeting that contains SMTP, or a 220 that the client answers with a form of HELO. Without
 /// the server's octets, matches HELO or MAIL FROM. On the ports of SMTP, matches a refusal too. Roles may be reversed

@@ -3,7 +3,7 @@
 //! The code is canonical: of two symbols, the one with the shorter code, or else the smaller one, has the smaller code.
 //! The lengths therefore determine the code, and the tables are computed from them at compile time.
 
-use super::HpackError;
+use super::error::HpackError;
 
 /// Code lengths in bits, each with the symbols that have a code of this length, in ascending order. Symbol 256 is the
 /// end of the string, which must not occur in a string.

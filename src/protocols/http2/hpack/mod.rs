@@ -3,20 +3,16 @@
 //! HPACK is implemented here because the existing crates allocate for each field, do not limit the decoded size of a
 //! block, or have been unmaintained for years.
 
+mod error;
 mod huffman;
 mod static_table;
 mod table;
 
 use super::fields::Block;
+pub(super) use error::HpackError;
 use static_table::STATIC;
 use table::Table;
-
-/// Maximum size in octets of an HPACK dynamic table. A larger table is not supported.
-pub(super) const TABLE_LEN_MAX: usize = 64 << 10;
-
-/// Maximum size in octets to which an encoder may set an HPACK dynamic table before SETTINGS announce another one (RFC
-/// 9113 section 6.5.2).
-pub(super) const TABLE_LEN_DEFAULT: usize = 4096;
+pub(super) use table::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
 
 /// Limits for decoding a header block.
 #[derive(Clone, Copy, Debug)]
@@ -25,25 +21,6 @@ pub(super) struct Limits {
     pub(super) list_len_max: usize,
     /// Maximum size in octets to which the block may set the dynamic table.
     pub(super) table_len_max: usize,
-}
-
-/// Reason for which a header block, and all later ones of the same direction, cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HpackError {
-    /// The block ends within a field.
-    Truncated,
-    /// A number is longer than any valid length, index or size.
-    Integer,
-    /// A string is not valid in the Huffman code.
-    Huffman,
-    /// An index is neither in the static nor in the dynamic table.
-    Index,
-    /// A change of the dynamic table's size follows a field of the block.
-    LateResize,
-    /// The new size of the dynamic table exceeds its maximum.
-    TableTooLong,
-    /// The decoded fields exceed [`Limits::list_len_max`], or their maximum number.
-    ListTooLong,
 }
 
 /// HPACK decoder for the header blocks of one direction of a connection, all of them in order.

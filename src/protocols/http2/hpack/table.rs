@@ -2,7 +2,12 @@
 
 use std::collections::VecDeque;
 
-use super::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
+/// Maximum size in octets of an HPACK dynamic table. A larger table is not supported.
+pub(in crate::protocols::http2) const TABLE_LEN_MAX: usize = 64 << 10;
+
+/// Maximum size in octets to which an encoder may set an HPACK dynamic table before SETTINGS announce another one (RFC
+/// 9113 section 6.5.2).
+pub(in crate::protocols::http2) const TABLE_LEN_DEFAULT: usize = 4096;
 
 /// Size in octets that RFC 7541 section 4.1 adds to the lengths of an entry's name and value.
 const ENTRY_OVERHEAD: usize = 32;
