@@ -248,7 +248,6 @@ const CIRCLES: &[(&str, &str)] = &[
     (".", "protocols::dns::data"),
     ("benches/peers", "rows"),
     ("crates/flowgauge-bus", "publisher"),
-    ("crates/flowgauge-bus", "router"),
     ("crates/flowgauge-cli", "live::view::model"),
     ("fuzz", "seeds"),
 ];

@@ -8,8 +8,8 @@ use flowgauge::base::EndReason;
 use flowgauge::export::FixedRecord;
 use flowgauge::{Interface, Pipeline, Sink};
 
+use super::request::{Answer, Numbered, Request, not_found};
 use super::tour::Tour;
-use super::{Answer, Numbered, Request};
 use crate::packet_ring::PacketRing;
 
 /// Requests that wait for answers which need a pass over all flows.
@@ -64,10 +64,6 @@ impl Answers {
             self.tour = None;
         }
     }
-}
-
-pub(super) fn not_found() -> Answer {
-    ("error", Bytes::from_static(b"no open flow matches"))
 }
 
 /// Answers a request that takes constant time; `None` for the others.

@@ -12,7 +12,9 @@ use omq_tokio::{Endpoint, Message};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::{Answer, Counters, Numbered, RouterConfig};
+use super::config::RouterConfig;
+use super::request::{Answer, Numbered};
+use super::stats::Counters;
 use crate::patience::Patience;
 use crate::publisher::lock;
 use crate::server::{Server, ServerEvent};

@@ -12,8 +12,7 @@ use flowgauge::source::PcapngWriter;
 use flowgauge::tracker::FlowView;
 use flowgauge::{FlowScan, Interface, Pipeline, Sink};
 
-use super::answers::not_found;
-use super::{Answer, Numbered, Request};
+use super::request::{Answer, Numbered, Request, not_found};
 use crate::packet_ring::PacketRing;
 
 /// Number of entries of the flow table, or of packets, between two looks at the clock.
