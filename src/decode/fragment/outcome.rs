@@ -52,7 +52,7 @@ pub enum Discard {
     TooManyFragments,
 }
 
-/// Cap on the fragment pool that was reached.
+/// The limit of the fragment pool that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Cap {

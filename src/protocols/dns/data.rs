@@ -11,6 +11,7 @@ use super::prefixes::AddressPrefixes;
 use super::presentation;
 use super::service::ServiceParameters;
 use super::types::TypeSet;
+use super::value::Value;
 
 /// The data of a DNS record.
 ///
@@ -23,46 +24,6 @@ pub struct RecordData<'m> {
     start: usize,
     end: usize,
     record_type: RecordType,
-}
-
-/// The value of a field of a DNS record's data.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Value<'m> {
-    /// A domain name.
-    Name(Name<'m>),
-    /// An unsigned integer of up to six octets.
-    Number(u64),
-    /// An IPv4 or IPv6 address.
-    Address(IpAddr),
-    /// A record type, as in RRSIG.
-    Type(RecordType),
-    /// Seconds since 1970, displayed as `YYYYMMDDHHmmSS`.
-    Time(u32),
-    /// A character string, displayed in quotes.
-    Text(&'m [u8]),
-    /// An unquoted word, such as the tag of a CAA record.
-    Word(&'m [u8]),
-    /// Octets, displayed as hexadecimal digits; `-` if there are none.
-    Hex(&'m [u8]),
-    /// Octets, and the number of octets in a group. Displayed as hexadecimal digits in groups.
-    Groups(&'m [u8], usize),
-    /// Octets, displayed in base64.
-    Base64(&'m [u8]),
-    /// Octets, displayed in base32 with the extended hex alphabet (RFC 4648 section 7).
-    Base32(&'m [u8]),
-    /// A set of record types, as in NSEC.
-    Types(TypeSet<'m>),
-    /// Service parameters, as in HTTPS.
-    Parameters(ServiceParameters<'m>),
-    /// A geographical location, as in LOC.
-    Location(Location),
-    /// Address prefixes, as in APL.
-    Prefixes(AddressPrefixes<'m>),
-    /// A set of ports, as in WKS.
-    Ports(PortSet<'m>),
-    /// An OSI NSAP address, displayed as `0x` and hexadecimal digits.
-    Nsap(&'m [u8]),
 }
 
 /// Kind and length of a field in the data of a DNS record.

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::data::Value;
 use super::numbers::OptionCode;
 use super::presentation::write_hex;
 use super::record::Record;
 use super::service::pairs;
+use super::value::Value;
 
 /// Contents of a DNS OPT record.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,8 @@ use std::fmt::{self, Write as _};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::edns::{Edns, EdnsOption};
-use super::message::{DnsMessage, ParseError};
+use super::header::ParseError;
+use super::message::DnsMessage;
 use super::numbers::{Rcode, RecordType};
 use super::record::{Item, Question, Record, Section, Walk};
 

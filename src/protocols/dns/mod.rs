@@ -63,6 +63,7 @@
 mod data;
 mod edns;
 mod exchange;
+mod header;
 #[cfg(feature = "serde")]
 mod json;
 mod location;
@@ -79,12 +80,14 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod types;
+mod value;
 
-pub use data::{RecordData, Value, Values};
+pub use data::{RecordData, Values};
 pub use edns::{Edns, EdnsOption};
 pub use exchange::{EXCHANGE_COUNT_MAX, UNANSWERED_NS, Unanswered, UnansweredReason};
+pub use header::{Flags, HEADER_LEN, Header, ParseError, Variant};
 pub use location::Location;
-pub use message::{DnsMessage, Flags, HEADER_LEN, Header, ParseError, Variant};
+pub use message::DnsMessage;
 pub use name::{JUMP_COUNT_MAX, Labels, NAME_LEN_MAX, Name};
 pub use numbers::{Class, Opcode, OptionCode, Rcode, RecordType};
 pub use parser::{DnsParser, LlmnrParser, MdnsParser, Message, Unreadable};
@@ -93,6 +96,7 @@ pub use prefixes::{AddressPrefix, AddressPrefixes};
 pub use record::{Item, Question, Record, Section, Walk};
 pub use service::ServiceParameters;
 pub use types::TypeSet;
+pub use value::Value;
 
 use crate::session::Protocol;
 

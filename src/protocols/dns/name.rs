@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::message::{HEADER_LEN, ParseError};
+use super::header::{HEADER_LEN, ParseError};
 
 /// Maximum length of a domain name in octets, including length octets and the empty root label (RFC 1035 section 3.1).
 pub const NAME_LEN_MAX: usize = 255;

@@ -1,7 +1,8 @@
 //! The parsers of DNS, mDNS and LLMNR: datagrams, and streams of messages that are preceded by their lengths.
 
 use super::exchange::{Exchanges, Subject, Unanswered, hash_question};
-use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
+use super::header::{HEADER_LEN, ParseError, Variant};
+use super::message::DnsMessage;
 use super::name::Name;
 use super::numbers::RecordType;
 use super::probe;

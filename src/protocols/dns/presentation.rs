@@ -1,53 +1,8 @@
-//! Fields of DNS records as text.
+//! Octets and times of DNS records as text.
 
 use std::fmt::{self, Write as _};
 
-use base64::display::Base64Display;
-use base64::engine::general_purpose::STANDARD;
-
-use super::data::Value;
 use super::name::write_escaped;
-
-impl fmt::Display for Value<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name(name) => name.fmt(f),
-            Self::Number(number) => number.fmt(f),
-            Self::Address(address) => address.fmt(f),
-            Self::Type(record_type) => record_type.fmt(f),
-            Self::Time(seconds) => write_time(f, *seconds),
-            Self::Text(octets) => {
-                f.write_char('"')?;
-                write_escaped(f, octets, b'"', b' ')?;
-                f.write_char('"')
-            }
-            Self::Word(octets) => write_escaped(f, octets, b'"', b'!'),
-            Self::Hex([]) => f.write_char('-'),
-            Self::Hex(octets) => write_hex(f, octets),
-            Self::Groups(octets, group_len) => {
-                let separator = if *group_len == 1 { '-' } else { ':' };
-                for (place, group) in octets.chunks(*group_len).enumerate() {
-                    if place > 0 {
-                        f.write_char(separator)?;
-                    }
-                    write_hex(f, group)?;
-                }
-                Ok(())
-            }
-            Self::Base64(octets) => Base64Display::new(octets, &STANDARD).fmt(f),
-            Self::Base32(octets) => write_base32(f, octets),
-            Self::Types(set) => set.fmt(f),
-            Self::Parameters(list) => list.fmt(f),
-            Self::Location(location) => location.fmt(f),
-            Self::Prefixes(list) => list.fmt(f),
-            Self::Ports(set) => set.fmt(f),
-            Self::Nsap(octets) => {
-                f.write_str("0x")?;
-                write_hex(f, octets)
-            }
-        }
-    }
-}
 
 /// Writes record data in the generic format for unknown record types (RFC 3597 section 5).
 pub(super) fn write_generic(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
@@ -58,12 +13,19 @@ pub(super) fn write_generic(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::R
     write_hex(f, octets)
 }
 
+/// Writes a character string in quotes.
+pub(super) fn write_quoted(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+    f.write_char('"')?;
+    write_escaped(f, octets, b'"', b' ')?;
+    f.write_char('"')
+}
+
 pub(super) fn write_hex(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
 }
 
 /// Writes octets in base32 with the extended hex alphabet, without padding (RFC 5155 section 3.3).
-fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
+pub(super) fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     for group in octets.chunks(5) {
         let mut bits = 0;
         for place in 0..5 {
@@ -79,7 +41,7 @@ fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
 
 /// Writes a time in seconds since 1970, as in RRSIG, as `YYYYMMDDHHmmSS` (RFC 4034 section 3.2) in the Gregorian
 /// calendar.
-fn write_time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
+pub(super) fn write_time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March, so that a leap day is the last day of its year. March 1 of the year 0 is 719,468 days
     // before 1970. A count of 32 bits stays within the first 47 centuries.

@@ -5,7 +5,8 @@
 //! and parsed to its last octet, with one question of a known type. The port distinguishes DNS, mDNS and LLMNR. Port
 //! 137 belongs to the NetBIOS name service, which has the same header.
 
-use super::message::{DnsMessage, HEADER_LEN, Header, Variant};
+use super::header::{HEADER_LEN, Header, Variant};
+use super::message::DnsMessage;
 use super::name::{Labels, Name};
 use super::numbers::{Opcode, Rcode};
 use super::record::{Item, Question};

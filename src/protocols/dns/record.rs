@@ -1,7 +1,7 @@
 //! Questions and records of DNS messages, and the iterator over them.
 
 use super::data::RecordData;
-use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
+use super::header::{HEADER_LEN, Header, ParseError, Variant};
 use super::name::Name;
 use super::numbers::{Class, RecordType};
 use crate::codec::Reader;
@@ -84,13 +84,14 @@ pub struct Walk<'m> {
 }
 
 impl<'m> Walk<'m> {
-    pub(super) const fn new(message: &DnsMessage<'m>) -> Self {
+    /// Creates the iterator over the captured octets of a message with `len` octets.
+    pub(super) const fn new(bytes: &'m [u8], len: usize, header: &Header, variant: Variant) -> Self {
         Self {
-            message: message.bytes,
+            message: bytes,
             at: HEADER_LEN,
-            left: message.header.counts,
-            is_mdns: matches!(message.variant, Variant::Mdns),
-            is_truncated: message.bytes.len() < message.len,
+            left: header.counts,
+            is_mdns: matches!(variant, Variant::Mdns),
+            is_truncated: bytes.len() < len,
             parse_error: None,
         }
     }

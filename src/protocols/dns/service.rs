@@ -6,8 +6,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use base64::display::Base64Display;
 use base64::engine::general_purpose::STANDARD;
 
-use super::data::Value;
 use super::name::write_escaped;
+use super::presentation::write_quoted;
 
 /// Service parameters of a DNS SVCB or HTTPS record (RFC 9460 section 2.2). Displayed as keys and values separated by
 /// spaces: `alpn="h3,h2" port=443`.
@@ -101,7 +101,6 @@ fn write_parameter(f: &mut fmt::Formatter<'_>, key: u16, value: &[u8]) -> fmt::R
         return Ok(());
     }
     f.write_char('=')?;
-    let quoted = |f: &mut fmt::Formatter<'_>| Value::Text(value).fmt(f);
     match key {
         0 | 9 if value.len().is_multiple_of(2) => write_list(f, value.chunks_exact(2), |f, pair| {
             let number = pair.iter().fold(0, |number, octet| number << 8 | u16::from(*octet));
@@ -114,7 +113,7 @@ fn write_parameter(f: &mut fmt::Formatter<'_>, key: u16, value: &[u8]) -> fmt::R
         }
         3 => match value {
             [high, low] => u16::from_be_bytes([*high, *low]).fmt(f),
-            _ => quoted(f),
+            _ => write_quoted(f, value),
         },
         4 if value.len().is_multiple_of(4) => write_list(f, value.chunks_exact(4), |f, octets| {
             <[u8; 4]>::try_from(octets).map_or(Ok(()), |octets| Ipv4Addr::from(octets).fmt(f))
@@ -123,7 +122,7 @@ fn write_parameter(f: &mut fmt::Formatter<'_>, key: u16, value: &[u8]) -> fmt::R
         6 if value.len().is_multiple_of(16) => write_list(f, value.chunks_exact(16), |f, octets| {
             <[u8; 16]>::try_from(octets).map_or(Ok(()), |octets| Ipv6Addr::from(octets).fmt(f))
         }),
-        _ => quoted(f),
+        _ => write_quoted(f, value),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests with the record data of the examples in the RFCs that define the DNS record types.
 
 use super::data::RecordData;
-use super::message::HEADER_LEN;
+use super::header::HEADER_LEN;
 use super::numbers::RecordType;
 
 /// Returns the displayed text of the record data that `digits` contains in hexadecimal, with optional spaces.

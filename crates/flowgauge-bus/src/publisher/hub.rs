@@ -60,7 +60,7 @@ pub(super) struct Hub {
     control: UnboundedReceiver<Control>,
     server: Server,
     subscribers: HashMap<u64, Subscriber, RandomState>,
-    /// Time until which the thread ends.
+    /// Time by which the thread ends.
     deadline: Option<Instant>,
     patience: Patience,
     /// The subscribers of each topic; empty after each change of the subscriptions.
