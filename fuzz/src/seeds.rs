@@ -6,56 +6,17 @@
 mod dialogues;
 mod generated;
 mod messages;
+mod random;
 mod scripts;
+mod store;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use flowgauge::base::{Frame, FrameBatch};
 use flowgauge::source::{FileSource, Next, Source};
 
-/// Seeds by the name of their target.
-#[derive(Debug, Default)]
-pub struct Seeds(BTreeMap<&'static str, Vec<Vec<u8>>>);
-
-impl Seeds {
-    fn add(&mut self, target: &'static str, seed: Vec<u8>) {
-        self.0.entry(target).or_default().push(seed);
-    }
-
-    fn add_all(&mut self, targets: &[&'static str], seed: &[u8]) {
-        for target in targets {
-            self.add(target, seed.to_vec());
-        }
-    }
-
-    /// Returns the seeds of a target.
-    pub fn of(&self, target: &str) -> impl Iterator<Item = &[u8]> {
-        self.0.get(target).into_iter().flatten().map(Vec::as_slice)
-    }
-
-    /// Returns each target with the number of its seeds.
-    pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.0.iter().map(|(target, seeds)| (*target, seeds.len()))
-    }
-
-    /// Writes each seed to a separate file in the folder of its target.
-    ///
-    /// # Errors
-    ///
-    /// If a folder or file cannot be written.
-    pub fn write(&self, root: &Path) -> io::Result<()> {
-        for (target, seeds) in &self.0 {
-            let folder = root.join(target);
-            fs::create_dir_all(&folder)?;
-            for (number, seed) in seeds.iter().enumerate() {
-                fs::write(folder.join(format!("seed-{number:04}")), seed)?;
-            }
-        }
-        Ok(())
-    }
-}
+pub use store::Seeds;
 
 /// Returns the paths of the captures of the repository.
 pub fn captures() -> Vec<PathBuf> {
@@ -107,24 +68,4 @@ fn frames(path: &Path) -> io::Result<FrameBatch> {
         batch.iter().for_each(|frame: Frame<'_>| frames.push(&frame));
     }
     Ok(frames)
-}
-
-/// Pseudorandom numbers that are the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
-    }
-
-    fn octets(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
-    }
 }

@@ -3,22 +3,13 @@
 mod codec;
 mod dedup;
 mod extractor;
+mod names;
 mod reassembler;
 mod session;
 mod tracker;
 
-use crate::gopacket::Gopacket;
-use crate::interleave::Row;
-
-/// Name of flowgauge in tables.
-pub(crate) const FLOWGAUGE: &str = "flowgauge";
-/// Name of the most similar crate in tables.
-pub(crate) const FLOWSCOPE: &str = "flowscope";
-/// Name of the crate that decodes and encodes IPFIX and NetFlow in tables.
-pub(crate) const NETFLOW_PARSER: &str = "netflow_parser";
-
-/// An id, and a function that creates the row when it is measured, so that only one row is in memory.
-pub type MakeRow = (String, Box<dyn FnOnce(Option<&Gopacket>) -> Row>);
+pub use names::MakeRow;
+pub(crate) use names::{FLOWGAUGE, FLOWSCOPE, NETFLOW_PARSER};
 
 /// Returns all rows.
 #[must_use]

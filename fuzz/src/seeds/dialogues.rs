@@ -14,7 +14,7 @@ use flowgauge::reassembler::StreamEvent;
 use flowgauge::session::{Role, SessionEvent};
 use flowgauge::tracker::{Flow, Interest};
 
-use super::Seeds;
+use super::store::Seeds;
 use crate::targets::dialogue::put_step;
 use crate::targets::input::put_octets;
 use crate::targets::rig::Setup;

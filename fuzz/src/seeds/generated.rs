@@ -4,8 +4,9 @@ use std::io::Write as _;
 
 use flowgauge::base::{Frame, LinkType, Timestamp};
 
+use super::random::Random;
 use super::scripts::SCRIPTED;
-use super::{Random, Seeds};
+use super::store::Seeds;
 use crate::targets::rig::SETUP_LEN;
 
 const FILTERS: [&str; 24] = [

@@ -7,7 +7,7 @@ use flowgauge::base::{FrameBatch, LinkType};
 use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FileSource, records};
 
-use super::Seeds;
+use super::store::Seeds;
 use crate::targets::input::put_octets;
 
 /// Name of the target.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use flowgauge::base::{FlowKey, Frame, FrameBatch};
 use flowgauge::decode::extractor::Extractor;
 
-use super::Seeds;
+use super::store::Seeds;
 use crate::targets::frames::LINK_TYPES;
 use crate::targets::input::put_octets;
 use crate::targets::rig::SETUP_LEN;

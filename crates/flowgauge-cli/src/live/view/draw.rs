@@ -146,7 +146,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::super::model::{Order, Report};
-    use super::super::state::ViewSink;
+    use super::super::sink::ViewSink;
     use super::*;
 
     /// Draws the traffic of a capture of this repository, and returns the lines.

@@ -2,7 +2,7 @@
 
 mod draw;
 mod model;
-mod state;
+mod sink;
 
 use std::cell::RefCell;
 use std::io;
@@ -19,7 +19,7 @@ use crate::console::{Console, Failure};
 use crate::interrupt;
 use draw::{Footer, draw};
 use model::{Model, Report};
-use state::ViewSink;
+use sink::ViewSink;
 
 /// Time between two refreshes of the content.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
 //! Content of the view: rates over time, and the flows, hosts and protocols with the most traffic.
 
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
@@ -11,8 +12,21 @@ use flowgauge::source::SourceStats;
 use flowgauge::{Filter, FlowView, PipelineStats, Side, Timestamp};
 use lru::LruCache;
 
-use super::state::Seen;
 use crate::choice::matches;
+
+/// Counts of a flow that are part of the totals of its hosts and its protocol.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    packet_count: Cell<u64>,
+    octet_count: Cell<u64>,
+}
+
+impl Seen {
+    /// Replaces the counts, and returns the previous ones.
+    pub(super) fn replace(&self, packet_count: u64, octet_count: u64) -> (u64, u64) {
+        (self.packet_count.replace(packet_count), self.octet_count.replace(octet_count))
+    }
+}
 
 /// Number of rows of each table that are kept.
 const ROW_COUNT_MAX: usize = 200;
