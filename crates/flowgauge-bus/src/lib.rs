@@ -13,6 +13,7 @@ mod curve;
 mod endpoint;
 mod error;
 mod event;
+mod lock;
 mod message;
 mod packet_ring;
 mod pair;

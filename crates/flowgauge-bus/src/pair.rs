@@ -12,8 +12,8 @@ use omq_tokio::{Context, Message, Options, SocketType, TrySendError, blocking};
 use crate::config::{ClientSecurity, ServerConfig};
 use crate::endpoint::Endpoint;
 use crate::error::BusError;
+use crate::lock::lock;
 use crate::message::{Batch, Encoding, Header};
-use crate::publisher::lock;
 use crate::subscriber::decode;
 use crate::topic::Topic;
 

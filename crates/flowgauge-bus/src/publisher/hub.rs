@@ -15,9 +15,11 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::outbox::Outgoing;
-use super::{Shared, SubscriberCounters, lock};
+use super::counters::SubscriberCounters;
+use super::outgoing::Outgoing;
+use super::shared::Shared;
 use crate::config::Overflow;
+use crate::lock::lock;
 use crate::message::Header;
 use crate::patience::Patience;
 use crate::prefix_set::PrefixSet;
@@ -73,15 +75,17 @@ impl Hub {
         messages: Consumer<Outgoing>,
         control: UnboundedReceiver<Control>,
     ) -> Self {
-        let server = Server::new(shared.config.server.clone(), SocketType::XPub, Arc::clone(&shared.server));
+        let server =
+            Server::new(shared.link.config.server.clone(), SocketType::XPub, Arc::clone(&shared.server));
         let (subscribers, routes) = (HashMap::default(), HashMap::default());
-        let patience = Patience::new(shared.config.stop.clone());
+        let patience = Patience::new(shared.link.config.stop.clone());
         Self { shared, messages, control, server, subscribers, deadline: None, patience, routes }
     }
 
     pub(super) async fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let mut ticks = interval(shared.config.flush_interval.max(std::time::Duration::from_micros(100)));
+        let mut ticks =
+            interval(shared.link.config.flush_interval.max(std::time::Duration::from_micros(100)));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let is_empty = self.deliver_turn().await;
@@ -98,7 +102,7 @@ impl Hub {
                 },
                 event = self.server.next() => self.process(event),
                 _ = ticks.tick() => self.tick(),
-                () = shared.queued.notified(), if is_empty => {}
+                () = shared.link.queued.notified(), if is_empty => {}
                 () = tokio::task::yield_now(), if !is_empty => {}
             }
         }
@@ -154,7 +158,7 @@ impl Hub {
         subscriber.sequence += record_count;
         let is_queued = match queue.try_send(PeerDriverData::SendMessage(wire)) {
             Ok(()) => true,
-            Err(TrySendError::Full(wire)) => match self.shared.config.overflow {
+            Err(TrySendError::Full(wire)) => match self.shared.link.config.overflow {
                 Overflow::Wait(limit) if !subscriber.is_stalled => {
                     let until = Instant::now() + limit;
                     let until = self.deadline.map_or(until, |deadline| until.min(deadline));
@@ -201,7 +205,7 @@ impl Hub {
             },
             ServerEvent::Disconnected { peer } => {
                 if let Some(subscriber) = self.subscribers.remove(&peer) {
-                    let mut prefixes = lock(&self.shared.remote_prefixes);
+                    let mut prefixes = lock(&self.shared.link.remote_prefixes);
                     // The set counts each prefix once per subscriber.
                     for prefix in subscriber.prefixes.iter() {
                         prefixes.remove(prefix);
@@ -217,7 +221,7 @@ impl Hub {
 
     fn subscribe(&mut self, id: u64, prefix: &[u8], is_added: bool) {
         let Some(subscriber) = self.subscribers.get_mut(&id) else { return };
-        let is_excessive = subscriber.subscription_count >= self.shared.config.subscription_count_max;
+        let is_excessive = subscriber.subscription_count >= self.shared.link.config.subscription_count_max;
         if prefix.len() > PREFIX_LEN_MAX || is_added && is_excessive {
             self.server.disconnect(id);
             return;
@@ -229,7 +233,7 @@ impl Hub {
         } else if subscriber.prefixes.remove(prefix) {
             subscriber.subscription_count -= 1;
         }
-        let mut prefixes = lock(&self.shared.remote_prefixes);
+        let mut prefixes = lock(&self.shared.link.remote_prefixes);
         match (was_contained, subscriber.prefixes.contains(prefix)) {
             (false, true) => prefixes.insert(prefix),
             (true, false) => {
@@ -246,7 +250,7 @@ impl Hub {
     fn tick(&mut self) {
         // A publisher that waits for this thread holds the lock.
         if let Ok(mut outbox) = self.shared.outbox.try_lock() {
-            outbox.flush_idle(&self.shared);
+            outbox.flush_idle(&self.shared.link);
         }
         for (id, subscriber) in &mut self.subscribers {
             if subscriber.sequence != subscriber.reported_sequence

@@ -9,32 +9,20 @@ use bytes::Bytes;
 use flowgauge::base::ring::Producer;
 use foldhash::fast::RandomState;
 
+use super::counters::PublisherStats;
+use super::link::Link;
 use super::local::Local;
+use super::outgoing::Outgoing;
 use super::payload::BufferPool;
-use super::{PublisherStats, Shared, lock};
 use crate::config::Overflow;
 use crate::event::Event;
+use crate::lock::lock;
 use crate::message::Encoding;
 use crate::prefix_set::PrefixSet;
 use crate::topic::Topic;
 
 /// Number of octets that are added to a payload together.
 const STAGE_LEN: usize = 4096;
-
-/// A complete message.
-#[derive(Clone, Debug)]
-pub(super) struct Outgoing {
-    pub(super) topic: Bytes,
-    pub(super) encoding: Encoding,
-    pub(super) record_count: u32,
-    /// Number of records that were published on the topic before this message.
-    pub(super) position: u64,
-    /// Number of records of the topic that were dropped before this message, because the queue was full.
-    pub(super) dropped_count: u64,
-    /// True if a subscriber of the same process selects the topic.
-    pub(super) has_locals: bool,
-    pub(super) payload: Bytes,
-}
 
 /// A topic, and its message that is being filled.
 struct Slot {
@@ -51,7 +39,7 @@ struct Slot {
     position: u64,
     /// Number of records that were dropped since the last message that was queued for the sockets.
     dropped_count: u64,
-    /// Value of [`Shared::generation`] when the next two were determined.
+    /// Value of [`Link::generation`] when the next two were determined.
     generation: u64,
     has_locals: bool,
     has_remotes: bool,
@@ -60,7 +48,7 @@ struct Slot {
 }
 
 /// The part of a publisher that its lock protects.
-pub(crate) struct Outbox {
+pub(super) struct Outbox {
     slots: Vec<Slot>,
     index: HashMap<Topic, usize, RandomState>,
     /// Index of the slot that was used last.
@@ -124,31 +112,31 @@ impl Outbox {
     }
 
     #[inline]
-    pub(super) fn publish(&mut self, shared: &Shared, topic: &Topic, event: &impl Event) {
+    pub(super) fn publish(&mut self, link: &Link, topic: &Topic, event: &impl Event) {
         if self.is_closed {
             return;
         }
         if !self.slots.get(self.last).is_some_and(|slot| slot.topic == *topic) {
-            self.last = self.slot_of(shared, topic);
+            self.last = self.slot_of(link, topic);
         }
         self.published_count += 1;
-        let generation = shared.generation.load(Acquire);
+        let generation = link.generation.load(Acquire);
         let Self { slots, locals, last, .. } = self;
         let Some(slot) = slots.get_mut(*last) else { return };
         if slot.generation != generation {
             slot.generation = generation;
             slot.has_locals = locals.iter().any(|local| local.prefixes.matches(topic.as_bytes()));
-            slot.has_remotes = lock(&shared.remote_prefixes).matches(topic.as_bytes());
+            slot.has_remotes = lock(&link.remote_prefixes).matches(topic.as_bytes());
         }
         if !slot.has_locals && !slot.has_remotes && slot.record_count == 0 {
             slot.position += 1;
             self.unsubscribed_count += 1;
             return;
         }
-        let encoding = event.encoding(shared.config.encoding);
+        let encoding = event.encoding(link.config.encoding);
         if encoding != slot.encoding {
             let last = *last;
-            self.flush(shared, last, Wait::Configured);
+            self.flush(link, last, Wait::Configured);
             if let Some(slot) = self.slots.get_mut(last) {
                 slot.encoding = encoding;
             }
@@ -156,15 +144,14 @@ impl Outbox {
         let Some(slot) = self.slots.get_mut(self.last) else { return };
         event.encode(encoding, &mut slot.stage);
         slot.record_count += 1;
-        if slot.stage.len() >= STAGE_LEN || slot.stage.len() + slot.payload.len() >= shared.config.payload_len
-        {
+        if slot.stage.len() >= STAGE_LEN || slot.stage.len() + slot.payload.len() >= link.config.payload_len {
             if slot.payload.capacity() == 0 {
                 slot.payload = self.pool.buffer();
             }
             slot.payload.extend_from_slice(&slot.stage);
             slot.stage.clear();
-            if slot.payload.len() >= shared.config.payload_len {
-                self.flush(shared, self.last, Wait::Configured);
+            if slot.payload.len() >= link.config.payload_len {
+                self.flush(link, self.last, Wait::Configured);
             }
         }
     }
@@ -182,13 +169,13 @@ impl Outbox {
 
     /// Returns the index of the slot of a topic, which is created if there is none.
     #[cold]
-    fn slot_of(&mut self, shared: &Shared, topic: &Topic) -> usize {
+    fn slot_of(&mut self, link: &Link, topic: &Topic) -> usize {
         if let Some(index) = self.index.get(topic) {
             return *index;
         }
-        if self.slots.len() >= shared.config.topic_count_max.max(1) {
-            self.flush_all(shared);
-            self.flush_dropped(shared, Wait::Configured);
+        if self.slots.len() >= link.config.topic_count_max.max(1) {
+            self.flush_all(link);
+            self.flush_dropped(link, Wait::Configured);
             self.slots.clear();
             self.index.clear();
         }
@@ -196,7 +183,7 @@ impl Outbox {
         self.slots.push(Slot {
             topic: *topic,
             frame: Bytes::copy_from_slice(topic.as_bytes()),
-            encoding: shared.config.encoding,
+            encoding: link.config.encoding,
             stage: Vec::new(),
             payload: Vec::new(),
             record_count: 0,
@@ -211,7 +198,7 @@ impl Outbox {
     }
 
     /// Sends the message of a slot.
-    fn flush(&mut self, shared: &Shared, index: usize, wait: Wait) {
+    fn flush(&mut self, link: &Link, index: usize, wait: Wait) {
         let Some(slot) = self.slots.get_mut(index) else { return };
         if slot.record_count == 0 {
             return;
@@ -233,7 +220,7 @@ impl Outbox {
         slot.position += record_count;
         slot.age = 0;
         if slot.has_locals {
-            let timeout = match (wait, shared.config.overflow) {
+            let timeout = match (wait, link.config.overflow) {
                 (Wait::Configured, Overflow::Wait(timeout)) => Some(timeout),
                 (Wait::Until(deadline), _) => Some(deadline.saturating_duration_since(Instant::now())),
                 _ => None,
@@ -246,7 +233,7 @@ impl Outbox {
             }
         }
         if slot.has_remotes {
-            let is_queued = push(&mut self.queue, shared, message, wait);
+            let is_queued = push(&mut self.queue, link, message, wait);
             slot.dropped_count = if is_queued { 0 } else { slot.dropped_count + record_count };
             self.queue_dropped_message_count += u64::from(!is_queued);
         } else if !message.has_locals {
@@ -256,30 +243,30 @@ impl Outbox {
     }
 
     /// Sends all incomplete messages.
-    pub(super) fn flush_all(&mut self, shared: &Shared) {
+    pub(super) fn flush_all(&mut self, link: &Link) {
         for index in 0..self.slots.len() {
-            self.flush(shared, index, Wait::Configured);
+            self.flush(link, index, Wait::Configured);
         }
     }
 
     /// Sends the messages that were incomplete at the last call too, without waiting. Called by the thread of the
     /// sockets, which must not wait for itself.
-    pub(super) fn flush_idle(&mut self, shared: &Shared) {
+    pub(super) fn flush_idle(&mut self, link: &Link) {
         for index in 0..self.slots.len() {
             let Some(slot) = self.slots.get_mut(index) else { continue };
             if slot.record_count > 0 {
                 slot.age += 1;
                 if slot.age > 1 && self.queue.free_count() > 0 {
-                    self.flush(shared, index, Wait::Never);
+                    self.flush(link, index, Wait::Never);
                 }
             }
         }
     }
 
     /// Reports records that were dropped after the last message of their topic.
-    fn flush_dropped(&mut self, shared: &Shared, wait: Wait) {
+    fn flush_dropped(&mut self, link: &Link, wait: Wait) {
         for slot in self.slots.iter_mut().filter(|slot| slot.dropped_count > 0) {
-            if push(&mut self.queue, shared, slot.dropped(), wait) {
+            if push(&mut self.queue, link, slot.dropped(), wait) {
                 slot.dropped_count = 0;
             }
         }
@@ -297,12 +284,12 @@ impl Outbox {
     }
 
     /// Sends everything, until `deadline`, and ignores later events.
-    pub(super) fn close(&mut self, shared: &Shared, deadline: Instant) {
+    pub(super) fn close(&mut self, link: &Link, deadline: Instant) {
         self.is_closed = true;
         for index in 0..self.slots.len() {
-            self.flush(shared, index, Wait::Until(deadline));
+            self.flush(link, index, Wait::Until(deadline));
         }
-        self.flush_dropped(shared, Wait::Until(deadline));
+        self.flush_dropped(link, Wait::Until(deadline));
         self.locals.clear();
     }
 }
@@ -323,8 +310,8 @@ impl Slot {
 }
 
 /// Adds a message to the queue of the thread of the sockets. Returns false if it was dropped.
-fn push(queue: &mut Producer<Outgoing>, shared: &Shared, message: Outgoing, wait: Wait) -> bool {
-    let is_queued = match (wait, shared.config.overflow) {
+fn push(queue: &mut Producer<Outgoing>, link: &Link, message: Outgoing, wait: Wait) -> bool {
+    let is_queued = match (wait, link.config.overflow) {
         // The other thread waits for each subscriber for a bounded time only.
         (Wait::Configured, Overflow::Wait(_)) => queue.push(message).is_ok(),
         (Wait::Until(deadline), _) => {
@@ -332,6 +319,6 @@ fn push(queue: &mut Producer<Outgoing>, shared: &Shared, message: Outgoing, wait
         }
         _ => queue.try_push(message).is_ok(),
     };
-    shared.queued.notify_one();
+    link.queued.notify_one();
     is_queued
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use super::lock;
+use crate::lock::lock;
 
 /// Maximum number of unused buffers.
 const BUFFER_COUNT_MAX: usize = 64;

@@ -15,8 +15,8 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::config::RouterConfig;
 use super::request::{Answer, Numbered};
 use super::stats::Counters;
+use crate::lock::lock;
 use crate::patience::Patience;
-use crate::publisher::lock;
 use crate::server::{Server, ServerEvent};
 
 /// Maximum length of the identifier that a client gives a request.

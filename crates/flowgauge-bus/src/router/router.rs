@@ -18,8 +18,8 @@ use super::request::Numbered;
 use super::stats::{Counters, RouterStats};
 use crate::endpoint::Endpoint;
 use crate::error::BusError;
+use crate::lock::lock;
 use crate::packet_ring::PacketRing;
-use crate::publisher::lock;
 use crate::server::{Server, ServerCounters};
 
 /// Part of the time between two calls of [`Router::answer`] that requests may use which read all flows or packets: one in
