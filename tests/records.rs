@@ -13,8 +13,8 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{Account, EndReason, FlowKey, Frame, FrameBatch, Limits, Timestamp};
 use flowgauge::source;
 use flowgauge::{
-    Builder, DedupConfig, Error, FileSource, FlowRecord, FlowView, Flows, Next, Pipeline, RecordIter,
-    Records, RunOptions, Sink, Source, records,
+    Builder, DedupConfig, Error, ErrorPolicy, FileSource, FlowRecord, FlowView, Flows, Next, Pipeline,
+    RecordIter, Records, RunOptions, Sink, Source, StopHandle, records,
 };
 
 use fn_source::FnSource;
@@ -122,6 +122,46 @@ fn an_iterator_yields_the_records_that_a_sink_receives() {
             records_of_sink(&builder, source()).0
         );
     }
+}
+
+#[test]
+fn errors_of_a_source_are_items_between_records_if_the_run_continues() {
+    let source = || {
+        let mut results =
+            [Err(source_error()), Ok(Next::Idle(Timestamp::ZERO)), Err(source_error())].into_iter();
+        flows_then(2, 3, move |batch| {
+            batch.clear();
+            results.next().unwrap_or(Ok(Next::End))
+        })
+    };
+    let kinds = |policy| {
+        let iter = records(source()).options(RunOptions::default().error_policy(policy));
+        iter.map(|item| item.is_ok()).collect::<Vec<_>>()
+    };
+    let count = |items: &[bool], is_record| items.iter().filter(|item| **item == is_record).count();
+    let continued = kinds(ErrorPolicy::Continue);
+    assert_eq!((count(&continued, true), count(&continued, false)), (6, 2));
+    let ended = kinds(ErrorPolicy::End);
+    assert_eq!((count(&ended, true), count(&ended, false), ended.last()), (6, 1, Some(&false)));
+}
+
+#[test]
+fn a_stop_handle_ends_an_iterator_with_the_records_of_its_open_flows() {
+    let stop = StopHandle::new();
+    let handle = stop.clone();
+    let mut batch_count = 0;
+    let source = FnSource(move |batch: &mut FrameBatch| {
+        batch_count += 1;
+        assert!(batch_count <= 2, "the source is not read any more");
+        push(batch, batch_count * 10..batch_count * 10 + 10);
+        if batch_count == 2 {
+            handle.stop();
+        }
+        Ok(Next::Frames)
+    });
+    let mut iter = records(source).options(RunOptions::default().stop(stop));
+    assert_eq!(iter.by_ref().filter(Result::is_ok).count(), 20);
+    assert!(iter.next().is_none());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::{env, fs};
 
 use flowgauge::export::{Format, write_fields, write_fields_header, write_header, write_record};
-use flowgauge::record::{FieldSide, InformationElement, OuterFlow, SortKey, Value};
+use flowgauge::record::{FieldSide, InformationElement, SortKey, Value};
 use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Side, Timestamp};
 use proptest::prelude::*;
 
@@ -265,19 +265,5 @@ proptest! {
         check_formats(&record);
         record.known = known.into_iter().fold(FieldSet::EMPTY, FieldSet::with);
         check_formats(&record);
-    }
-
-    #[test]
-    fn formatted_outer_flows_parse_to_equal_outer_flows(octets in any::<[u8; 8]>(), ports in any::<(u16, u16)>(), protocol in any::<u8>()) {
-        let [a, b, c, d, e, f, g, h] = octets;
-        let ends = ([a, b, c, d].into(), [e, f, g, h].into());
-        let protocol = IpProtocol(protocol);
-        let (key, sender) = if protocol.has_ports() {
-            FlowKey::new(protocol, (ends.0, ports.0), (ends.1, ports.1))
-        } else {
-            FlowKey::pair(protocol, ends.0, ends.1)
-        };
-        let outer = OuterFlow::new(key, sender);
-        prop_assert_eq!(OuterFlow::parse(&outer.to_string()), Some(outer));
     }
 }

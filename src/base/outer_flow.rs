@@ -24,17 +24,26 @@ impl OuterFlow {
     }
 
     /// Parses an outer flow from the text that its [`Display`](fmt::Display) implementation writes; `None` if
-    /// the text has another form.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    /// the text has another form, or addresses of both families.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (protocol, ends) = text.split_once(' ')?;
         let protocol = IpProtocol::from_name(protocol)?;
         let (sender, receiver) = ends.split_once('>')?;
-        let (key, sender) = match (sender.parse::<SocketAddr>(), receiver.parse::<SocketAddr>()) {
-            (Ok(sender), Ok(receiver)) => {
-                FlowKey::new(protocol, (sender.ip(), sender.port()), (receiver.ip(), receiver.port()))
+        let (source, destination, ports) =
+            match (sender.parse::<SocketAddr>(), receiver.parse::<SocketAddr>()) {
+                (Ok(sender), Ok(receiver)) => {
+                    (sender.ip(), receiver.ip(), Some((sender.port(), receiver.port())))
+                }
+                _ => (sender.parse().ok()?, receiver.parse().ok()?, None),
+            };
+        if source.is_ipv6() != destination.is_ipv6() {
+            return None;
+        }
+        let (key, sender) = match ports {
+            Some((source_port, destination_port)) => {
+                FlowKey::new(protocol, (source, source_port), (destination, destination_port))
             }
-            _ => FlowKey::pair(protocol, sender.parse().ok()?, receiver.parse().ok()?),
+            None => FlowKey::pair(protocol, source, destination),
         };
         Some(Self { key, sender })
     }
@@ -77,5 +86,28 @@ mod tests {
             text(IpProtocol::UDP, ("2001:db8::1", 1), ("2001:db8::2", 2)),
             "udp [2001:db8::1]:1>[2001:db8::2]:2"
         );
+    }
+
+    #[test]
+    fn addresses_of_both_families_are_refused() {
+        for text in ["udp 192.0.2.1:1>[2001:db8::2]:2", "gre 192.0.2.1>2001:db8::2"] {
+            assert_eq!(OuterFlow::parse(text), None, "{text}");
+        }
+    }
+
+    proptest::proptest! {
+    #[test]
+    fn formatted_outer_flows_parse_to_equal_outer_flows(octets in proptest::prelude::any::<[u8; 8]>(), ports in proptest::prelude::any::<(u16, u16)>(), protocol in proptest::prelude::any::<u8>()) {
+        let [a, b, c, d, e, f, g, h] = octets;
+        let ends = ([a, b, c, d].into(), [e, f, g, h].into());
+        let protocol = IpProtocol(protocol);
+        let (key, sender) = if protocol.has_ports() {
+            FlowKey::new(protocol, (ends.0, ports.0), (ends.1, ports.1))
+        } else {
+            FlowKey::pair(protocol, ends.0, ends.1)
+        };
+        let outer = OuterFlow::new(key, sender);
+        proptest::prop_assert_eq!(OuterFlow::parse(&outer.to_string()), Some(outer));
+    }
     }
 }

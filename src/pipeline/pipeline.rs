@@ -330,9 +330,9 @@ impl<K: Sink + std::fmt::Debug> std::fmt::Debug for Pipeline<K> {
 }
 
 /// Runs a pipeline on the thread that reads the source.
-struct Direct<'a, K: Sink> {
-    pipeline: &'a mut Pipeline<K>,
-    batch: FrameBatch,
+pub(super) struct Direct<'a, K: Sink> {
+    pub(super) pipeline: &'a mut Pipeline<K>,
+    pub(super) batch: FrameBatch,
 }
 
 impl<K: Sink> Intake for Direct<'_, K> {

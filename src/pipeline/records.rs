@@ -6,14 +6,15 @@ use std::marker::PhantomData;
 
 use super::builder::Builder;
 use super::error::Error;
-use super::pipeline::Pipeline;
+use super::pipeline::{Direct, Pipeline};
+use super::runner::{self, Outcome, RunOptions};
 use super::sink::{Sink, Stage};
 use super::stage::{Flows, Sessions};
 use super::stats::PipelineStats;
 use crate::base::{ConfigError, EndReason, FrameBatch};
 use crate::record::FlowRecord;
 use crate::session::{MessageMeta, Protocols};
-use crate::source::{Next, Source};
+use crate::source::Source;
 use crate::tracker::{Flow, FlowView, Interest};
 
 /// A sink that calls a function with the record of each flow that ends, and at each active timeout.
@@ -116,35 +117,83 @@ impl<P, F> std::fmt::Debug for OnMessage<P, F> {
 }
 
 /// Sink that stores the records of one batch of frames.
-#[derive(Debug, Default)]
-pub(super) struct Buffer(VecDeque<FlowRecord>);
+struct Buffer<G> {
+    records: VecDeque<FlowRecord>,
+    stage: PhantomData<fn() -> G>,
+}
 
-impl Sink for Buffer {
+impl<G> Default for Buffer<G> {
+    fn default() -> Self {
+        Self { records: VecDeque::new(), stage: PhantomData }
+    }
+}
+
+impl<G: Stage> Sink for Buffer<G> {
     type State = ();
-    type Stage = Flows;
+    type Stage = G;
 
     fn interest(&self) -> Interest {
         Interest::RECORDS
     }
 
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        self.0.push_back(flow.view.record(reason));
+        self.records.push_back(flow.view.record(reason));
     }
 }
 
 /// Iterator over the records of a source; created by [`records`] and [`Builder::records`](super::Builder::records).
-#[derive(Debug)]
-pub struct RecordIter<S> {
-    pipeline: Pipeline<Buffer>,
+///
+/// With the stage [`Sessions`], records name the application protocol:
+///
+/// ```
+/// # #[cfg(feature = "protocols")] {
+/// use flowgauge::{FileSource, Pipeline, Sessions, Standard};
+///
+/// let source = FileSource::open("examples/data/web.pcap")?;
+/// let records = Pipeline::builder().records(source)?.with_stage::<Sessions<Standard>>()?;
+/// let names: Vec<_> = records.filter_map(|record| Some(record.ok()?.application?.name)).collect();
+/// assert!(names.iter().any(|name| name == "tls"));
+/// # }
+/// # Ok::<(), flowgauge::Error>(())
+/// ```
+pub struct RecordIter<S, G: Stage = Flows> {
+    builder: Builder,
+    pipeline: Pipeline<Buffer<G>>,
     /// The source of frames; `None` once it has ended.
     source: Option<S>,
     batch: FrameBatch,
-    error: Option<Error>,
+    options: RunOptions,
+    outcome: Outcome,
 }
 
-impl<S: Source> RecordIter<S> {
-    pub(super) const fn new(pipeline: Pipeline<Buffer>, source: S) -> Self {
-        Self { pipeline, source: Some(source), batch: FrameBatch::new(), error: None }
+impl<S: Source, G: Stage> RecordIter<S, G> {
+    fn new(builder: Builder, source: S, options: RunOptions) -> Result<Self, ConfigError> {
+        let pipeline = builder.build(Buffer::default())?;
+        let (batch, outcome) = (FrameBatch::new(), Outcome::new());
+        Ok(Self { builder, pipeline, source: Some(source), batch, options, outcome })
+    }
+
+    /// Sets the stop handle, the error policy and the progress callback. With [`ErrorPolicy::Continue`], the errors of
+    /// the source are items between the records, and the iterator continues after them.
+    ///
+    /// [`ErrorPolicy::Continue`]: super::ErrorPolicy::Continue
+    #[must_use]
+    pub fn options(self, options: RunOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Returns an iterator with another stage over the source, before the first record. The pipeline is built again.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Builder::build`].
+    pub fn with_stage<H: Stage>(self) -> Result<RecordIter<S, H>, ConfigError> {
+        let Self { builder, pipeline, source, options, .. } = self;
+        // Its memory is returned to the budget first.
+        drop(pipeline);
+        let pipeline = builder.build(Buffer::default())?;
+        let (batch, outcome) = (FrameBatch::new(), Outcome::new());
+        Ok(RecordIter { builder, pipeline, source, batch, options, outcome })
     }
 
     /// Returns the current counters of all layers.
@@ -153,42 +202,47 @@ impl<S: Source> RecordIter<S> {
         self.pipeline.stats()
     }
 
-    /// Reads the next batch of the source and stores its records; at the end of the source, ends the next open flow.
+    /// Reads the next batch of the source and stores its records.
     fn read(&mut self) {
         let Some(source) = &mut self.source else { return };
-        match source.next_batch(&mut self.batch) {
-            Ok(Next::Frames) => {
-                let _ = self.pipeline.batch(&self.batch);
-            }
-            Ok(Next::Idle(now)) => self.pipeline.advance(now),
-            Ok(Next::End) => self.source = None,
-            Err(error) => {
-                // The batch contains the frames that were read before the error.
-                let _ = self.pipeline.batch(&self.batch);
-                (self.source, self.error) = (None, Some(error.into()));
-            }
+        let batch = std::mem::take(&mut self.batch);
+        let mut intake = Direct { pipeline: &mut self.pipeline, batch };
+        let flow = runner::step(source, &self.options, &mut intake, &mut self.outcome);
+        self.batch = intake.batch;
+        if flow.is_break() {
+            self.source = None;
         }
     }
 }
 
-impl<S: Source> Iterator for RecordIter<S> {
+impl<S, G: Stage> std::fmt::Debug for RecordIter<S, G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordIter").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl<S: Source, G: Stage> Iterator for RecordIter<S, G> {
     type Item = Result<FlowRecord, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(record) = self.pipeline.sink_mut().0.pop_front() {
+            if let Some(record) = self.pipeline.sink_mut().records.pop_front() {
                 return Some(Ok(record));
+            }
+            // A step stores at most one error, which follows the records of the frames before it.
+            if let Some(error) = self.outcome.take_error() {
+                return Some(Err(error.into()));
             }
             if self.source.is_some() {
                 self.read();
-            } else if !self.pipeline.end_next() && self.pipeline.sink().0.is_empty() {
-                return self.error.take().map(Err);
+            } else if !self.pipeline.end_next() && self.pipeline.sink().records.is_empty() {
+                return self.outcome.take_fatal().map(|error| Err(error.into()));
             }
         }
     }
 }
 
-impl<S: Source> FusedIterator for RecordIter<S> {}
+impl<S: Source, G: Stage> FusedIterator for RecordIter<S, G> {}
 
 impl Builder {
     /// Iterates over the flow records of a source; see [`records`](super::records()).
@@ -197,7 +251,7 @@ impl Builder {
     ///
     /// Same as [`build`](Self::build).
     pub fn records<S: Source>(&self, source: S) -> Result<RecordIter<S>, ConfigError> {
-        Ok(RecordIter::new(self.build(Buffer::default())?, source))
+        RecordIter::new(self.clone(), source, RunOptions::default())
     }
 }
 

@@ -168,6 +168,7 @@ pub(super) trait Intake {
 }
 
 /// Result of reading a source until the run ended.
+#[derive(Debug)]
 pub(super) struct Outcome {
     end: RunEnd,
     errors: Vec<source::Error>,
@@ -175,6 +176,10 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
+    pub(super) const fn new() -> Self {
+        Self { end: RunEnd::EndOfInput, errors: Vec::new(), fatal: None }
+    }
+
     /// Returns whether an error ended the run.
     pub(super) const fn is_failed(&self) -> bool {
         self.fatal.is_some()
@@ -183,6 +188,16 @@ impl Outcome {
     /// Notes that the sink has ended the run before frames that were already read, or before an error.
     pub(super) fn note_break(&mut self) {
         (self.end, self.fatal) = (RunEnd::SinkBreak, None);
+    }
+
+    /// Removes the latest error that did not end the run.
+    pub(super) fn take_error(&mut self) -> Option<source::Error> {
+        self.errors.pop()
+    }
+
+    /// Removes the error that ended the run.
+    pub(super) fn take_fatal(&mut self) -> Option<source::Error> {
+        self.fatal.take()
     }
 
     pub(super) fn into_summary(self, stats: PipelineStats) -> Result<Summary, Error> {
@@ -200,43 +215,52 @@ pub(super) fn drive(
     options: &RunOptions,
     intake: &mut impl Intake,
 ) -> Outcome {
-    let mut outcome = Outcome { end: RunEnd::EndOfInput, errors: Vec::new(), fatal: None };
-    loop {
-        if options.is_stopped() {
-            outcome.end = RunEnd::Stopped;
-            return outcome;
-        }
-        let flow = match source.next_batch(intake.buffer()) {
-            Ok(Next::End) => {
-                if options.is_stopped() {
-                    outcome.end = RunEnd::Stopped;
-                }
-                return outcome;
-            }
-            Ok(next) => intake.process(next, source.interfaces()),
-            Err(error) => {
-                if options.error_policy == ErrorPolicy::End || outcome.errors.len() >= ERROR_COUNT_MAX {
-                    outcome.fatal = Some(error);
-                } else {
-                    outcome.errors.push(error);
-                }
-                // The batch contains the frames that were read before the error.
-                intake.process(Next::Frames, source.interfaces())
-            }
-        };
-        if let Some(callback) = &options.progress {
-            callback(&RunProgress {
-                frame_count: intake.frame_count(),
-                input_octet_count: source.progress(),
-                input_len: source.total_len(),
-            });
-        }
-        if outcome.fatal.is_some() {
-            return outcome;
-        }
-        if flow.is_break() {
-            outcome.end = RunEnd::SinkBreak;
-            return outcome;
-        }
+    let mut outcome = Outcome::new();
+    while step(source, options, intake, &mut outcome).is_continue() {}
+    outcome
+}
+
+/// Reads a source once; the only place that does. Breaks when the run has ended.
+pub(super) fn step(
+    source: &mut (impl Source + ?Sized),
+    options: &RunOptions,
+    intake: &mut impl Intake,
+    outcome: &mut Outcome,
+) -> ControlFlow<()> {
+    if options.is_stopped() {
+        outcome.end = RunEnd::Stopped;
+        return ControlFlow::Break(());
     }
+    let flow = match source.next_batch(intake.buffer()) {
+        Ok(Next::End) => {
+            if options.is_stopped() {
+                outcome.end = RunEnd::Stopped;
+            }
+            return ControlFlow::Break(());
+        }
+        Ok(next) => intake.process(next, source.interfaces()),
+        Err(error) => {
+            if options.error_policy == ErrorPolicy::End || outcome.errors.len() >= ERROR_COUNT_MAX {
+                outcome.fatal = Some(error);
+            } else {
+                outcome.errors.push(error);
+            }
+            // The batch contains the frames that were read before the error.
+            intake.process(Next::Frames, source.interfaces())
+        }
+    };
+    if let Some(callback) = &options.progress {
+        callback(&RunProgress {
+            frame_count: intake.frame_count(),
+            input_octet_count: source.progress(),
+            input_len: source.total_len(),
+        });
+    }
+    if outcome.fatal.is_some() {
+        return ControlFlow::Break(());
+    }
+    if flow.is_break() {
+        outcome.end = RunEnd::SinkBreak;
+    }
+    flow
 }

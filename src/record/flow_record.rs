@@ -133,12 +133,6 @@ impl FlowRecord {
         }
     }
 
-    /// Returns the record with its application protocol replaced.
-    #[must_use]
-    pub fn with_application(self, application: Option<Application>) -> Self {
-        Self { application, ..self }
-    }
-
     /// Returns the initiator's address (sourceIPv4Address, sourceIPv6Address; IPFIX 8 and 27).
     #[must_use]
     pub fn source_address(&self) -> IpAddr {

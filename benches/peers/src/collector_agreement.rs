@@ -78,7 +78,8 @@ fn without_empty_texts(mut record: FlowRecord) -> FlowRecord {
         record.known = FieldSet::of_names(names).expect("names of fields");
     }
     let name = ApplicationName::new("https").expect("a valid name");
-    record.with_application(Some(Application { name, evidence: Evidence::Port }))
+    record.application = Some(Application { name, evidence: Evidence::Port });
+    record
 }
 
 fn configurations() -> impl Iterator<Item = ExporterConfig> {

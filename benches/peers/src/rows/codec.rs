@@ -45,7 +45,8 @@ fn flow_records() -> Vec<FlowRecord> {
         let client = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + u32::from(index)), 1024 + index));
         let (key, initiator) = FlowKey::tcp(client, SocketAddr::from(([192, 0, 2, 1], 443)));
         let start = Timestamp::from_parts(1_700_000_000, u64::from(index) * 1_000_003);
-        let mut record = FlowRecord::new(key, initiator, start).with_application(application);
+        let mut record = FlowRecord::new(key, initiator, start);
+        record.application = application;
         record.end = start.saturating_add(Duration::from_micros(12_345));
         for (side, packet_count) in [(&mut record.forward, 10), (&mut record.reverse, 14)] {
             side.counters.packet_count = packet_count;
