@@ -11,10 +11,7 @@ use crate::decode::{ChecksumHandling, Counted, Decoded, Decoder, Emit};
 use crate::dedup::Window;
 use crate::filter::Filter;
 use crate::record::OuterFlow;
-use crate::tracker::{Observer, Share, Tracker};
-
-/// Number of packets that are extracted before they are tracked together.
-const CHUNK: usize = 32;
+use crate::tracker::{GROUP_LEN, Observer, Share, Tracker};
 
 /// All layers of a pipeline below the stage of its sink. `S` is the type of the state that each flow has.
 #[derive(Debug)]
@@ -166,7 +163,7 @@ impl<S: Default> Core<S> {
         frames: impl Iterator<Item = Input<'a>>,
         observer: &mut K,
     ) {
-        let mut packets = [Packet::EMPTY; CHUNK];
+        let mut packets = [Packet::EMPTY; GROUP_LEN];
         let mut count = 0;
         for input in frames {
             match self.receive(&input, &mut packets[count]) {
@@ -195,7 +192,7 @@ impl<S: Default> Core<S> {
                     }
                 }
             }
-            if count == CHUNK {
+            if count == GROUP_LEN {
                 self.tracker.track_batch(&packets, observer);
                 observer.relieve(&mut self.tracker);
                 count = 0;

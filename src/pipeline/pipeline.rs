@@ -14,10 +14,7 @@ use super::sink::{EngineOf, Sink, SlotOf};
 use super::stats::PipelineStats;
 use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Timestamp};
 use crate::source::{Interface, Next, Source};
-use crate::tracker::{FlowId, FlowScan, FlowView, Share};
-
-/// Number of frames after which the stage releases memory if memory is short.
-const GROUP_LEN: u64 = 32;
+use crate::tracker::{FlowId, FlowScan, FlowView, GROUP_LEN, Share};
 
 /// All layers of the crate combined: processes frames, and calls a sink.
 ///
@@ -168,7 +165,7 @@ impl<K: Sink> Pipeline<K> {
         let (core, mut observer) = self.parts();
         core.frame(frame, &mut observer);
         // As often as for batches, and at once after a session was charged.
-        let is_group_over = core.frame_count().is_multiple_of(GROUP_LEN);
+        let is_group_over = core.frame_count().is_multiple_of(GROUP_LEN as u64);
         if K::Stage::take_charged(&mut self.engine) | is_group_over {
             K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
         }

@@ -75,5 +75,6 @@ pub use flow::{FlowId, FlowScan};
 pub use observer::{Flow, Interest, Observer};
 pub(crate) use share::Share;
 pub use stats::TrackerStats;
+pub(crate) use table::GROUP_LEN;
 pub use tracker::Tracker;
 pub use view::FlowView;

@@ -16,8 +16,8 @@ use super::view::FlowView;
 use crate::base::Packet;
 use crate::base::{Account, Budget, FlowKey, Limits};
 
-/// Number of packets of a batch that are looked up together.
-pub(super) const BATCH: usize = 32;
+/// Number of packets that are extracted, looked up and tracked together, so that their memory is loaded at the same time.
+pub(crate) const GROUP_LEN: usize = 32;
 
 /// Information about a packet's flow before the packet is processed: the slot that probably holds the flow, and the
 /// hash of the key if it was computed.
@@ -29,19 +29,19 @@ pub(super) struct Hint {
 
 /// Some of the entries of a batch, in order.
 struct Picked {
-    values: [u32; BATCH],
+    values: [u32; GROUP_LEN],
     count: usize,
 }
 
 impl Picked {
     const fn new() -> Self {
-        Self { values: [0; BATCH], count: 0 }
+        Self { values: [0; GROUP_LEN], count: 0 }
     }
 
     /// Adds a value if it is picked. Does not branch, because no processor predicts which values of a batch are picked.
     #[inline(always)]
     fn push_if(&mut self, is_picked: bool, value: u32) {
-        self.values[self.count % BATCH] = value;
+        self.values[self.count % GROUP_LEN] = value;
         self.count += usize::from(is_picked);
     }
 
@@ -174,7 +174,7 @@ impl<S> Table<S> {
     pub(super) fn warm(
         &mut self,
         packets: &[Packet<'_>],
-        hints: &mut [Hint; BATCH],
+        hints: &mut [Hint; GROUP_LEN],
         lists: &Lists,
         touch: impl Fn(&S) -> u64,
     ) {
@@ -183,7 +183,7 @@ impl<S> Table<S> {
             hint.slot = self.hot_cache.get(&packet.key);
             missed.push_if(hint.slot.is_none(), index as u32);
         }
-        let mut hashes = [0; BATCH];
+        let mut hashes = [0; GROUP_LEN];
         for (hash, index) in hashes.iter_mut().zip(missed.iter()) {
             *hash = self.hash(&packets[*index as usize].key);
         }
@@ -191,7 +191,8 @@ impl<S> Table<S> {
             touched ^= self.index.touch(*hash);
         }
         for (hash, index) in hashes.iter().zip(missed.iter()) {
-            hints[*index as usize % BATCH] = Hint { slot: self.index.candidate(*hash), hash: Some(*hash) };
+            hints[*index as usize % GROUP_LEN] =
+                Hint { slot: self.index.candidate(*hash), hash: Some(*hash) };
         }
         let mut found = Picked::new();
         for hint in hints.iter().take(packets.len()) {
@@ -227,7 +228,7 @@ impl<S> Table<S> {
         }
         std::hint::black_box(touched);
         for index in missed.iter() {
-            let (hint, packet) = (&mut hints[*index as usize % BATCH], &packets[*index as usize]);
+            let (hint, packet) = (&mut hints[*index as usize % GROUP_LEN], &packets[*index as usize]);
             match hint.slot {
                 Some(slot) if self.hot.at(slot).key == packet.key => self.hot_cache.note(&packet.key, slot),
                 _ => hint.slot = None,

@@ -11,7 +11,7 @@ use super::observer::Observer;
 use super::recency::List;
 use super::share::Share;
 use super::stats::TrackerStats;
-use super::table::{BATCH, Hint, Table};
+use super::table::{GROUP_LEN, Hint, Table};
 use super::view::FlowView;
 use crate::base::{Budget, ConfigError, EndReason, FlowKey, Packet, Resources, Timestamp, duration_nanos};
 use crate::decode::extractor::quoted_key;
@@ -234,8 +234,8 @@ impl<S: Default> Tracker<S> {
     /// progress at a time.
     pub fn track_batch<K: Observer<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
         let interest = observer.interest();
-        for chunk in packets.chunks(BATCH) {
-            let mut hints = [Hint::default(); BATCH];
+        for chunk in packets.chunks(GROUP_LEN) {
+            let mut hints = [Hint::default(); GROUP_LEN];
             let staged_min = self.config.staged_flow_count_min;
             if (self.is_scattered || staged_min == 0) && self.table.live_count() >= staged_min {
                 self.table.warm(chunk, &mut hints, &self.lists, |state| observer.touch(state));

@@ -8,14 +8,12 @@
 use super::super::jumps::Jumps;
 use crate::base::{Frame, FrameBatch, Span, Timestamp};
 use crate::decode::extractor::{Extractor, Packet, PacketMarks, Transport};
-use crate::tracker::Share;
+use crate::tracker::{GROUP_LEN, Share};
 
 /// Bit of an entry in a [`ShardQueue`]: the frame is sent to all shards.
 const FOR_ALL: u32 = 1 << 31;
 /// Bit of an entry in a [`ShardQueue`]: before the frame, the clock advances to the next time in `clocks_ns`.
 const HAS_CLOCK: u32 = 1 << 30;
-/// Number of packets that are extracted before they are copied to their queues.
-const GROUP_LEN: usize = 32;
 
 /// The frames of a batch that one shard processes, as frame indices with marks.
 #[derive(Debug, Default)]
