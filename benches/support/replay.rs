@@ -10,7 +10,7 @@ use flowgauge::decode::extractor::Packet;
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::reassembler::{Chunk, StreamEvent};
 use flowgauge::session::{
-    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Receiver, Session, SessionEvent,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Payload, Receiver, Session, SessionEvent,
 };
 use flowgauge::tracker::{Flow, FlowView, Interest};
 use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
@@ -69,7 +69,7 @@ impl Conversation {
             let at = side.index();
             observed.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
             if !is_stream {
-                driver.datagram(&mut session, &context, *side, (bytes, bytes.len()), observed);
+                driver.datagram(&mut session, &context, *side, Payload { bytes, len: bytes.len() }, observed);
             } else if wants[at] {
                 let chunk = Chunk::new(offsets[at], bytes);
                 wants[at] = driver.chunk(&mut session, &context, *side, &chunk, observed).is_continue();

@@ -4,6 +4,7 @@
 use super::context::FlowContext;
 use super::datagram_probing::{DatagramProbing, RESUME_DATAGRAM_COUNT_MAX, is_only_named};
 use super::driver::Driver;
+use super::octets::Payload;
 use super::parsing::PortOwner;
 use super::probing::{Answer, Found};
 use super::protocol::{DatagramOpening, Role, Verdict};
@@ -19,10 +20,10 @@ impl<P: Protocols> Driver<P> {
         session: &mut Session<P>,
         context: &FlowContext<'_>,
         side: Side,
-        (bytes, len): (&[u8], usize),
+        payload: Payload<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let opening = opening(context, side, session.role(side), (bytes, len));
+        let opening = opening(context, side, session.role(side), payload);
         let mut fresh = DatagramProbing::default();
         let is_fresh = matches!(session.state(), State::New);
         let (is_named, ports) = (session.protocol.is_some(), context.ports(session.client));
@@ -87,7 +88,7 @@ impl<P: Protocols> Driver<P> {
         session: &mut Session<P>,
         context: &FlowContext<'_>,
         side: Side,
-        (bytes, len): (&[u8], usize),
+        payload: Payload<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
         let from = session.role(side);
@@ -96,12 +97,11 @@ impl<P: Protocols> Driver<P> {
         parsing.port_owner = (left > 1).then_some(PortOwner { entry, left: left.saturating_sub(1) });
         let entry = usize::from(entry);
         let Some(port_owner) = P::TABLE.get(entry) else { return };
-        let is_reversed =
-            match port_owner.protocol.probe_datagram(&opening(context, side, from, (bytes, len))) {
-                Verdict::Match => false,
-                Verdict::MatchReversed => true,
-                Verdict::No | Verdict::More => return,
-            };
+        let is_reversed = match port_owner.protocol.probe_datagram(&opening(context, side, from, payload)) {
+            Verdict::Match => false,
+            Verdict::MatchReversed => true,
+            Verdict::No | Verdict::More => return,
+        };
         for role in [Role::Client, Role::Server] {
             parsing.end((role, super::EndKind::Flow, context.timestamp), receiver);
         }
@@ -133,7 +133,7 @@ fn opening<'a>(
     context: &FlowContext<'_>,
     side: Side,
     from: Role,
-    (bytes, len): (&'a [u8], usize),
+    Payload { bytes, len }: Payload<'a>,
 ) -> DatagramOpening<'a> {
     let (source_port, destination_port) = (context.key.raw_port(side), context.key.raw_port(side.other()));
     DatagramOpening {

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::charged::Charged;
 use super::context::FlowContext;
+use super::octets::{Octets, Payload};
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Lane, Outcome, Parsing};
 use super::probing::{Found, StreamProbing, datagram_by_port, stream_by_port};
@@ -82,20 +83,25 @@ impl<P: Protocols> Driver<P> {
         match session.state() {
             State::Parsing(_) => {
                 let from = session.role(side);
-                self.pass_to_parser(session, context, (from, offset, bytes), receiver)
+                self.pass_to_parser(session, context, Octets { from, offset, bytes }, receiver)
             }
             State::Off => ControlFlow::Break(()),
             State::New => {
                 session.client = context.initiator;
-                self.first_chunk(session, context, (session.role(side), offset, bytes), receiver)
+                self.first_chunk(
+                    session,
+                    context,
+                    Octets { from: session.role(side), offset, bytes },
+                    receiver,
+                )
             }
             State::Stream(_) => {
                 let from = session.role(side);
-                self.next_chunk(session, context, (from, offset, bytes), receiver)
+                self.next_chunk(session, context, Octets { from, offset, bytes }, receiver)
             }
             State::Resuming(_) => {
                 let from = session.role(side);
-                self.resume_chunk(session, context, (from, offset, bytes), receiver)
+                self.resume_chunk(session, context, Octets { from, offset, bytes }, receiver)
             }
             State::Datagrams(_) => ControlFlow::Break(()),
         }
@@ -143,24 +149,25 @@ impl<P: Protocols> Driver<P> {
         session: &mut Session<P>,
         context: &FlowContext<'_>,
         side: Side,
-        (bytes, len): (&[u8], usize),
+        payload: Payload<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        if bytes.is_empty() {
+        if payload.bytes.is_empty() {
             return;
         }
         match session.state() {
             State::Parsing(parsing) if parsing.port_owner.is_none() => {}
-            State::Parsing(_) => self.probe_port_owner(session, context, side, (bytes, len), receiver),
+            State::Parsing(_) => self.probe_port_owner(session, context, side, payload, receiver),
             State::Off | State::Stream(_) | State::Resuming(_) => return,
             State::New => {
                 session.client = context.initiator;
-                self.probe_datagram(session, context, side, (bytes, len), receiver);
+                self.probe_datagram(session, context, side, payload, receiver);
             }
-            State::Datagrams(_) => self.probe_datagram(session, context, side, (bytes, len), receiver),
+            State::Datagrams(_) => self.probe_datagram(session, context, side, payload, receiver),
         }
         let from = session.role(side);
         if let Some(parsing) = session.parsing_mut() {
+            let Payload { bytes, len } = payload;
             let datagram = Datagram { bytes, len, from, timestamp: context.timestamp };
             let outcome = parsing.datagram(&datagram, &mut self.allowance, receiver);
             self.stats.count_suppressed(&mut parsing.quota);
@@ -254,14 +261,14 @@ impl<P: Protocols> Driver<P> {
         wants
     }
 
-    /// Processes a datagram of a flow: its captured octets, and its length on the wire.
+    /// Processes a datagram of a flow.
     #[inline]
     pub fn datagram(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
         side: Side,
-        payload: (&[u8], usize),
+        payload: Payload<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
         self.deliver_datagram(session, context, side, payload, receiver);
@@ -347,7 +354,7 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
+        Octets { from, offset, bytes }: Octets<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let Some(parsing) = session.parsing_mut() else { return off(session) };
@@ -439,7 +446,7 @@ impl<P: Protocols> Driver<P> {
             if lane.rest().is_empty() {
                 continue;
             }
-            let octets = (role, lane.offset, lane.rest());
+            let octets = Octets { from: role, offset: lane.offset, bytes: lane.rest() };
             self.go_on(session, &context.at(lane.captured), octets, receiver);
         }
     }
@@ -450,7 +457,7 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
-        octets: (Role, u64, &[u8]),
+        octets: Octets<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
         let _ = match session.state() {

@@ -70,6 +70,7 @@ mod index;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;
+mod octets;
 mod parser;
 mod parsing;
 mod preamble;
@@ -98,6 +99,8 @@ pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 #[doc(hidden)]
 pub use driver::Driver;
 pub use driver::HANDOVER_COUNT_MAX;
+#[doc(hidden)]
+pub use octets::Payload;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::PROBE_CHUNK_COUNT_MAX;
 pub use protocol::{

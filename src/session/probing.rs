@@ -1,6 +1,7 @@
 //! Calls of the probes while the protocol of a flow is undecided.
 
 use super::index::{Entries, Index, Recognized, first};
+use super::octets::Octets;
 use super::preamble::Preamble;
 use super::protocol::{DatagramOpening, PROBE_LEN_MAX, Protocol, Role, StreamOpening, Verdict};
 use super::protocols::Protocols;
@@ -64,7 +65,7 @@ impl StreamProbing {
     }
 
     /// Buffers octets of one direction, up to [`PROBE_LEN_MAX`]. Returns whether all of them were buffered.
-    pub(super) fn push(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
+    pub(super) fn push(&mut self, Octets { from, offset, bytes }: Octets<'_>, timestamp: Timestamp) -> bool {
         if let Some(kept) = self.kept.get_mut(usize::from(self.chunk_count)) {
             *kept = Kept { from, len: bytes.len() as u32, timestamp };
         }

@@ -1,5 +1,6 @@
 //! State of a session that searches a stream for messages.
 
+use super::octets::Octets;
 use super::probing::ProbedOctets;
 use super::protocol::{PROBE_LEN_MAX, Role, Search, StreamSearch};
 use crate::base::Timestamp;
@@ -36,7 +37,11 @@ pub(super) struct Searched {
 impl Resuming {
     /// Searches the next octets of a direction. If a message begins in them, returns true and sets `tail` to start with
     /// that message.
-    pub(super) fn search(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
+    pub(super) fn search(
+        &mut self,
+        Octets { from, offset, bytes }: Octets<'_>,
+        timestamp: Timestamp,
+    ) -> bool {
         let lane = from.of_mut(&mut self.lanes);
         lane.captured = timestamp;
         lane.len = lane.len.saturating_add(bytes.len());

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use super::context::FlowContext;
 use super::driver::{Driver, Started, is_done, off, side_of};
 use super::index::Index;
+use super::octets::Octets;
 use super::probing::{Found, by_port};
 use super::protocol::{Role, StreamSearch};
 use super::protocols::Protocols;
@@ -55,12 +56,12 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
+        Octets { from, offset, bytes }: Octets<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let Some(resuming) = session.resuming_mut() else { return off(session) };
         let before = resuming.allocated_len();
-        let is_found = resuming.search((from, offset, bytes), context.timestamp);
+        let is_found = resuming.search(Octets { from, offset, bytes }, context.timestamp);
         let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
         if !self.take_for_window(after.saturating_sub(before)) {
             // The memory released is the memory that was taken, not the current length.
@@ -100,7 +101,12 @@ impl<P: Protocols> Driver<P> {
             for role in [from, from.other()] {
                 let Searched { tail, captured, .. } = role.of(&lanes);
                 if !tail.bytes.is_empty() {
-                    self.go_on(session, &context.at(*captured), (role, tail.offset, &tail.bytes), receiver);
+                    self.go_on(
+                        session,
+                        &context.at(*captured),
+                        Octets { from: role, offset: tail.offset, bytes: &tail.bytes },
+                        receiver,
+                    );
                 }
             }
         }

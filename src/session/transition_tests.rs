@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use super::transition::{SEEN, TRANSITIONS};
 use super::{
     AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Fault, FlowContext, Input,
-    MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Progress, Protocol,
-    Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Role, Search, Session, StreamOpening, Verdict,
+    MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Payload, Progress,
+    Protocol, Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Role, Search, Session, StreamOpening, Verdict,
 };
 use crate::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use crate::reassembler::{Chunk, Gap, GapReason};
@@ -124,7 +124,13 @@ fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
                 offset += bytes.len() as u64;
             }
             Step::Datagram(bytes) => {
-                driver.datagram(&mut session, &context, side, (bytes, bytes.len()), &mut Ignored);
+                driver.datagram(
+                    &mut session,
+                    &context,
+                    side,
+                    Payload { bytes, len: bytes.len() },
+                    &mut Ignored,
+                );
             }
             Step::Gap => {
                 let _ = driver.gap(

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::context::FlowContext;
 use super::driver::{Driver, Started, is_done, off, side_of};
+use super::octets::Octets;
 use super::preamble::Preamble;
 use super::probing::{Answer, Found, StreamProbing, run_stream_probes, stream_by_port};
 use super::protocol::{Role, StreamOpening};
@@ -27,7 +28,7 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
+        Octets { from, offset, bytes }: Octets<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let (client_port, server_port) = context.ports(session.client);
@@ -44,7 +45,7 @@ impl<P: Protocols> Driver<P> {
             Answer::Undecided => {
                 return if self.take_for_window(size_of::<StreamProbing>()) {
                     session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Undecided);
-                    self.next_chunk(session, context, (from, offset, bytes), receiver)
+                    self.next_chunk(session, context, Octets { from, offset, bytes }, receiver)
                 } else {
                     self.close_for(session, Cause::Refused);
                     ControlFlow::Break(())
@@ -57,7 +58,7 @@ impl<P: Protocols> Driver<P> {
             let side = side_of(from, session.client);
             if self.resume(session, context, is_picked_up).is_some() {
                 let from = session.role(side);
-                return self.resume_chunk(session, context, (from, offset, bytes), receiver);
+                return self.resume_chunk(session, context, Octets { from, offset, bytes }, receiver);
             }
             self.turn_off(session, Cause::Unparsed);
             if is_picked_up {
@@ -67,7 +68,7 @@ impl<P: Protocols> Driver<P> {
         };
         let from = if found.is_reversed { from.other() } else { from };
         if self.start(session, context, found, receiver).has_parser {
-            self.pass_to_parser(session, context, (from, offset, bytes), receiver)
+            self.pass_to_parser(session, context, Octets { from, offset, bytes }, receiver)
         } else {
             ControlFlow::Break(())
         }
@@ -78,7 +79,7 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
+        Octets { from, offset, bytes }: Octets<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let ports = context.ports(session.client);
@@ -86,7 +87,7 @@ impl<P: Protocols> Driver<P> {
         let before = probing.allocated_len();
         probing.is_picked_up |= !context.is_from_start
             || (offset > probing.start(from) && from.of(&probing.probed).bytes.is_empty());
-        let is_open = probing.push((from, offset, bytes), context.timestamp);
+        let is_open = probing.push(Octets { from, offset, bytes }, context.timestamp);
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
             // The memory released is the memory that was taken, not the current length.
@@ -138,7 +139,7 @@ impl<P: Protocols> Driver<P> {
         let Some(State::Stream(probing)) = self.resume(session, context, is_picked_up) else { return false };
         for (role, offset, bytes, timestamp) in probing.chunks() {
             let from = session.role(side_of(role, client));
-            self.go_on(session, &context.at(timestamp), (from, offset, bytes), receiver);
+            self.go_on(session, &context.at(timestamp), Octets { from, offset, bytes }, receiver);
         }
         self.allowance.give(probing.allocated_len() as u64);
         true
@@ -179,7 +180,7 @@ impl<P: Protocols> Driver<P> {
             }
             for (role, offset, bytes, timestamp) in probing.chunks() {
                 let role = if found.is_reversed { role.other() } else { role };
-                self.go_on(session, &context.at(timestamp), (role, offset, bytes), receiver);
+                self.go_on(session, &context.at(timestamp), Octets { from: role, offset, bytes }, receiver);
             }
         }
         self.allowance.give(probing.allocated_len() as u64);

@@ -5,7 +5,8 @@ use flowgauge::protocols::dns::{
     DnsMessage, DnsParser, EXCHANGE_COUNT_MAX, Item, LLMNR, LlmnrParser, MDNS, MdnsParser, Message, PROTOCOL,
 };
 use flowgauge::session::{
-    DatagramOpening, Driver, FlowContext, MessageMeta, Receiver, Role, Session, StreamOpening, Verdict,
+    DatagramOpening, Driver, FlowContext, MessageMeta, Payload, Receiver, Role, Session, StreamOpening,
+    Verdict,
 };
 
 use crate::harness::{
@@ -173,7 +174,13 @@ fn response_times_are_measured_from_the_query() {
     let mut send_datagram = |nanoseconds, from: Role, message: &[u8]| {
         let context = FlowContext::new(&key, side, Timestamp::from_nanos(nanoseconds));
         let side: Side = if from == Client { side } else { side.other() };
-        driver.datagram(&mut session, &context, side, (message, message.len()), &mut times);
+        driver.datagram(
+            &mut session,
+            &context,
+            side,
+            Payload { bytes: message, len: message.len() },
+            &mut times,
+        );
     };
     send_datagram(1_000, Client, &query(1, "a", 1));
     send_datagram(1_500, Client, &query(2, "b", 1));

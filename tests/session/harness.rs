@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Protocols, Receiver, Role, Session,
-    SessionEvent,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Payload, Protocols, Receiver, Role,
+    Session, SessionEvent,
 };
 
 /// Text of a message for comparison. Consecutive parts with the same name are joined, for example pieces of a body.
@@ -153,7 +153,7 @@ impl<P: Protocols> Dialogue<P> {
             &mut self.session,
             &context,
             side(from),
-            (bytes, bytes.len()),
+            Payload { bytes, len: bytes.len() },
             &mut self.observer,
         );
     }

@@ -8,8 +8,8 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::{Budget, FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Protocols, Receiver, Role, Session,
-    SessionEvent,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Payload, Protocols, Receiver, Role,
+    Session, SessionEvent,
 };
 
 use super::compare::assert_same;
@@ -235,7 +235,13 @@ pub fn play<P: Protocols>(terms: &Expectations<P>, steps: &[Step<'_>], piece_len
         if terms.protocol != IpProtocol::TCP {
             // Every fourth length belongs to a datagram truncated by a snap length.
             let wire_len = octets.len() + if octets.len() % 4 == 3 { 9 } else { 0 };
-            driver.datagram(&mut session, &context, side(from), (&octets, wire_len), &mut collector);
+            driver.datagram(
+                &mut session,
+                &context,
+                side(from),
+                Payload { bytes: &octets, len: wire_len },
+                &mut collector,
+            );
         }
         for piece in octets.chunks(piece_len).filter(|_| terms.protocol == IpProtocol::TCP) {
             let chunk = Chunk::new(offsets[from.index()], piece);

@@ -10,7 +10,9 @@ use super::segments::{self, Consumer, Pair};
 use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
 use crate::base::{Packet, Transport};
 use crate::reassembler::{GapReason, StreamEvent};
-use crate::session::{Driver, EndKind, FlowContext, MessageMeta, Protocols, Receiver, Session, SessionEvent};
+use crate::session::{
+    Driver, EndKind, FlowContext, MessageMeta, Payload, Protocols, Receiver, Session, SessionEvent,
+};
 use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
 /// The stage of sinks that process messages of application protocols: the messages of the parsers `P` are delivered to
@@ -94,7 +96,7 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let context =
             FlowContext::new(&packet.key, self.view.initiator(), packet.timestamp).of_flow(self.view.id());
-        let payload = (packet.payload(), packet.payload_len as usize);
+        let payload = Payload { bytes: packet.payload(), len: packet.payload_len as usize };
         self.driver.datagram(self.session, &context, packet.side, payload, &mut messages);
         self.is_muted = messages.flow.is_muted();
     }

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
-use flowgauge::session::{Driver, EndKind, FlowContext, MessageMeta, Receiver, Role, Session, SessionEvent};
+use flowgauge::session::{
+    Driver, EndKind, FlowContext, MessageMeta, Payload, Receiver, Role, Session, SessionEvent,
+};
 
 /// Length of every input: payload and the packet headers for it.
 pub(crate) const INPUT_LEN: usize = 64 << 10;
@@ -202,7 +204,13 @@ impl Feeding {
                 Step::Octets(from, octets) => {
                     let (context, at) = (FlowContext::new(&flow, client, timestamp), from.index());
                     if !input.is_stream {
-                        driver.datagram(&mut session, &context, side(*from), (octets, octets.len()), writer);
+                        driver.datagram(
+                            &mut session,
+                            &context,
+                            side(*from),
+                            Payload { bytes: octets, len: octets.len() },
+                            writer,
+                        );
                     } else if wants[at] {
                         let chunk = Chunk::new(offsets[at], octets);
                         let flows = driver.chunk(&mut session, &context, side(*from), &chunk, writer);
