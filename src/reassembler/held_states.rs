@@ -42,8 +42,9 @@ pub(super) struct HeldState<T> {
     pub(super) name: T,
     pub(super) pieces: Pieces,
     pub(super) recent: Recent,
-    /// The acknowledgment beyond a hole with the grace period that expires next.
+    /// The acknowledgment beyond a hole whose grace period runs; it decides when the hole is reported.
     pub(super) acked: Acked,
+    /// The latest acknowledgment beyond a hole, whose grace period runs next.
     pub(super) acked_latest: Acked,
     /// Capture time of the FIN, if there is a hole before the FIN.
     pub(super) fin_at: Timestamp,
