@@ -27,6 +27,8 @@
 //! assert!(source.warnings().is_empty());
 //! # Ok::<(), flowgauge::source::Error>(())
 //! ```
+//!
+//! [`FrameBatch`]: crate::base::FrameBatch
 
 #![cfg_attr(
     not(test),

@@ -44,6 +44,11 @@
 //!
 //! Every input is accepted: messages that cannot be decoded are counted in [`CollectorStats`]. Memory is bounded by
 //! [`CollectorConfig`].
+//!
+//! [`FlowRecord`]: crate::FlowRecord
+//! [`FlowRecord::known`]: crate::FlowRecord::known
+//! [`FlowRecord::sampling_interval`]: crate::FlowRecord::sampling_interval
+//! [`FlowRecord::scale`]: crate::FlowRecord::scale
 
 mod action;
 mod collected;
