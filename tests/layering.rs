@@ -5,14 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 #[path = "support/imports.rs"]
 mod imports;
 #[path = "support/rust_tokens.rs"]
 mod rust_tokens;
 
-use imports::Imports;
+use imports::{Imports, files_below};
 use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
@@ -113,18 +113,6 @@ fn names_after(tokens: &[(usize, Token)], start: usize, out: &mut Vec<(usize, St
             return;
         }
     }
-}
-
-fn files_below(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a readable folder") {
-        let path = entry.expect("a readable entry").path();
-        if path.is_dir() {
-            files_below(&path, out);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            out.push(path);
-        }
-    }
-    out.sort();
 }
 
 /// Returns the violations in a file, given by its path below `src`.

@@ -146,6 +146,16 @@ fn errors_of_a_source_are_items_between_records_if_the_run_continues() {
 }
 
 #[test]
+fn a_source_that_fails_permanently_ends_an_iterator() {
+    let source = FnSource(|batch: &mut FrameBatch| {
+        batch.clear();
+        Err(source_error())
+    });
+    let iter = records(source).options(RunOptions::default().error_policy(ErrorPolicy::Continue));
+    assert_eq!(iter.take(100_000).filter(Result::is_err).count(), (1 << 16) + 1);
+}
+
+#[test]
 fn a_stop_handle_ends_an_iterator_with_the_records_of_its_open_flows() {
     let stop = StopHandle::new();
     let handle = stop.clone();

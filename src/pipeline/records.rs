@@ -174,7 +174,8 @@ impl<S: Source, G: Stage> RecordIter<S, G> {
     }
 
     /// Sets the stop handle, the error policy and the progress callback. With [`ErrorPolicy::Continue`], the errors of
-    /// the source are items between the records, and the iterator continues after them.
+    /// the source are items between the records, and the iterator continues after them; after 65,536 errors, the next one is
+    /// the last item.
     ///
     /// [`ErrorPolicy::Continue`]: super::ErrorPolicy::Continue
     #[must_use]

@@ -172,12 +172,14 @@ pub(super) trait Intake {
 pub(super) struct Outcome {
     end: RunEnd,
     errors: Vec<source::Error>,
+    /// Number of errors so far that did not end the run, including those that were removed from `errors`.
+    error_count: usize,
     fatal: Option<source::Error>,
 }
 
 impl Outcome {
     pub(super) const fn new() -> Self {
-        Self { end: RunEnd::EndOfInput, errors: Vec::new(), fatal: None }
+        Self { end: RunEnd::EndOfInput, errors: Vec::new(), error_count: 0, fatal: None }
     }
 
     /// Returns whether an error ended the run.
@@ -201,7 +203,7 @@ impl Outcome {
     }
 
     pub(super) fn into_summary(self, stats: PipelineStats) -> Result<Summary, Error> {
-        let Self { end, errors, fatal } = self;
+        let Self { end, errors, fatal, .. } = self;
         match fatal {
             Some(error) => Err(error.into()),
             None => Ok(Summary { end, stats, errors }),
@@ -240,9 +242,10 @@ pub(super) fn step(
         }
         Ok(next) => intake.process(next, source.interfaces()),
         Err(error) => {
-            if options.error_policy == ErrorPolicy::End || outcome.errors.len() >= ERROR_COUNT_MAX {
+            if options.error_policy == ErrorPolicy::End || outcome.error_count >= ERROR_COUNT_MAX {
                 outcome.fatal = Some(error);
             } else {
+                outcome.error_count += 1;
                 outcome.errors.push(error);
             }
             // The batch contains the frames that were read before the error.

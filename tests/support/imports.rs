@@ -138,7 +138,8 @@ fn reachable<'f>(
     found
 }
 
-fn files_below(folder: &Path, out: &mut Vec<PathBuf>) {
+/// Collects the source files of a folder and of those below it, in order.
+pub(crate) fn files_below(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable entry").path();
         if path.is_dir() {
@@ -147,6 +148,7 @@ fn files_below(folder: &Path, out: &mut Vec<PathBuf>) {
             out.push(path);
         }
     }
+    out.sort();
 }
 
 impl File {
