@@ -3,21 +3,23 @@
 //! Rows of single values write or read 64 of them per iteration, and report the rate of values. Messages have the mix
 //! of integers, texts and octets of a game protocol; each decode reads every field.
 
-#[path = "support/flow_records.rs"]
-mod flow_records;
+mod cases;
+#[path = "cases/per_item.rs"]
+mod per_item;
 
 use std::hint::black_box;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use cases::flow_records::{RECORD_COUNT, flow_records};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
-use flow_records::{RECORD_COUNT, flow_records};
 use flowgauge::Timestamp;
 use flowgauge::codec::{Number, Prefix, ReadError, Reader, WriteError, Writer};
 use flowgauge::export::FixedRecord;
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
+use per_item::PerItem as _;
 
 /// Number of values that an iteration writes or reads.
 const COUNT: usize = 64;
@@ -33,7 +35,7 @@ fn numbers<N: Number + PartialEq>(group: &mut BenchmarkGroup<'_, WallTime>, name
 
     let mut out = [0; COUNT * 8];
     group.bench_function(format!("write/{name}"), |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(COUNT as u64, || {
             let mut writer = Writer::new(black_box(&mut out));
             for _ in 0..COUNT {
                 writer.be(black_box(value)).expect("a buffer for all values");
@@ -41,7 +43,7 @@ fn numbers<N: Number + PartialEq>(group: &mut BenchmarkGroup<'_, WallTime>, name
         });
     });
     group.bench_function(format!("read/{name}"), |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(COUNT as u64, || {
             let mut reader = Reader::new(black_box(&buffer));
             for _ in 0..COUNT {
                 black_box(reader.be::<N>().expect("all values"));
@@ -52,7 +54,7 @@ fn numbers<N: Number + PartialEq>(group: &mut BenchmarkGroup<'_, WallTime>, name
 
 fn values(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("codec/values");
-    group.throughput(Throughput::Elements(COUNT as u64));
+    group.throughput(Throughput::Elements(1));
     numbers(&mut group, "u8", 0x12_u8);
     numbers(&mut group, "u16", 0x1234_u16);
     numbers(&mut group, "u32", 0x1234_5678_u32);
@@ -71,7 +73,7 @@ fn values(criterion: &mut Criterion) {
     let mut reader = Reader::new(&buffer);
     assert!((0..COUNT).all(|_| reader.prefixed_str(Prefix::U16) == Ok(text)));
     group.bench_function("write/text_of_24_octets", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(COUNT as u64, || {
             let mut writer = Writer::new(black_box(&mut out));
             for _ in 0..COUNT {
                 writer.prefixed(Prefix::U16, black_box(text)).expect("a buffer for all texts");
@@ -79,7 +81,7 @@ fn values(criterion: &mut Criterion) {
         });
     });
     group.bench_function("read/text_of_24_octets", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(COUNT as u64, || {
             let mut reader = Reader::new(black_box(&buffer));
             for _ in 0..COUNT {
                 black_box(reader.prefixed_str(Prefix::U16).expect("all texts"));
@@ -349,17 +351,17 @@ fn ipfix(criterion: &mut Criterion) {
     }
 
     let mut group = criterion.benchmark_group("codec/ipfix");
-    group.throughput(Throughput::Elements(RECORD_COUNT.into()));
+    group.throughput(Throughput::Elements(1));
     group.bench_function("encode", |bencher| {
         let mut exporter = Exporter::new(ExporterConfig::default(), Discard(0)).expect("a configuration");
-        bencher.iter(|| {
+        bencher.iter_items(RECORD_COUNT.into(), || {
             for record in &records {
                 exporter.export(black_box(record), record.end).expect("a transport without errors");
             }
         });
     });
     group.bench_function("decode", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(RECORD_COUNT.into(), || {
             for message in &messages {
                 collector.message(address, black_box(message), Timestamp::ZERO, |one| {
                     black_box(one.record());
@@ -409,10 +411,10 @@ fn fixed(criterion: &mut Criterion) {
     }
 
     let mut group = criterion.benchmark_group("codec/fixed_record");
-    group.throughput(Throughput::Elements(RECORD_COUNT.into()));
+    group.throughput(Throughput::Elements(1));
     let mut out = encoded.clone();
     group.bench_function("encode", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(RECORD_COUNT.into(), || {
             let (targets, _) = out.as_chunks_mut::<{ FixedRecord::LEN }>();
             for (target, record) in targets.iter_mut().zip(black_box(&records)) {
                 *target = FixedRecord::encode(record);
@@ -420,7 +422,7 @@ fn fixed(criterion: &mut Criterion) {
         });
     });
     group.bench_function("decode", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(RECORD_COUNT.into(), || {
             let mut sum = 0_u64;
             for record in FixedRecord::all(black_box(&encoded)) {
                 let record = record.expect("a valid record");
@@ -431,7 +433,7 @@ fn fixed(criterion: &mut Criterion) {
     });
     // The fields that a list of top talkers needs.
     group.bench_function("sum", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(RECORD_COUNT.into(), || {
             let records = FixedRecord::all(black_box(&encoded)).flatten();
             let sum: u64 = records.map(|record| record.octet_count() + record.reverse_octet_count()).sum();
             black_box(sum);

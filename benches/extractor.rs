@@ -1,13 +1,13 @@
 //! Extraction of a packet with its Flow Key from an Ethernet frame.
 
-mod support;
+mod cases;
 
 use std::hint::black_box;
 
+use cases::{CLIENT, SERVER, in_ipv6, tcp, udp};
 use criterion::{Criterion, criterion_group, criterion_main};
 use flowgauge::base::{Frame, IpProtocol, LinkType, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
-use support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
 fn five_tuple(criterion: &mut Criterion) {
     let extractor = Extractor::default();

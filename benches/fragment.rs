@@ -2,12 +2,16 @@
 //! complete datagram, for 1000 datagrams in `interleaved_1000`, and for one fragment in `flood_first_at_cap`;
 //! throughput is in fragments.
 
+#[path = "cases/per_item.rs"]
+mod per_item;
+
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{IpProtocol, Resources, Timestamp};
 use flowgauge::decode::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
+use per_item::PerItem as _;
 
 const FRAGMENT_LEN: usize = 1480;
 
@@ -69,8 +73,10 @@ fn complete_datagrams(criterion: &mut Criterion) {
         let mut pool: Pool<u32> =
             Pool::new(PoolConfig::default(), &Resources::default()).expect("a valid configuration");
         assert_eq!(push_all(&mut pool, fragments), (datagrams, octets));
-        group.throughput(Throughput::Elements(fragments.len() as u64));
-        group.bench_function(id, |bencher| bencher.iter(|| push_all(&mut pool, fragments)));
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(id, |bencher| {
+            bencher.iter_items(fragments.len() as u64, || push_all(&mut pool, fragments));
+        });
         assert!(pool.is_empty());
         let stats = pool.stats();
         assert_eq!(stats.completed_count * fragments.len() as u64, stats.fragment_count * datagrams);

@@ -3,16 +3,19 @@
 //! Rows by frame length: one cached frame; `_pool`, distinct frames that together exceed the second-level cache, in
 //! ring order, as a device delivers them; `_copy`, the cached frame with the packet copied into a new buffer.
 
-mod support;
+mod cases;
+#[path = "cases/per_item.rs"]
+mod per_item;
 
 use std::hint::black_box;
 
+use cases::{CLIENT, Random, SERVER, udp};
 use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use flowgauge::base::VlanIds;
 use flowgauge::tap::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
-use support::{CLIENT, Random, SERVER, udp};
+use per_item::PerItem as _;
 
 const FRAME_LENS: [usize; 6] = [64, 128, 256, 512, 1024, 1400];
 
@@ -60,8 +63,8 @@ impl Pool {
     }
 }
 
-fn throughput(group: &mut BenchmarkGroup<'_, WallTime>, count: usize, len: usize) {
-    group.throughput(Throughput::ElementsAndBytes { elements: count as u64, bytes: (count * len) as u64 });
+fn throughput(group: &mut BenchmarkGroup<'_, WallTime>, len: usize) {
+    group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes: len as u64 });
 }
 
 fn to_ip(criterion: &mut Criterion) {
@@ -69,9 +72,9 @@ fn to_ip(criterion: &mut Criterion) {
     for len in FRAME_LENS {
         let hot = frame(len, &mut Random(1));
         assert_eq!(ethernet_to_ip(&hot).map(<[u8]>::len), Ok(len - ETHERNET_LEN));
-        throughput(&mut group, BATCH, len);
+        throughput(&mut group, len);
         group.bench_function(format!("ethernet_to_ip/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     black_box(ethernet_to_ip(black_box(&hot)).map_or(0, <[u8]>::len));
                 }
@@ -79,14 +82,14 @@ fn to_ip(criterion: &mut Criterion) {
         });
         let mut pool = Pool::new(len, 0);
         group.bench_function(format!("ethernet_to_ip_pool/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     black_box(ethernet_to_ip(black_box(pool.next())).map_or(0, <[u8]>::len));
                 }
             });
         });
         group.bench_function(format!("ethernet_to_ip_copy/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     black_box(ethernet_to_ip(black_box(&hot)).map_or(Vec::new(), <[u8]>::to_vec));
                 }
@@ -103,9 +106,9 @@ fn to_ethernet(criterion: &mut Criterion) {
         let mut hot = frame(len, &mut Random(1));
         let made = ip_to_ethernet(&mut hot, ETHERNET_LEN, &header);
         assert_eq!(made.map(|made| made.len()), Ok(len));
-        throughput(&mut group, BATCH, len);
+        throughput(&mut group, len);
         group.bench_function(format!("ip_to_ethernet/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     let made = ip_to_ethernet(black_box(&mut hot), ETHERNET_LEN, black_box(&header));
                     black_box(made.map_or(0, |made| made.len()));
@@ -114,7 +117,7 @@ fn to_ethernet(criterion: &mut Criterion) {
         });
         let mut pool = Pool::new(len, 0);
         group.bench_function(format!("ip_to_ethernet_pool/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     let made = ip_to_ethernet(black_box(pool.next()), ETHERNET_LEN, black_box(&header));
                     black_box(made.map_or(0, |made| made.len()));
@@ -123,7 +126,7 @@ fn to_ethernet(criterion: &mut Criterion) {
         });
         let packet = hot[ETHERNET_LEN..].to_vec();
         group.bench_function(format!("ip_to_ethernet_copy/{len}"), |bencher| {
-            bencher.iter(|| {
+            bencher.iter_items(BATCH as u64, || {
                 for _ in 0..BATCH {
                     let packet = black_box(&packet);
                     let mut fresh = Vec::with_capacity(ETHERNET_LEN + packet.len());
@@ -137,9 +140,9 @@ fn to_ethernet(criterion: &mut Criterion) {
     }
     let tagged = EthernetHeader::new([2; 6], [4; 6], VlanIds::NONE.push(5).push(6));
     let mut buffer = [vec![0; 22], hot_packet(64)].concat();
-    throughput(&mut group, BATCH, 72);
+    throughput(&mut group, 72);
     group.bench_function("ip_to_ethernet_two_tags/64", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(BATCH as u64, || {
             for _ in 0..BATCH {
                 let made = ip_to_ethernet(black_box(&mut buffer), 22, black_box(&tagged));
                 black_box(made.map_or(0, |made| made.len()));
@@ -148,7 +151,7 @@ fn to_ethernet(criterion: &mut Criterion) {
     });
     let out = [&[0; 12][..], &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0], &hot_packet(64)].concat();
     group.bench_function("ethernet_to_ip_two_tags/64", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(BATCH as u64, || {
             for _ in 0..BATCH {
                 black_box(ethernet_to_ip(black_box(&out)).map_or(0, <[u8]>::len));
             }

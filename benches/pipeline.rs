@@ -1,21 +1,23 @@
 //! Processing of a capture file into flow records on one core: reading, extraction, tracking, and records.
 
-mod support;
+mod cases;
+#[path = "cases/per_item.rs"]
+mod per_item;
 
 use std::env;
 use std::fs;
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{Frame, FrameBatch, Side, Timestamp};
+use cases::session::Count;
+use cases::sinks::Octets;
+use cases::traffic::{DIALOGUE, interleave, real_mix, segment};
+use cases::{CLIENT, SERVER, tcp, udp};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{Frame, FrameBatch, Timestamp};
 use flowgauge::decode::link::Decapsulation;
-use flowgauge::tracker::{Flow, Interest};
-use flowgauge::{FileSource, KeyPolicy, Pipeline, Records, RunOptions, Sink, StreamEvent, Streams};
-use support::session::Count;
-use support::traffic::{DIALOGUE, interleave, real_mix, segment};
-use support::{CLIENT, SERVER, tcp, udp};
+use flowgauge::{FileSource, KeyPolicy, Pipeline, Records, RunOptions, Sink};
+use per_item::PerItem as _;
 
 /// A capture file and the numbers of its flows, frames and octets.
 struct Capture {
@@ -78,32 +80,11 @@ fn file_to_records(criterion: &mut Criterion) {
     {
         let capture = capture(flow_count, open_count, 443);
         assert_eq!(run(&capture), (capture.flow_count, capture.frame_count, capture.octet_count));
-        group.throughput(Throughput::Elements(capture.frame_count));
-        group.bench_function(id, |bencher| bencher.iter(|| run(&capture)));
+        group.throughput(Throughput::Elements(1));
+        group.bench_function(id, |bencher| bencher.iter_items(capture.frame_count, || run(&capture)));
         fs::remove_file(&capture.path).expect("the capture can be removed");
     }
     group.finish();
-}
-
-/// Counts the octets of streams.
-#[derive(Default)]
-struct Octets(u64);
-
-impl Sink for Octets {
-    type State = ();
-    type Stage = Streams;
-
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    #[inline]
-    fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
-        if let StreamEvent::Chunk(chunk) = event {
-            self.0 += chunk.bytes.len() as u64;
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// Reads a capture through all layers and returns the sink.
@@ -124,12 +105,12 @@ fn stages(criterion: &mut Criterion) {
         assert_eq!(read(&capture, Octets::default()).0, octet_count);
         assert_eq!(read(&capture, Count::default()).octet_count(), octet_count);
         let mut group = criterion.benchmark_group("pipeline");
-        group.sample_size(20).throughput(Throughput::Elements(capture.frame_count));
+        group.sample_size(20).throughput(Throughput::Elements(1));
         group.bench_function(format!("streams/{open_count}_open"), |bencher| {
-            bencher.iter(|| read(&capture, Octets::default()));
+            bencher.iter_items(capture.frame_count, || read(&capture, Octets::default()));
         });
         group.bench_function(format!("sessions/{open_count}_open"), |bencher| {
-            bencher.iter(|| read(&capture, Count::default()));
+            bencher.iter_items(capture.frame_count, || read(&capture, Count::default()));
         });
         group.finish();
         fs::remove_file(&capture.path).expect("the capture can be removed");
@@ -146,7 +127,8 @@ fn tunnels(criterion: &mut Criterion) {
         batch.push(&Frame::ethernet(Timestamp::from_parts(1_700_000_000, 0), &data));
     }
     let mut group = criterion.benchmark_group("pipeline/vxlan");
-    group.throughput(Throughput::Elements(batch.iter().len() as u64));
+    let frame_count = batch.iter().len() as u64;
+    group.throughput(Throughput::Elements(1));
     for (id, decapsulation, records_encapsulation) in [
         ("innermost", Decapsulation::Innermost, false),
         ("outermost", Decapsulation::Outermost, false),
@@ -161,7 +143,7 @@ fn tunnels(criterion: &mut Criterion) {
         assert!(pipeline.batch(&batch).is_continue());
         let level_count = if decapsulation == Decapsulation::Both { 2 } else { 1 };
         assert_eq!(pipeline.flow_count(), 100 * level_count);
-        group.bench_function(id, |bencher| bencher.iter(|| pipeline.batch(&batch)));
+        group.bench_function(id, |bencher| bencher.iter_items(frame_count, || pipeline.batch(&batch)));
     }
     group.finish();
 }
@@ -181,8 +163,8 @@ fn mix(criterion: &mut Criterion) {
     assert_eq!(stats.frame_count, mix.frame_count);
     assert_eq!((stats.tracker.packet_count, stats.tracker.started_count), (mix.packet_count, mix.flow_count));
     let mut group = criterion.benchmark_group("pipeline");
-    group.sample_size(20).throughput(Throughput::Elements(mix.frame_count));
-    group.bench_function("real_mix", |bencher| bencher.iter_batched(build, run, BatchSize::LargeInput));
+    group.sample_size(20).throughput(Throughput::Elements(1));
+    group.bench_function("real_mix", |bencher| bencher.iter_items_with(mix.frame_count, build, run));
     group.finish();
 }
 

@@ -2,6 +2,9 @@
 //! `out_of_order_1500`, for 64 segments in `by_64` and `reversed_64`, for 1000 in `loss_1_percent`, and for 10,000 in
 //! `interleaved_10000_flows`. The ids up to `drop_flow_poisoned` do the same work as the same ids of other crates.
 
+#[path = "cases/per_item.rs"]
+mod per_item;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -9,6 +12,7 @@ use flowgauge::base::{Limits, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     Buffered, BufferedOverflow, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
+use per_item::PerItem as _;
 
 const LEN: u32 = 1500;
 
@@ -160,11 +164,13 @@ fn out_of_order(criterion: &mut Criterion) {
         let mut reassembler = reassembler(|_, _| {});
         let mut stream = anchored(&mut reassembler);
         let mut seq = 0;
-        group.throughput(Throughput::Elements(order.len() as u64));
+        group.throughput(Throughput::Elements(1));
         let expected = order.len() as u64 * u64::from(LEN);
         assert_eq!(round(&mut reassembler, &mut stream, &mut seq, order, &payload), expected);
         group.bench_function(id, |bencher| {
-            bencher.iter(|| round(&mut reassembler, &mut stream, &mut seq, order, &payload));
+            bencher.iter_items(order.len() as u64, || {
+                round(&mut reassembler, &mut stream, &mut seq, order, &payload)
+            });
         });
         assert!(reassembler.stats().gap_octet_count == 0 && !stream.is_held());
     }
@@ -178,9 +184,9 @@ fn interleaved(criterion: &mut Criterion) {
     let mut streams: Vec<Stream> = (0..10_000).map(|_| anchored(&mut reassembler)).collect();
     let (mut seq, mut octet_count, mut rounds) = (0_u32, 0_u64, 0_u64);
     let mut group = criterion.benchmark_group("reassembler");
-    group.throughput(Throughput::Elements(10_000));
+    group.throughput(Throughput::Elements(1));
     group.bench_function("interleaved_10000_flows", |bencher| {
-        bencher.iter(|| {
+        bencher.iter_items(10_000, || {
             for (number, stream) in streams.iter_mut().enumerate() {
                 // Two segments of a stream are exchanged.
                 let turn = (number as u64 + rounds) % 10;

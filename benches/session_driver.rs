@@ -2,20 +2,22 @@
 //!
 //! `passthrough`: segments of 1400 octets of one established connection, in order, through the whole pipeline to a
 //! parser without state. The frames are built in advance and their sequence numbers are set in place.
-//! `passthrough_10000_flows`: the same for 10,000 connections in turn. Ids with the name of a protocol: an iteration
-//! replays all recorded conversations of the protocol to its parser once; the throughput is in messages and octets per
-//! second.
+//! `passthrough_10000_flows`: the same for 10,000 connections in turn. Ids with the name of a protocol: all recorded
+//! conversations of the protocol are replayed to its parser; the time is for one message.
 
-#[path = "support/replay.rs"]
+mod cases;
+#[path = "cases/per_item.rs"]
+mod per_item;
+#[path = "cases/replay.rs"]
 mod replay;
-mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use per_item::PerItem as _;
 
 use flowgauge::session::Driver;
 
+use cases::session::{Connections, LEN};
 use replay::{Conversation, Observed, conversations};
-use support::session::{Connections, LEN};
 
 fn passthrough(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("session_driver");
@@ -86,9 +88,10 @@ fn protocols(criterion: &mut Criterion) {
             "{id}: {observed:?}"
         );
         assert_eq!(observed.stopped_count, 0, "{id}");
-        let (elements, bytes) = (observed.message_count, observed.octet_count);
-        group.throughput(Throughput::ElementsAndBytes { elements, bytes });
-        group.bench_function(id, |bencher| bencher.iter(&mut replay));
+        // The mean number of octets of a message.
+        let bytes = observed.octet_count / observed.message_count;
+        group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes });
+        group.bench_function(id, |bencher| bencher.iter_items(observed.message_count, &mut replay));
         assert_eq!(driver.stats().held_bytes, 0, "{id}");
     }
     group.finish();

@@ -2,18 +2,21 @@
 //!
 //! Run with `cargo bench --bench source`; `--features compression` adds the compressed rows.
 
+#[path = "cases/per_item.rs"]
+mod per_item;
+
 use std::fs;
 use std::hint::black_box;
 use std::io::BufWriter;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
 use flowgauge::source::{
     FileSource, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, PcapngWriter, Source,
 };
+use per_item::PerItem as _;
 
 const FRAMES: u64 = 100_000;
 
@@ -126,11 +129,12 @@ fn source(criterion: &mut Criterion) {
         ));
     }
     let mut group = criterion.benchmark_group("source");
-    group.sample_size(20).throughput(Throughput::ElementsAndBytes { elements: FRAMES, bytes: octets });
+    // The mean length of a frame.
+    group.sample_size(20).throughput(Throughput::ElementsAndBytes { elements: 1, bytes: octets / FRAMES });
     let mut batch = FrameBatch::new();
     for (name, path) in &mut files {
         assert_eq!(read(path, &mut batch), (FRAMES, octets), "{name}");
-        group.bench_function(*name, |bencher| bencher.iter(|| black_box(read(path, &mut batch))));
+        group.bench_function(*name, |bencher| bencher.iter_items(FRAMES, || read(path, &mut batch)));
     }
     group.finish();
 }
@@ -149,28 +153,22 @@ fn mirror(criterion: &mut Criterion) {
         }
     };
     let mut group = criterion.benchmark_group("source/mirror");
-    group.sample_size(20).throughput(Throughput::Elements(WAITING_COUNT));
+    group.sample_size(20).throughput(Throughput::Elements(1));
 
     let config = MirrorConfig::default();
     let mut source = MirrorSource::udp("127.0.0.1:0", MirrorEncapsulation::Vxlan, config).expect("a socket");
     let address = source.local_addr().expect("an address");
     let mut batch = FrameBatch::new();
     group.bench_function("vxlan", |bencher| {
-        bencher.iter_custom(|iteration_count| {
-            let mut elapsed = Duration::ZERO;
-            for _ in 0..iteration_count {
-                send(address);
-                let start = Instant::now();
-                let mut frame_count = 0;
-                while frame_count < WAITING_COUNT {
-                    assert_eq!(source.next_batch(&mut batch).expect("a working socket"), Next::Frames);
-                    frame_count += black_box(&batch).len() as u64;
-                }
-                elapsed += start.elapsed();
-                assert_eq!(frame_count, WAITING_COUNT);
+        let receive = |()| {
+            let mut frame_count = 0;
+            while frame_count < WAITING_COUNT {
+                assert_eq!(source.next_batch(&mut batch).expect("a working socket"), Next::Frames);
+                frame_count += black_box(&batch).len() as u64;
             }
-            elapsed
-        });
+            assert_eq!(frame_count, WAITING_COUNT);
+        };
+        bencher.iter_items_with(WAITING_COUNT, || send(address), receive);
     });
     assert_eq!(source.stats().kernel_drop_count + source.stats().invalid_datagram_count, 0);
 
@@ -178,19 +176,13 @@ fn mirror(criterion: &mut Criterion) {
     let address = socket.local_addr().expect("an address");
     let mut buffer = [0; 2048];
     group.bench_function("recv_from", |bencher| {
-        bencher.iter_custom(|iteration_count| {
-            let mut elapsed = Duration::ZERO;
-            for _ in 0..iteration_count {
-                send(address);
-                let start = Instant::now();
-                for _ in 0..WAITING_COUNT {
-                    let (len, _) = socket.recv_from(&mut buffer).expect("a datagram");
-                    assert_eq!(black_box(&buffer[..len]).len(), datagram.len());
-                }
-                elapsed += start.elapsed();
+        let receive = |()| {
+            for _ in 0..WAITING_COUNT {
+                let (len, _) = socket.recv_from(&mut buffer).expect("a datagram");
+                assert_eq!(black_box(&buffer[..len]).len(), datagram.len());
             }
-            elapsed
-        });
+        };
+        bencher.iter_items_with(WAITING_COUNT, || send(address), receive);
     });
     group.finish();
 }

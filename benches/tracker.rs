@@ -3,36 +3,22 @@
 //! `monoflow` and `n_flows` repeat one PSH+ACK segment per flow without a handshake and with a constant timestamp, as
 //! do the rows with the same names of other crates. The `_in_order` rows advance sequence numbers and time.
 
-mod support;
+mod cases;
+#[path = "cases/per_item.rs"]
+mod per_item;
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{Budget, EndReason, Frame, Limits, Resources, Timestamp};
+use cases::sinks::Ends;
+use cases::traffic::{odd_packets, short_flows};
+use cases::{CLIENT, Random, SERVER, set_seq, tcp};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{Budget, Frame, Limits, Resources, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
-use support::traffic::{odd_packets, short_flows};
-use support::{CLIENT, Random, SERVER, set_seq, tcp};
-
-/// Counts the flows that end and requests no other events.
-#[derive(Default)]
-struct Ends {
-    flow_count: u64,
-    packet_count: u64,
-}
-
-impl Observer<()> for Ends {
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
-        self.flow_count += 1;
-        self.packet_count += flow.packet_count();
-    }
-}
+use flowgauge::tracker::{Tracker, TrackerConfig};
+use per_item::PerItem as _;
 
 /// Frames of `flow_count` flows with different source ports, and different addresses for each 50,000 flows.
 fn frames(flow_count: usize) -> Vec<Vec<u8>> {
@@ -225,7 +211,7 @@ fn churn(criterion: &mut Criterion) {
     assert_eq!(sink.flow_count, stats.started_count - CAP as u64);
 }
 
-/// 100,000 open flows that all expire in one call. The time is for all of them.
+/// 100,000 open flows that all expire in one call. The time is per flow.
 fn expiry(criterion: &mut Criterion) {
     const FLOWS: usize = 100_000;
     let extractor = Extractor::default();
@@ -243,23 +229,19 @@ fn expiry(criterion: &mut Criterion) {
         tracker
     };
     let mut group = criterion.benchmark_group("tracker");
-    group.sample_size(10).throughput(Throughput::Elements(FLOWS as u64));
+    group.sample_size(10).throughput(Throughput::Elements(1));
     group.bench_function("expiry/100000", |bencher| {
-        bencher.iter_batched(
-            full,
-            |mut tracker| {
-                let mut sink = Ends::default();
-                tracker.advance(Timestamp::ZERO.saturating_add(Duration::from_secs(1000)), &mut sink);
-                assert_eq!(sink.flow_count, FLOWS as u64);
-                tracker
-            },
-            BatchSize::LargeInput,
-        );
+        bencher.iter_items_with(FLOWS as u64, full, |mut tracker| {
+            let mut sink = Ends::default();
+            tracker.advance(Timestamp::ZERO.saturating_add(Duration::from_secs(1000)), &mut sink);
+            assert_eq!(sink.flow_count, FLOWS as u64);
+            tracker
+        });
     });
     // A call with as many open flows and none that is due.
     let mut tracker = full();
     let mut nanos = FLOWS as u64;
-    group.throughput(Throughput::Elements(1)).sample_size(100);
+    group.sample_size(100);
     group.bench_function("advance_nothing_due", |bencher| {
         bencher.iter(|| {
             nanos += 1;
@@ -295,9 +277,9 @@ fn short(criterion: &mut Criterion) {
     let (_, sink) = run(Tracker::default());
     assert_eq!((sink.flow_count, sink.packet_count), (FLOWS as u64, frame_count));
     let mut group = criterion.benchmark_group("tracker");
-    group.sample_size(20).throughput(Throughput::Elements(frame_count));
+    group.sample_size(20).throughput(Throughput::Elements(1));
     group.bench_function("short_flows", |bencher| {
-        bencher.iter_batched(Tracker::default, run, BatchSize::LargeInput);
+        bencher.iter_items_with(frame_count, Tracker::default, run);
     });
     group.finish();
 }

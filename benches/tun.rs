@@ -1,11 +1,16 @@
 //! The in-process part of forwarding super-packets: tracking them, compared with tracking their segments, and splitting
 //! them, compared with tun-rs. The super-packets are those of one connection of iperf3 over a TUN device with offload;
-//! `super_packets.pcap` has their headers. System calls are measured by `benches/tun/run.sh`.
+//! `super_packets.pcap` has their headers. Times are per segment (`track`) and per super-packet (`split`). System calls are
+//! measured by `benches/tun/run.sh`.
 
-use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::source::{Next, Source, split_super_packet};
 use flowgauge::{FileSource, Frame, FrameBatch, LinkType, Pipeline, Timestamp};
+use per_item::PerItem as _;
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
+
+#[path = "cases/per_item.rs"]
+mod per_item;
 
 /// Payload of each segment but the last: an MTU of 1500 without 52 octets of headers.
 const SEGMENT_LEN: usize = 1448;
@@ -84,11 +89,14 @@ fn tracking(criterion: &mut Criterion) {
     let [whole, split] = stats.map(|stats| (stats.packet_count, stats.octet_count));
     assert_eq!(whole, split, "a super-packet counts as its segments");
     let mut group = criterion.benchmark_group("tun/track");
-    group.throughput(Throughput::Bytes(whole.1));
+    group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes: whole.1 / whole.0 });
     for (name, batch) in ["super_packets", "segments"].into_iter().zip(&batches) {
         group.bench_function(name, |bencher| {
             let pipeline = || Pipeline::builder().build(()).expect("valid settings");
-            bencher.iter_batched_ref(pipeline, |pipeline| pipeline.batch(batch), BatchSize::LargeInput);
+            bencher.iter_items_with(whole.0, pipeline, |mut pipeline| {
+                let _ = pipeline.batch(batch);
+                pipeline
+            });
         });
     }
     group.finish();
@@ -98,10 +106,12 @@ fn splitting(criterion: &mut Criterion) {
     let mut packets = recorded();
     packets.retain(|recorded| recorded.header != [0; VIRTIO_NET_HDR_LEN]);
     let mut group = criterion.benchmark_group("tun/split");
-    group.throughput(Throughput::Bytes(packets.iter().map(|recorded| recorded.packet.len() as u64).sum()));
+    let count = packets.len() as u64;
+    let octet_count = packets.iter().map(|recorded| recorded.packet.len() as u64).sum::<u64>();
+    group.throughput(Throughput::ElementsAndBytes { elements: 1, bytes: octet_count / count });
     group.bench_function("flowgauge", |bencher| {
         let mut buffer = Vec::new();
-        bencher.iter(|| {
+        bencher.iter_items(count, || {
             let mut octet_count = 0;
             for Recorded { header, packet, .. } in &packets {
                 split_super_packet(header, packet, &mut buffer, |segment| octet_count += segment.len());
@@ -112,7 +122,7 @@ fn splitting(criterion: &mut Criterion) {
     group.bench_function("tun_rs", |bencher| {
         let mut buffers = vec![vec![0; 1500]; 64];
         let mut sizes = vec![0; 64];
-        bencher.iter(|| {
+        bencher.iter_items(count, || {
             let mut octet_count = 0;
             for Recorded { header, packet, .. } in &mut packets {
                 let header = VirtioNetHdr::decode(header).expect("a header");

@@ -44,7 +44,6 @@ flowgauge::protocols! {
     /// Messages of the parsers.
     enum Message;
     parsers { LengthPrefixed: LengthPrefixed = &DNS_OVER_TCP }
-    recognized {}
 }
 
 fn main() -> Result<(), flowgauge::Error> {

@@ -45,6 +45,19 @@
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 //!
+//! # By task
+//!
+//! | task | items |
+//! |---|---|
+//! | read frames | [`FileSource`], [`Files`], `LiveSource`, [`Source`] for your own; [`source`] has the others |
+//! | build a pipeline | [`Pipeline::builder`], [`Builder`], [`Filter`], [`Limits`] |
+//! | run it | [`records`], [`on_message`], [`Pipeline::run`], [`Pipeline::feed`] for files that continue each other, [`Builder::run_records`] on several threads, [`RunOptions`], [`Summary`], [`Error`] |
+//! | receive messages | `client_hellos`, `dns_messages`, `http_heads` (feature `protocols`), [`Builder::messages`] |
+//! | receive flows, packets, streams, messages | [`Sink`] with a [`Stage`]: [`Flows`], [`Streams`], [`Sessions`]; [`Flow`] with [`Flow::mute`], [`Packet`], [`StreamEvent`], [`MessageMeta`] |
+//! | track packets of your own parser | [`Packet::builder`], [`tracker::Tracker`] |
+//! | parse a protocol | [`Parser`] in a set made by [`protocols!`](crate::protocols!); [`LengthPrefix`]; [`Driver`] without a pipeline |
+//! | write | [`FlowRecord`], [`export::RecordWriter`], [`ipfix::Exporter`], [`table!`](crate::table!) for rows of your own |
+//!
 //! # Layers
 //!
 //! ```text
@@ -120,8 +133,9 @@
 //!
 //! | feature | adds | requires |
 //! |---|---|---|
-//! | (default) | the library; it reads uncompressed files | cargo |
-//! | `serde` | `Serialize` for keys, records, messages, and statistics; `Deserialize` for keys and records | |
+//! | (none) | the library; it reads uncompressed files and memory, on any system that Rust supports | cargo |
+//! | `net` (default) | sources on sockets (mirror sessions, captures over TCP); [`StopHandle::on_interrupt`] | |
+//! | `serde` | `Serialize` for keys, records, and statistics; adapters for all rows ([`row`]); `Deserialize` for keys and records | |
 //! | `protocols` | the module `protocols`: parsers of application protocols | |
 //! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
 //! | `live` | capture from interfaces | libpcap |
@@ -130,6 +144,8 @@
 //!
 //! The command `flowgauge` is a separate package, `flowgauge-cli`.
 
+// docs.rs shows which feature each item requires.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
 
 pub mod base;
@@ -153,6 +169,8 @@ pub mod protocols;
 pub mod reassembler;
 pub mod record;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod row;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod session;
 pub mod source;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
@@ -161,39 +179,87 @@ pub mod tracker;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub(crate) mod wire;
 
-pub use base::{
-    Account, Application, Budget, ConfigError, ConfigProblem, ConnState, EndReason, Evidence, FlowKey, Frame,
-    FrameBatch, IpProtocol, Limits, LinkType, Resources, Side, StopHandle, TcpFlags, TcpState, Timestamp,
-};
-pub use decode::extractor::{KeyPolicy, Packet};
-pub use decode::link::Decapsulation;
-pub use dedup::DedupConfig;
-pub use filter::Filter;
-pub use pipeline::{
-    Builder, ChecksumHandling, Error, ErrorPolicy, FirstOctets, Flows, FragmentHandling, MessageOf,
-    OnMessage, Pipeline, PipelineStats, RecordIter, Records, RunEnd, RunOptions, RunProgress, Sessions, Sink,
-    Stage, Streams, Summary, on_message, records,
-};
-#[cfg(feature = "protocols")]
-pub use protocols::{Message, Standard, dns, tls};
-pub use reassembler::{Chunk, Gap, ReassemblerConfig, StreamEvent};
-pub use record::{FieldSet, FlowRecord, SideRecord, SortKey};
-pub use session::length_prefix::LengthPrefix;
-pub use session::{
-    Datagram, DriverConfig, Fault, Input, MessageMeta, Out, Parser, Progress, Protocol, Protocols, Role,
-    SessionEvent, StreamOpening, Verdict,
-};
+// Read: sources of frames.
+#[doc(inline)]
+pub use base::{Frame, FrameBatch, LinkType, StopHandle};
 #[cfg(feature = "live")]
+#[doc(inline)]
 pub use source::{Device, LiveConfig, LiveSource};
+#[doc(inline)]
 pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
-pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowScan, FlowView, Interest, TrackerConfig};
+
+// Build: a pipeline and its configuration.
+#[doc(inline)]
+pub use base::{Account, Budget, ConfigError, ConfigProblem, Limits, Resources};
+#[doc(inline)]
+pub use decode::extractor::KeyPolicy;
+#[doc(inline)]
+pub use decode::link::Decapsulation;
+#[doc(inline)]
+pub use dedup::DedupConfig;
+#[doc(inline)]
+pub use filter::Filter;
+#[doc(inline)]
+pub use pipeline::{Builder, ChecksumHandling, FragmentHandling, Pipeline};
+#[doc(inline)]
+pub use reassembler::ReassemblerConfig;
+#[doc(inline)]
+pub use session::DriverConfig;
+#[doc(inline)]
+pub use tracker::TrackerConfig;
+
+// Run.
+#[doc(inline)]
+pub use pipeline::{
+    Error, ErrorPolicy, OnMessage, PipelineStats, RecordIter, RunEnd, RunOptions, RunProgress, Summary,
+    on_message, records,
+};
+
+// Receive: sinks and the arguments of their callbacks.
+#[doc(inline)]
+pub use base::{Application, ConnState, EndReason, Evidence, Side, TcpFlags, TcpState, Timestamp};
+#[doc(inline)]
+pub use decode::extractor::Packet;
+#[doc(inline)]
+pub use pipeline::{FirstOctets, Flows, MessageOf, Records, Sessions, Sink, Stage, Streams};
+#[doc(inline)]
+pub use reassembler::{Chunk, Gap, StreamEvent};
+#[doc(inline)]
+pub use session::{MessageMeta, Role, SessionEvent};
+#[doc(inline)]
+pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowScan, FlowView, Interest};
+
+// Parse: protocols of the crate, and those of a program.
+#[cfg(feature = "protocols")]
+#[doc(inline)]
+pub use pipeline::{Seen, client_hellos, dns_messages, http_heads};
+#[cfg(feature = "protocols")]
+#[doc(inline)]
+pub use protocols::{Message, Standard, dns, tls};
+#[doc(inline)]
+pub use session::length_prefix::LengthPrefix;
+#[doc(inline)]
+pub use session::{
+    Datagram, Driver, Fault, Input, Out, Parser, Progress, Protocol, Protocols, StreamOpening, Verdict,
+};
+
+// Write: records, and what is in them.
+#[doc(inline)]
+pub use base::{FlowKey, IpProtocol};
+#[doc(inline)]
+pub use record::{FieldSet, FlowRecord, SideRecord, SortKey};
 
 /// The code examples of the README, which are compiled and run as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The code example of the design page of records, which is compiled and run as a documentation test.
+/// The code example of the design page of rows, which is compiled and run as a documentation test.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/design/record.md")]
-struct RecordDesign;
+#[doc = include_str!("../docs/design/row.md")]
+struct RowDesign;
+
+/// The programs of the cookbook, which are compiled and run as documentation tests.
+#[cfg(all(doctest, feature = "protocols", feature = "net"))]
+#[doc = include_str!("../docs/cookbook.md")]
+struct Cookbook;

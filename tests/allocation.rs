@@ -16,7 +16,7 @@ use flowgauge::codec::{Prefix, Reader, Writer};
 use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode, Window};
-use flowgauge::export::FixedRecord;
+use flowgauge::export::{FixedRecord, Lines, RecordWriter as _, Selection, Style};
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, Transport};
 use flowgauge::pipeline::Pipeline;
@@ -315,9 +315,53 @@ fn exported_and_collected_records_cost_no_allocation() {
     assert_eq!(packet_count, 1);
 }
 
+fn lines_of_records_cost_no_allocation() {
+    let records: Vec<_> =
+        flowgauge::records(flowgauge::FileSource::open("examples/data/web.pcap").expect("a capture"))
+            .collect::<Result<_, _>>()
+            .expect("an undamaged capture");
+    let selection =
+        Selection::of::<FlowRecord>(["octet_count", "vlan_ids", "protocol"]).expect("names of columns");
+    for selection in [None, Some(selection)] {
+        let style = Style::default();
+        let writers =
+            [Lines::ndjson(io::sink(), selection.clone(), style), Lines::csv(io::sink(), selection, style)];
+        for mut lines in writers {
+            records.iter().for_each(|record| lines.write(record).expect("no errors"));
+            assert_no_allocation("lines of records", || {
+                records.iter().for_each(|record| lines.write(record).expect("no errors"));
+            });
+        }
+    }
+}
+
+/// Writes each message of the example captures twice.
+#[cfg(feature = "protocols")]
+fn lines_of_messages_cost_no_allocation() {
+    let mut message_count = 0;
+    for name in ["web", "dns", "mail", "ssh"] {
+        let mut line = Vec::with_capacity(1 << 16);
+        let sink = flowgauge::on_message::<flowgauge::Standard>(|_, _, message| {
+            message_count += 1;
+            assert_no_allocation("a line of a message", || {
+                line.clear();
+                flowgauge::export::write_message(&mut line, message, Style::default());
+            });
+        });
+        let mut source =
+            flowgauge::FileSource::open(format!("examples/data/{name}.pcap")).expect("a capture");
+        let mut pipeline = Pipeline::builder().build(sink).expect("a configuration");
+        pipeline.run(&mut source, &flowgauge::RunOptions::default()).expect("a capture");
+    }
+    assert!(message_count > 100, "{message_count}");
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     exported_and_collected_records_cost_no_allocation();
+    lines_of_records_cost_no_allocation();
+    #[cfg(feature = "protocols")]
+    lines_of_messages_cost_no_allocation();
     let rounds: Vec<_> = (0..6).map(round).collect();
     let rounds: Vec<_> = rounds.iter().zip(100..).map(|(frames, second)| at(frames, second)).collect();
     let unusual = unusual_frames();

@@ -1,4 +1,4 @@
-//! The examples are short, and import only items at the root of the crate and the standard library.
+//! The examples import only items at the root of the crate and the standard library.
 
 use std::path::Path;
 
@@ -10,38 +10,6 @@ fn source(name: &str) -> String {
 /// Returns the lines that are neither empty nor comments.
 fn code_lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
-}
-
-/// Returns the number of lines in the body of `main`, which is the last function of the file.
-fn main_len(text: &str) -> usize {
-    let lines = code_lines(text);
-    let start = lines.iter().position(|line| line.starts_with("fn main()")).expect("a main function");
-    lines.len() - start - 2
-}
-
-#[test]
-fn the_first_examples_have_at_most_six_lines_in_main() {
-    for name in ["count_flows", "print_records"] {
-        let len = main_len(&source(name));
-        assert!((1..=6).contains(&len), "{name}: {len} lines");
-    }
-}
-
-#[test]
-fn examples_are_short() {
-    let names = [
-        ("largest_gap", 25),
-        ("stream_bytes", 25),
-        ("names", 25),
-        ("live", 25),
-        ("live_shards", 25),
-        ("length_prefixed", 60),
-    ];
-    for (name, len_max) in names {
-        let text = source(name);
-        let len = code_lines(&text).len();
-        assert!((1..=len_max).contains(&len), "{name}: {len} lines of code, {len_max} at most");
-    }
 }
 
 #[test]

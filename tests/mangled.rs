@@ -7,6 +7,9 @@
 
 #[path = "support/heap.rs"]
 mod heap;
+#[cfg(feature = "serde")]
+#[path = "support/message_json.rs"]
+mod message_json;
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,8 @@ use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::{MessageMeta, SessionEvent};
 use flowgauge::source::{FileSource, Next, Source};
 use flowgauge::tracker::{Flow, Interest};
+#[cfg(feature = "serde")]
+use message_json::as_json;
 
 use heap::{held_now, peak_since};
 
@@ -57,7 +62,11 @@ impl Sink for Count {
         // Formatting is checked for panics as well.
         std::hint::black_box(format!("{message:?}"));
         #[cfg(feature = "serde")]
-        serde_json::to_value(message).expect("every message is an object");
+        {
+            let value: serde_json::Value =
+                serde_json::from_str(&as_json(message)).expect("every message is an object");
+            assert!(value["message"].is_string());
+        }
         self.message_count += 1;
     }
 

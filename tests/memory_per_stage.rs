@@ -39,7 +39,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum OwnMessage;
     parsers { ConsumeAll: ConsumeAll = &CONSUME_ALL }
-    recognized {}
 }
 
 /// Returns the SYN of a client with the given number.

@@ -43,6 +43,9 @@ mod follow;
 #[path = "oracle/http.rs"]
 mod http;
 #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "support/message_json.rs"]
+mod message_json;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
 #[path = "oracle/messages.rs"]
 mod messages;
 #[cfg(feature = "protocols")]

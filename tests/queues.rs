@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use etherparse::PacketBuilder;
 use flowgauge::base::{Account, Budget, EndReason, Frame, FrameBatch, Resources, Timestamp};
 use flowgauge::pipeline::{Flows, Pipeline, RunOptions, Sink};
-use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::source::{Error, Next, Source};
 use flowgauge::tracker::{Flow, FlowView};
 
 /// Lets one test run at a time, because the counter of held memory is global.
@@ -42,22 +42,6 @@ impl Source for NewFlows<'_> {
             batch.push(&Frame::ethernet(Timestamp::from_nanos(number as u64 * 1000), &frame));
         }
         Ok(if number < self.count { Next::Frames } else { Next::End })
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &[]
-    }
-
-    fn stats(&self) -> SourceStats {
-        SourceStats::default()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn progress(&self) -> u64 {
-        0
     }
 }
 

@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flowgauge::{
-    EndReason, Error, ErrorPolicy, FileSource, Files, Flows, Pipeline, RunEnd, RunOptions, RunProgress, Sink,
-    StopHandle,
+    EndReason, Error, ErrorPolicy, FileSource, Files, Flows, Frame, FrameBatch, Next, Pipeline, Records,
+    RunEnd, RunOptions, RunProgress, Sink, Source, StopHandle, Timestamp,
 };
 
 use scripted::{Kept, Scripted, Step, at, listed};
@@ -192,6 +192,9 @@ fn progress_is_reported_after_each_batch() {
     assert!(seen.iter().all(|progress| progress.input_len == Some(len)));
     let last = seen.last().unwrap();
     assert_eq!(last.input_octet_count, len);
+    assert!(seen.iter().all(|progress| progress.source.frame_count >= progress.frame_count));
+    assert_eq!(last.source.frame_count, summary.stats.frame_count);
+    assert!(seen.iter().any(|progress| progress.flow_count > Some(1) && progress.held_bytes > 0));
     // The last frame may be delayed until the next one.
     assert!(summary.stats.frame_count - last.frame_count <= 1);
 }
@@ -221,4 +224,74 @@ fn flows_time_out_while_a_source_is_idle() {
     // The first two flows ended with the fourth step, the last one after the fifth.
     assert_eq!((&sink.batches_before[..], sink.batch_count), (&[3, 3, 5][..], 5));
     assert_eq!(pipeline.now(), at(1_075_100));
+}
+
+/// A source that ends after a number of frames, and has the rest for the next call.
+struct Part<'a> {
+    frames: &'a mut std::vec::IntoIter<(Timestamp, Vec<u8>)>,
+    rest_count: usize,
+}
+
+impl Source for Part<'_> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, flowgauge::source::Error> {
+        batch.clear();
+        while batch.len() < 32 && self.rest_count > 0 {
+            let Some((timestamp, data)) = self.frames.next() else { break };
+            batch.push(&Frame::ethernet(timestamp, &data));
+            self.rest_count -= 1;
+        }
+        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+    }
+}
+
+#[test]
+fn sources_fed_one_after_the_other_are_one_input() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
+    let (mut source, mut batch) = (FileSource::open(path).unwrap(), FrameBatch::new());
+    let mut frames = Vec::new();
+    while source.next_batch(&mut batch).unwrap() != Next::End {
+        frames.extend(batch.iter().map(|frame| (frame.timestamp, frame.data.to_vec())));
+    }
+    let records = |part_len: usize, options: &RunOptions| {
+        let mut records = Vec::new();
+        let sink = Records::new(|record| records.push(format!("{record:?}")));
+        let mut pipeline = Pipeline::builder().build(sink).unwrap();
+        let mut rest = frames.clone().into_iter();
+        for part in 1..=frames.len().div_ceil(part_len) {
+            let summary =
+                pipeline.feed(&mut Part { frames: &mut rest, rest_count: part_len }, options).unwrap();
+            assert_eq!(summary.end, RunEnd::EndOfInput);
+            // The last frame may wait for the next one.
+            assert!((part * part_len).min(frames.len()) - summary.stats.frame_count as usize <= 1);
+            assert!(part * part_len < 100 || pipeline.flow_count() > 0);
+        }
+        pipeline.finish();
+        assert_eq!((pipeline.flow_count(), pipeline.stats().frame_count as usize), (0, frames.len()));
+        drop(pipeline);
+        records
+    };
+    let whole = records(frames.len(), &RunOptions::default());
+    assert_eq!(whole.len(), 27);
+    for part_len in [1, 31, 100, 1000] {
+        for is_ahead in [false, true] {
+            assert_eq!(
+                records(part_len, &RunOptions::default().extract_ahead(is_ahead)),
+                whole,
+                "{part_len}"
+            );
+        }
+    }
+}
+
+#[test]
+fn flows_stay_open_when_a_fed_source_fails() {
+    let mut pipeline = pipeline();
+    let steps = [Step::Frames(1, vec![1, 2]), Step::Fails(2, vec![2, 3])];
+    let error = pipeline.feed(&mut listed(steps), &RunOptions::default()).expect_err("the source fails");
+    assert!(error.to_string().contains("injected"), "{error}");
+    assert_eq!((pipeline.flow_count(), pipeline.sink().records.len()), (3, 0));
+    pipeline.feed(&mut listed([Step::Frames(3, vec![1])]), &RunOptions::default()).unwrap();
+    pipeline.finish();
+    let forced = EndReason::ForcedEnd;
+    assert_eq!(pipeline.sink().records, [(1, 2, forced), (2, 2, forced), (3, 1, forced)]);
 }

@@ -4,7 +4,6 @@ use std::fmt;
 
 /// The evidence by which an application protocol was identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Evidence {
     /// The payload matches the application protocol.
@@ -16,7 +15,7 @@ pub enum Evidence {
 impl Evidence {
     /// Returns the evidence whose [`name`](Self::name) is `name`.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         [Self::Content, Self::Port].into_iter().find(|evidence| evidence.name() == name)
     }
 
@@ -32,7 +31,6 @@ impl Evidence {
 
 /// The application protocol of a flow, and the evidence for it. `Copy`, without heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Application {
     /// Name of the application protocol in lower case, such as `http`.
     pub name: ApplicationName,
@@ -108,13 +106,6 @@ impl PartialEq<str> for ApplicationName {
 impl PartialEq<&str> for ApplicationName {
     fn eq(&self, other: &&str) -> bool {
         self.as_str() == *other
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for ApplicationName {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -190,24 +190,6 @@ impl fmt::Display for EncapsulationHeader {
 }
 
 #[cfg(feature = "serde")]
-impl serde::Serialize for EncapsulationHeader {
-    /// Serializes an object with `kind`, and with `id`, or `source` and `destination`, if the header has them.
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap as _;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("kind", self.kind.name())?;
-        if let Some(id) = self.id() {
-            map.serialize_entry("id", &id)?;
-        }
-        if let Some((source, destination)) = self.endpoints {
-            map.serialize_entry("source", &source)?;
-            map.serialize_entry("destination", &destination)?;
-        }
-        map.end()
-    }
-}
-
-#[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for EncapsulationHeader {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error as _;
@@ -215,15 +197,14 @@ impl<'de> serde::Deserialize<'de> for EncapsulationHeader {
         struct Object<'a> {
             #[serde(borrow)]
             kind: std::borrow::Cow<'a, str>,
-            #[serde(default)]
-            id: u32,
+            id: Option<u32>,
             source: Option<IpAddr>,
             destination: Option<IpAddr>,
         }
         let Object { kind, id, source, destination } = Object::deserialize(deserializer)?;
         let kind = HeaderKind::from_name(&kind)
             .ok_or_else(|| D::Error::custom(format_args!("unknown header kind {kind}")))?;
-        Ok(Self { endpoints: source.zip(destination), ..Self::new(kind, id) })
+        Ok(Self { endpoints: source.zip(destination), ..Self::new(kind, id.unwrap_or_default()) })
     }
 }
 
@@ -290,14 +271,6 @@ impl fmt::Display for Encapsulation {
             header.fmt(f)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for Encapsulation {
-    /// Serializes a list of the encapsulation headers, outermost first.
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.headers())
     }
 }
 

@@ -79,7 +79,7 @@ impl History {
     /// Creates a history from letters; `None` if [`History`] does not define one of them, or if there are more than
     /// 25.
     #[must_use]
-    pub fn from_letters(letters: &str) -> Option<Self> {
+    pub(crate) fn from_letters(letters: &str) -> Option<Self> {
         let mut history = Self::EMPTY;
         letters.bytes().for_each(|letter| history.push(letter));
         (history.len() == letters.len()).then_some(history)
@@ -90,6 +90,15 @@ impl History {
         (0..self.len() as u32)
             .filter_map(move |place| ALPHABET.get((self.0 >> (place * BITS)) as usize & 31))
             .map(|letter| char::from(*letter))
+    }
+
+    /// Returns the letters of the history as ASCII, and their number.
+    pub(crate) fn ascii(self) -> ([u8; CAPACITY as usize], usize) {
+        let mut letters = [0; CAPACITY as usize];
+        for (place, letter) in letters.iter_mut().zip(self.letters()) {
+            *place = letter as u8;
+        }
+        (letters, self.len())
     }
 
     /// Returns the history with the roles of initiator and responder exchanged: upper and lower case are swapped.
@@ -109,24 +118,14 @@ impl History {
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0; CAPACITY as usize];
-        for (place, letter) in text.iter_mut().zip(self.letters()) {
-            *place = letter as u8;
-        }
-        f.pad(std::str::from_utf8(text.get(..self.len()).unwrap_or_default()).unwrap_or_default())
+        let (letters, len) = self.ascii();
+        f.pad(std::str::from_utf8(letters.get(..len).unwrap_or_default()).unwrap_or_default())
     }
 }
 
 impl fmt::Debug for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{self}\"")
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for History {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

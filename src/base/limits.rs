@@ -45,8 +45,9 @@ pub struct Limits {
     /// message longer than 4 KiB is kept. Reached within a group: the parser that needs more is dropped, and the flow
     /// continues without it. Default 128 MiB.
     pub session_bytes_max: u64,
-    /// Octets of an incomplete message that are kept for a parser, per direction. Exceeded: the parser is dropped.
-    /// Default 64 KiB; the longest record of TLS is 16 KiB and 261 octets.
+    /// Octets of an incomplete message that are kept for a parser, per direction, unless its
+    /// [protocol](crate::session::Protocol::with_message_len_max) allows more. Exceeded: the parser is dropped. Default
+    /// 64 KiB; the longest record of TLS is 16 KiB and 261 octets.
     pub session_side_bytes_max: u32,
     /// Frames that a window of [`dedup`](crate::dedup) remembers. Reached: the oldest is overwritten by each new one.
     /// Each costs 56 bytes, plus 24 if octets are compared, in a ring whose size is a power of two. Default 16,384:

@@ -36,14 +36,25 @@ impl OuterFlow {
                 }
                 _ => (sender.parse().ok()?, receiver.parse().ok()?, None),
             };
-        if source.is_ipv6() != destination.is_ipv6() {
+        let (source_port, destination_port) = ports.unzip();
+        Self::of_ends(protocol, (source, source_port), (destination, destination_port))
+    }
+
+    /// Returns the flow from one end to another; `None` if these are of different families, or only one has a port.
+    fn of_ends(
+        protocol: IpProtocol,
+        source: (IpAddr, Option<u16>),
+        destination: (IpAddr, Option<u16>),
+    ) -> Option<Self> {
+        if source.0.is_ipv6() != destination.0.is_ipv6() {
             return None;
         }
-        let (key, sender) = match ports {
-            Some((source_port, destination_port)) => {
-                FlowKey::new(protocol, (source, source_port), (destination, destination_port))
+        let (key, sender) = match (source.1, destination.1) {
+            (Some(source_port), Some(destination_port)) => {
+                FlowKey::new(protocol, (source.0, source_port), (destination.0, destination_port))
             }
-            None => FlowKey::pair(protocol, source, destination),
+            (None, None) => FlowKey::pair(protocol, source.0, destination.0),
+            _ => return None,
         };
         Some(Self { key, sender })
     }
@@ -64,6 +75,29 @@ impl fmt::Display for OuterFlow {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for OuterFlow {
+    /// Reads an object with `protocol`, `source_address`, `destination_address`, and the ports if the key has them.
+    /// Addresses of both families, and one port alone, are an error.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        #[derive(serde::Deserialize)]
+        struct Object {
+            protocol: IpProtocol,
+            source_address: IpAddr,
+            source_port: Option<u16>,
+            destination_address: IpAddr,
+            destination_port: Option<u16>,
+        }
+        let Object { protocol, source_address, source_port, destination_address, destination_port } =
+            Object::deserialize(deserializer)?;
+        Self::of_ends(protocol, (source_address, source_port), (destination_address, destination_port))
+            .ok_or_else(|| {
+                D::Error::custom("an outer flow has two addresses of one family, and two ports or none")
+            })
     }
 }
 

@@ -26,7 +26,7 @@ impl SeqNum {
     /// Returns whether sequence number `self` is before `other` (SEG.SEQ < RCV.NXT in the terms of RFC 9293).
     #[must_use]
     #[inline]
-    pub const fn is_before(self, other: Self) -> bool {
+    pub(crate) const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 

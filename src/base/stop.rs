@@ -36,7 +36,7 @@ impl StopHandle {
     /// # Errors
     ///
     /// Returns the error of the operating system if a signal handler cannot be installed.
-    #[cfg(all(feature = "live", unix))]
+    #[cfg(all(feature = "net", unix))]
     pub fn on_interrupt() -> std::io::Result<Self> {
         use signal_hook::consts::{SIGINT, SIGTERM};
         use signal_hook::flag::{register, register_conditional_shutdown};

@@ -101,11 +101,8 @@ impl Defragmenter {
             head: Datagram::default(),
             ended: None,
         };
-        let scopes = match resources.seeds {
-            // In a different order from the pool's, so that the hash differs from the pool's.
-            Some([a, b, c, d]) => RandomState::with_seeds(d, c, b, a),
-            None => RandomState::new(),
-        };
+        // In a different order from the pool's, so that the hash differs from the pool's.
+        let scopes = crate::base::hash_state(resources.seeds.map(|[a, b, c, d]| [d, c, b, a]));
         let pool = Pool::new(config, resources)?;
         Ok(Self { pool, whole: Datagram::default(), tags: Vec::new(), orphans, scopes, scope: 0 })
     }

@@ -19,24 +19,25 @@ pub enum Mode {
     IgnoreMirrorChanges,
 }
 
-/// Configuration of a [`Window`](super::Window) that detects duplicate frames.
-///
-/// Of the limits in its [`Resources`](crate::base::Resources), the window uses `dedup_frame_count_max`, and
-/// `dedup_bytes_max` if it compares octets.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct DedupConfig {
-    /// Maximum difference between the timestamps of two frames that are duplicates, inclusive. Default 1 ms.
-    pub window: Duration,
-    /// The parts of two frames that must be equal so that the second frame is a duplicate.
-    pub mode: Mode,
-    /// True if a frame is a duplicate only of a frame that another interface captured. Packets that a host sends
-    /// repeatedly are then counted as often as they were sent. Default false.
-    pub only_between_interfaces: bool,
-    /// True if octets are compared in addition to hashes; a frame is kept if the octets to compare are no longer
-    /// stored. Default false: two different frames have the same hash of 64 bits once in some 10^15 frames, unless an
-    /// attacker knows the seeds.
-    pub verifies: bool,
+crate::base::configuration! {
+    /// Configuration of a [`Window`](super::Window) that detects duplicate frames.
+    ///
+    /// Of the limits in its [`Resources`](crate::base::Resources), the window uses `dedup_frame_count_max`, and
+    /// `dedup_bytes_max` if it compares octets.
+    #[derive(Clone, Copy, Debug)]
+    pub struct DedupConfig {
+        /// Maximum difference between the timestamps of two frames that are duplicates, inclusive. Default 1 ms.
+        pub window: Duration,
+        /// The parts of two frames that must be equal so that the second frame is a duplicate.
+        pub mode: Mode,
+        /// True if a frame is a duplicate only of a frame that another interface captured. Packets that a host sends
+        /// repeatedly are then counted as often as they were sent. Default false.
+        pub only_between_interfaces: bool,
+        /// True if octets are compared in addition to hashes; a frame is kept if the octets to compare are no longer
+        /// stored. Default false: two different frames have the same hash of 64 bits once in some 10^15 frames, unless an
+        /// attacker knows the seeds.
+        pub verifies: bool,
+    }
 }
 
 impl Default for DedupConfig {

@@ -1,7 +1,7 @@
 //! Deduplication window: hashes a frame, searches for the hash, decides whether the frame is a duplicate, and adds
 //! it.
 
-use std::hash::{BuildHasher as _, Hasher as _};
+use std::hash::Hasher as _;
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
@@ -78,7 +78,7 @@ impl Window {
         if memory.take(needed_bytes).is_err() {
             return Err(ConfigError::too_small("dedup", "budget", needed_bytes));
         }
-        let [a, b, c, d] = resources.seeds.unwrap_or_else(random_seeds);
+        let [a, b, c, d] = resources.seeds.unwrap_or_else(crate::base::random_seeds);
         let octets = config.verifies.then(|| {
             Box::new(Octets {
                 store: Store::new(resources.limits.dedup_bytes_max),
@@ -295,10 +295,4 @@ fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
         let words = own_head.chunks_exact(size_of::<u64>());
         words.zip(head).all(|(own, word)| *own == word.to_ne_bytes()) && own_tail == tail
     })
-}
-
-/// Returns four hash seeds from the randomness of the operating system.
-fn random_seeds() -> [u64; 4] {
-    let state = std::hash::RandomState::new();
-    [0_u8, 1, 2, 3].map(|position| state.hash_one(position))
 }

@@ -1,9 +1,11 @@
 //! Flow records of a fixed length.
 
 use std::fmt;
+use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use super::writer::{RecordWriter, Summary};
 use crate::base::{ConnState, EndReason, FlowKey, IpProtocol, Timestamp, address_bits, duration_nanos};
 use crate::record::{FieldSet, FlowRecord, field_set};
 
@@ -48,9 +50,9 @@ const KNOWN: FieldSet = field_set(&[
     "source_port",
     "destination_address",
     "destination_port",
-    "start_ns",
-    "end_ns",
-    "duration_ns",
+    "start",
+    "end",
+    "duration",
     "packet_count",
     "octet_count",
     "reverse_packet_count",
@@ -131,6 +133,39 @@ impl fmt::Display for FixedRecordError {
 }
 
 impl std::error::Error for FixedRecordError {}
+
+/// Writes flow records one after another as records of a fixed length.
+#[derive(Debug)]
+pub(super) struct FixedRecords<W> {
+    out: W,
+    row_count: u64,
+}
+
+impl<W: Write> FixedRecords<W> {
+    pub(super) const fn new(out: W) -> Self {
+        Self { out, row_count: 0 }
+    }
+}
+
+impl<W: Write> RecordWriter<FlowRecord> for FixedRecords<W> {
+    fn write_if(&mut self, record: &FlowRecord, permits: &mut dyn FnMut(usize) -> bool) -> io::Result<bool> {
+        let is_permitted = permits(LEN);
+        if is_permitted {
+            self.out.write_all(&FixedRecord::encode(record))?;
+            self.row_count += 1;
+        }
+        Ok(is_permitted)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<Summary> {
+        self.out.flush()?;
+        Ok(Summary { row_count: self.row_count })
+    }
+}
 
 impl<'a> FixedRecord<'a> {
     /// Length of a record in octets.

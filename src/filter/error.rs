@@ -133,7 +133,7 @@ impl FilterError {
 
     /// Returns the first 39 octets of the text at which the error occurred; empty at the end of the expression.
     #[must_use]
-    pub fn excerpt(&self) -> &str {
+    pub(crate) fn excerpt(&self) -> &str {
         self.excerpt.as_str()
     }
 

@@ -2,7 +2,7 @@
 
 use super::{ENTERPRISE_BIT, REVERSE_ENTERPRISE_NUMBER, VARIABLE_LEN, iana};
 use crate::codec::{Buffer, Prefix, WriteError, Writer};
-use crate::record::{Field, FieldType, InformationElement, Unit};
+use crate::row::{Column, InformationElement, Table as _, Type, Unit};
 
 /// Resolution of the times of first and last packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,19 +42,19 @@ impl Element {
         writer.be(enterprise_number)
     }
 
-    /// Returns the element of a field. `enterprise_number` is that of the elements that this crate defines.
-    pub(super) fn of_field(
-        field: &Field,
+    /// Returns the element of a column. `enterprise_number` is that of the elements that this crate defines.
+    pub(super) fn of_column(
+        column: &Column,
         enterprise_number: u32,
         is_ipv6: bool,
         precision: TimePrecision,
     ) -> Option<Self> {
-        let len = DataType::of_field(field).len();
-        Some(match field.ipfix? {
+        let len = DataType::of_column(column).len();
+        Some(match column.ipfix? {
             InformationElement::Iana(id) => {
-                let (id, len) = match (field.field_type, field.unit) {
-                    (FieldType::Address, _) => address(id, is_ipv6),
-                    (_, Unit::Nanoseconds) => (time(id, precision), len),
+                let (id, len) = match column.column_type {
+                    Type::Address => address(id, is_ipv6),
+                    Type::Timestamp => (time(id, precision), len),
                     _ => (id, len),
                 };
                 Self::iana(id, len)
@@ -103,18 +103,20 @@ enum DataType {
 }
 
 impl DataType {
-    /// Returns the data type of a field. A time has the length of `Unsigned64`.
-    const fn of_field(field: &Field) -> Self {
-        match field.field_type {
+    /// Returns the data type of a column. A time has the length of `Unsigned64`.
+    const fn of_column(column: &Column) -> Self {
+        match column.column_type {
             // flowEndReason is a number in IPFIX.
-            FieldType::Name if matches!(field.ipfix, Some(InformationElement::Iana(_))) => Self::Unsigned8,
-            FieldType::Unsigned(8) => Self::Unsigned8,
-            FieldType::Unsigned(16) | FieldType::VlanIds => Self::Unsigned16,
-            FieldType::Unsigned(32) => Self::Unsigned32,
-            FieldType::Unsigned(_) => Self::Unsigned64,
-            FieldType::Mac => Self::MacAddress,
-            FieldType::Address => Self::Ipv4Address,
-            FieldType::Name | FieldType::Text | FieldType::Encapsulation => Self::String,
+            Type::Name if matches!(column.ipfix, Some(InformationElement::Iana(_))) => Self::Unsigned8,
+            Type::Unsigned(8) => Self::Unsigned8,
+            Type::Unsigned(16) => Self::Unsigned16,
+            Type::Unsigned(32) => Self::Unsigned32,
+            Type::Unsigned(_) | Type::Timestamp | Type::Duration => Self::Unsigned64,
+            Type::Mac => Self::MacAddress,
+            Type::Address => Self::Ipv4Address,
+            // VLAN ids, of which the outer one has the element.
+            Type::List(item) if matches!(item.column_type, Type::Unsigned(_)) => Self::Unsigned16,
+            _ => Self::String,
         }
     }
 
@@ -132,19 +134,19 @@ impl DataType {
 }
 
 /// Returns the fields whose elements this crate defines, with the identifiers of these elements.
-pub(super) fn own_fields() -> impl Iterator<Item = (&'static Field, u16)> {
-    crate::record::FlowRecord::SCHEMA.iter().filter_map(|field| match field.ipfix {
-        Some(InformationElement::Own(id)) => Some((field, id)),
+pub(super) fn own_columns() -> impl Iterator<Item = (&'static Column, u16)> {
+    crate::record::FlowRecord::COLUMNS.iter().filter_map(|column| match column.ipfix {
+        Some(InformationElement::Own(id)) => Some((column, id)),
         _ => None,
     })
 }
 
-/// Returns the name of the element of a field that this crate defines: the name of the field in lower camel case, as
-/// RFC 7013 section 4.1 requires.
-pub(super) fn own_name(field: &Field) -> impl Iterator<Item = char> + Clone {
-    let letters = field.name.chars();
+/// Returns the name of the element of a column that this crate defines: the name of the column in lower camel case, as
+/// RFC 7013 section 4.1 requires; for a length of time with the unit, as in flowStartNanoseconds.
+pub(super) fn own_name(column: &Column) -> impl Iterator<Item = char> + Clone {
+    let unit = if column.column_type == Type::Duration { "Nanoseconds" } else { "" };
     let mut is_word_start = false;
-    letters.filter_map(move |letter| {
+    let camel_case = column.name.chars().filter_map(move |letter| {
         if letter == '_' {
             is_word_start = true;
             return None;
@@ -152,7 +154,8 @@ pub(super) fn own_name(field: &Field) -> impl Iterator<Item = char> + Clone {
         let letter = if is_word_start { letter.to_ascii_uppercase() } else { letter };
         is_word_start = false;
         Some(letter)
-    })
+    });
+    camel_case.chain(unit.chars())
 }
 
 /// Elements of the options template of type records; the first two are its scope (RFC 5610 section 3.9).
@@ -173,38 +176,42 @@ pub(super) fn write_type_record<B: Buffer>(
     writer: &mut Writer<B>,
     enterprise_number: u32,
     id: u16,
-    field: &Field,
+    column: &Column,
 ) -> Result<(), WriteError> {
     writer.be(enterprise_number)?;
     writer.be(id)?;
-    writer.be(DataType::of_field(field) as u8)?;
-    writer.be(semantics(field))?;
-    writer.be(units(field.unit))?;
+    writer.be(DataType::of_column(column) as u8)?;
+    writer.be(semantics(column))?;
+    writer.be(units(column))?;
     // Names are short, so that one octet is sufficient for their length.
-    writer.section(Prefix::U8, |writer| own_name(field).try_for_each(|letter| writer.be(letter as u8)))
+    writer.section(Prefix::U8, |writer| own_name(column).try_for_each(|letter| writer.be(letter as u8)))
 }
 
 /// Returns the number of a field's semantics in the IANA registry "IPFIX Information Element Semantics".
-const fn semantics(field: &Field) -> u8 {
+const fn semantics(column: &Column) -> u8 {
     const DEFAULT: u8 = 0;
     const QUANTITY: u8 = 1;
     const DELTA_COUNTER: u8 = 3;
     const IDENTIFIER: u8 = 4;
-    match (field.field_type, field.unit) {
-        (FieldType::Unsigned(_), Unit::Packets | Unit::Octets | Unit::Flows) => DELTA_COUNTER,
-        (FieldType::Unsigned(_), Unit::Nanoseconds) => QUANTITY,
-        (FieldType::Unsigned(_), Unit::None) => IDENTIFIER,
+    match (column.column_type, column.unit) {
+        (Type::Unsigned(_), Unit::Packets | Unit::Octets | Unit::Flows) => DELTA_COUNTER,
+        (Type::Duration, _) => QUANTITY,
+        (Type::Unsigned(_), Unit::None) => IDENTIFIER,
         _ => DEFAULT,
     }
 }
 
-/// Returns the number of a unit in the IANA registry "IPFIX Information Element Units".
-const fn units(unit: Unit) -> u16 {
-    match unit {
+/// Returns the number of the unit of a column in the IANA registry "IPFIX Information Element Units".
+const fn units(column: &Column) -> u16 {
+    if matches!(column.column_type, Type::Duration) {
+        return 8;
+    }
+    match column.unit {
         Unit::None => 0,
         Unit::Octets => 2,
         Unit::Packets => 3,
         Unit::Flows => 4,
-        Unit::Nanoseconds => 8,
+        Unit::Seconds => 5,
+        Unit::Milliseconds => 6,
     }
 }

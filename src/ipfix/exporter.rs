@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lru::LruCache;
 
-use super::element::{TYPE_RECORD, TYPE_RECORD_SCOPE_COUNT, TimePrecision, own_fields, write_type_record};
+use super::element::{TYPE_RECORD, TYPE_RECORD_SCOPE_COUNT, TimePrecision, own_columns, write_type_record};
 use super::layout::{FlowDirection, Layout, Selection, write_record};
 use super::transport::Transport;
 use super::{HEADER_LEN, OPTIONS_TEMPLATE_SET_ID, SET_HEADER_LEN, TEMPLATE_ID_MIN, TEMPLATE_SET_ID, VERSION};
@@ -29,29 +29,30 @@ const TYPE_RECORD_TEMPLATE_ID: u16 = TEMPLATE_ID_MIN;
 /// Length of a set that withdraws a template (RFC 7011 section 8.1), in octets.
 const WITHDRAWAL_LEN: usize = 8;
 
-/// Configuration of an [`Exporter`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ExporterConfig {
-    /// Identifier of the observation domain in each message. Default 1.
-    pub observation_domain_id: u32,
-    /// Private enterprise number of the elements that this crate defines, such as the Community ID and the counts of
-    /// retransmissions. `None`, the default, exports only elements of the IANA registry. The numbers are assigned by
-    /// IANA to organizations; 32473 is reserved for documentation (RFC 5612).
-    pub enterprise_number: Option<u32>,
-    /// Maximum length of a message in octets, from 512 to 65,535. Default 1400, which fits a path MTU of 1500 octets with
-    /// some tunnels. Ignored by a transport that is a stream.
-    pub message_len_max: usize,
-    /// Exports two uniflows with flowDirection (IPFIX 61) for each record, for collectors that do not support biflows.
-    /// Default `false`.
-    pub is_uniflow: bool,
-    /// Resolution of times. Default nanoseconds.
-    pub time_precision: TimePrecision,
-    /// Time after which templates and type records are sent again over a transport of datagrams. Default 60 seconds.
-    pub template_refresh: Duration,
-    /// Number of messages after which templates and type records are sent again over a transport of datagrams, from 1.
-    /// Default 128.
-    pub template_refresh_message_count: u32,
+crate::base::configuration! {
+    /// Configuration of an [`Exporter`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ExporterConfig {
+        /// Identifier of the observation domain in each message. Default 1.
+        pub observation_domain_id: u32,
+        /// Private enterprise number of the elements that this crate defines, such as the Community ID and the counts of
+        /// retransmissions. `None`, the default, exports only elements of the IANA registry. The numbers are assigned by
+        /// IANA to organizations; 32473 is reserved for documentation (RFC 5612).
+        pub enterprise_number: Option<u32>,
+        /// Maximum length of a message in octets, from 512 to 65,535. Default 1400, which fits a path MTU of 1500 octets with
+        /// some tunnels. Ignored by a transport that is a stream.
+        pub message_len_max: usize,
+        /// Exports two uniflows with flowDirection (IPFIX 61) for each record, for collectors that do not support biflows.
+        /// Default `false`.
+        pub is_uniflow: bool,
+        /// Resolution of times. Default nanoseconds.
+        pub time_precision: TimePrecision,
+        /// Time after which templates and type records are sent again over a transport of datagrams. Default 60 seconds.
+        pub template_refresh: Duration,
+        /// Number of messages after which templates and type records are sent again over a transport of datagrams, from 1.
+        /// Default 128.
+        pub template_refresh_message_count: u32,
+    }
 }
 
 impl Default for ExporterConfig {
@@ -227,7 +228,8 @@ impl<T: Transport> Exporter<T> {
         outcome
     }
 
-    /// Sends the message under construction, if it contains anything.
+    /// Sends the message under construction, if it contains anything. What the transport holds back, such as a
+    /// `BufWriter`, is written by its own [`flush`](Transport::flush), or when it is dropped.
     ///
     /// # Errors
     ///
@@ -409,8 +411,9 @@ impl<T: Transport> Exporter<T> {
         self.stats.template_count += 1;
         self.append(write_type_record_template);
         let mut set_start = None;
-        for (field, id) in own_fields() {
-            let mut len = self.write_behind(|writer| write_type_record(writer, enterprise_number, id, field));
+        for (column, id) in own_columns() {
+            let mut len =
+                self.write_behind(|writer| write_type_record(writer, enterprise_number, id, column));
             if self.len + SET_HEADER_LEN + len.unwrap_or_default() > self.message_len_max {
                 self.fill_set_len(set_start.take());
                 outcome = outcome.and(self.send());
@@ -421,7 +424,7 @@ impl<T: Transport> Exporter<T> {
                     writer.be(TYPE_RECORD_TEMPLATE_ID)?;
                     writer.be(0_u16)
                 });
-                len = self.write_behind(|writer| write_type_record(writer, enterprise_number, id, field));
+                len = self.write_behind(|writer| write_type_record(writer, enterprise_number, id, column));
             }
             self.len += len.unwrap_or_default();
             self.pending_record_count += 1;

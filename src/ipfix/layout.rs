@@ -5,11 +5,10 @@ use std::net::IpAddr;
 
 use super::element::{Element, TimePrecision};
 use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLICATION, iana};
-use crate::base::{Encapsulation, EndReason, NANOS_PER_SECOND, VlanIds};
+use crate::base::{EndReason, NANOS_PER_SECOND, Timestamp};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
-use crate::record::{
-    Field, FieldSet, FieldSide, FieldType, FlowRecord, InformationElement, SideRecord, Unit, Visitor,
-};
+use crate::record::{EncapsulationRecord, FieldSet, FlowRecord, SideRecord};
+use crate::row::{Column, ColumnSide, InformationElement, Row as _, Table as _, Type, Visitor};
 
 /// The part of the schema that an exporter sends.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +21,14 @@ pub(super) struct Selection {
 
 impl Selection {
     #[inline(always)]
-    fn contains(self, field: &Field) -> bool {
-        match field.ipfix {
+    fn contains(self, column: &Column) -> bool {
+        match column.ipfix {
             None => false,
             // The MAC address of the responder is the destination address of a uniflow.
             Some(InformationElement::Iana(_)) => true,
             Some(InformationElement::Reverse(_)) => !self.is_uniflow,
             Some(InformationElement::Own(_)) => {
-                self.enterprise_number.is_some() && !(self.is_uniflow && field.side == FieldSide::Reverse)
+                self.enterprise_number.is_some() && !(self.is_uniflow && column.side == ColumnSide::Reverse)
             }
         }
     }
@@ -41,7 +40,7 @@ impl Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout(FieldSet);
 
-const _: () = assert!(FlowRecord::SCHEMA.len() <= Layout::CUSTOMER_VLAN_IDS, "bits for the forms of fields");
+const _: () = assert!(FlowRecord::COLUMNS.len() <= Layout::CUSTOMER_VLAN_IDS, "bits for the forms of fields");
 
 impl Layout {
     const IS_IPV6: usize = 127;
@@ -55,13 +54,13 @@ impl Layout {
 
     fn elements(self, selection: Selection) -> impl Iterator<Item = Element> {
         let enterprise_number = selection.enterprise_number.unwrap_or_default();
-        let fields = FlowRecord::SCHEMA.iter().filter(move |field| self.0.contains(field.index));
-        let elements = fields.flat_map(move |field| {
+        let columns =
+            FlowRecord::COLUMNS.iter().enumerate().filter(move |(index, _)| self.0.contains(*index));
+        let elements = columns.flat_map(move |(_, column)| {
             let is_ipv6 = self.0.contains(Self::IS_IPV6);
-            let element = Element::of_field(field, enterprise_number, is_ipv6, selection.precision);
-            let is_reverse = field.side == FieldSide::Reverse;
-            let has_customer =
-                field.field_type == FieldType::VlanIds && self.0.contains(Self::CUSTOMER_VLAN_IDS);
+            let element = Element::of_column(column, enterprise_number, is_ipv6, selection.precision);
+            let is_reverse = column.side == ColumnSide::Reverse;
+            let has_customer = is_vlan_ids(column) && self.0.contains(Self::CUSTOMER_VLAN_IDS);
             let customer = has_customer.then(|| Element::customer_vlan_id(is_reverse));
             element.into_iter().chain(customer)
         });
@@ -119,7 +118,7 @@ pub(super) fn write_record(
     } else {
         layout
     };
-    let mut fields = Fields { writer: Writer::new(buffer), layout, selection, outcome: Ok(()) };
+    let mut fields = Fields { writer: Writer::new(buffer), record, layout, selection, outcome: Ok(()) };
     record.visit(&mut fields);
     fields.outcome?;
     if selection.is_uniflow {
@@ -128,107 +127,143 @@ pub(super) fn write_record(
     Ok((fields.layout, fields.writer.len()))
 }
 
-/// Visitor that writes the fields that a record has, and records the layout.
-struct Fields<'b> {
+/// Returns whether the values of a column are VLAN ids.
+const fn is_vlan_ids(column: &Column) -> bool {
+    matches!(column.column_type, Type::List(item) if matches!(item.column_type, Type::Unsigned(16)))
+}
+
+/// Visitor that writes the columns that a record has, and records the layout.
+struct Fields<'b, 'r> {
     writer: Writer<Fixed<'b>>,
+    record: &'r FlowRecord,
     layout: Layout,
     selection: Selection,
     outcome: Result<(), WriteError>,
 }
 
-impl Fields<'_> {
-    /// Adds a field to the layout.
+impl Fields<'_, '_> {
+    /// Adds a column to the layout. Its index follows from its address, which is known when the code is compiled.
     #[inline(always)]
-    fn add(&mut self, field: &Field, outcome: Result<(), WriteError>) {
-        self.layout = self.layout.with(field.index);
+    fn add(&mut self, column: &'static Column, outcome: Result<(), WriteError>) {
+        let offset = std::ptr::from_ref(column).addr() - FlowRecord::COLUMNS.as_ptr().addr();
+        self.layout = self.layout.with(offset / size_of::<Column>());
         if let Err(error) = outcome {
             self.outcome = Err(error);
         }
     }
+
+    #[inline(always)]
+    fn side(&self, column: &'static Column) -> &SideRecord {
+        if column.side == ColumnSide::Reverse { &self.record.reverse } else { &self.record.forward }
+    }
 }
 
-impl Visitor for Fields<'_> {
+impl Visitor for Fields<'_, '_> {
     #[inline(always)]
-    fn wants(&self, field: &'static Field) -> bool {
-        self.selection.contains(field)
+    fn wants(&mut self, column: &'static Column) -> bool {
+        self.selection.contains(column)
     }
 
     #[inline(always)]
-    fn unsigned(&mut self, field: &'static Field, value: Option<u64>) {
-        let Some(value) = value else { return };
+    fn null(&mut self, column: &'static Column) {
+        // applicationName is in all templates, so that an unidentified application needs no template of its own.
+        if matches!(column.ipfix, Some(InformationElement::Iana(iana::APPLICATION_NAME))) {
+            let outcome = self.writer.prefixed(Prefix::Ipfix, UNKNOWN_APPLICATION);
+            self.add(column, outcome);
+        }
+    }
+
+    #[inline(always)]
+    fn unsigned(&mut self, column: &'static Column, value: u64) {
         let writer = &mut self.writer;
-        let outcome = match (field.field_type, field.unit, field.ipfix) {
-            (_, Unit::Nanoseconds, Some(InformationElement::Iana(_))) => {
-                writer.be(encode_time(value, self.selection.precision))
-            }
-            // The getters of the schema return values of the width of their field.
-            (FieldType::Unsigned(8), ..) => writer.be(value as u8),
-            (FieldType::Unsigned(16), ..) => writer.be(value as u16),
-            (FieldType::Unsigned(32), ..) => writer.be(value as u32),
+        let outcome = match column.column_type {
+            // The values have the width of their column.
+            Type::Unsigned(8) => writer.be(value as u8),
+            Type::Unsigned(16) => writer.be(value as u16),
+            Type::Unsigned(32) => writer.be(value as u32),
             _ => writer.be(value),
         };
-        self.add(field, outcome);
+        self.add(column, outcome);
+    }
+
+    fn float(&mut self, column: &'static Column, value: f64) {
+        let outcome = self.writer.be(value.to_bits());
+        self.add(column, outcome);
     }
 
     #[inline(always)]
-    fn address(&mut self, field: &'static Field, value: Option<IpAddr>) {
-        let Some(address) = value else { return };
-        let outcome = match address {
+    fn timestamp(&mut self, column: &'static Column, value: Timestamp) {
+        let outcome = self.writer.be(encode_time(value.as_nanos(), self.selection.precision));
+        self.add(column, outcome);
+    }
+
+    #[inline(always)]
+    fn address(&mut self, column: &'static Column, value: IpAddr) {
+        let outcome = match value {
             IpAddr::V4(v4) => self.writer.array(v4.octets()),
             IpAddr::V6(v6) => self.writer.array(v6.octets()),
         };
-        self.add(field, outcome);
+        self.add(column, outcome);
     }
 
     #[inline(always)]
-    fn mac(&mut self, field: &'static Field, value: Option<[u8; 6]>) {
-        let Some(mac) = value else { return };
-        let outcome = self.writer.array(mac);
-        self.add(field, outcome);
+    fn mac(&mut self, column: &'static Column, value: [u8; 6]) {
+        let outcome = self.writer.array(value);
+        self.add(column, outcome);
     }
 
     #[inline(always)]
-    fn name(&mut self, field: &'static Field, value: Option<&'static str>) {
-        let Some(name) = value else { return };
-        let outcome = match field.ipfix {
+    fn name(&mut self, column: &'static Column, value: &'static str) {
+        let outcome = match column.ipfix {
             Some(InformationElement::Iana(iana::FLOW_END_REASON)) => {
-                self.writer.be(EndReason::from_name(name).map_or(0, |reason| reason as u8))
+                self.writer.be(EndReason::from_name(value).map_or(0, |reason| reason as u8))
             }
-            _ => self.writer.prefixed(Prefix::Ipfix, name),
+            _ => self.writer.prefixed(Prefix::Ipfix, value),
         };
-        self.add(field, outcome);
+        self.add(column, outcome);
     }
 
     #[inline(always)]
-    fn text(&mut self, field: &'static Field, value: Option<impl fmt::Display>) {
-        // applicationName is in all templates, so that an unidentified application needs no template of its own.
-        let is_always_sent = matches!(field.ipfix, Some(InformationElement::Iana(iana::APPLICATION_NAME)));
-        let outcome = match value {
-            None if is_always_sent => self.writer.prefixed(Prefix::Ipfix, UNKNOWN_APPLICATION),
-            None => return,
-            // The texts of the schema are shorter than 255 octets, so that the short form of the prefix is sufficient.
-            Some(value) => display(&mut self.writer, Prefix::U8, value),
-        };
-        self.add(field, outcome);
+    fn text(&mut self, column: &'static Column, value: &str) {
+        let outcome = self.writer.prefixed(Prefix::Ipfix, value);
+        self.add(column, outcome);
     }
 
+    /// Writes VLAN ids as one or two numbers, and headers around packets as text.
     #[inline(always)]
-    fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>) {
-        let Some(ids) = value else { return };
-        let outcome = if self.layout.0.contains(Layout::CUSTOMER_VLAN_IDS) {
-            let mut ids = ids.iter();
-            let [outer, inner] = [ids.next(), ids.next()].map(Option::unwrap_or_default);
-            self.writer.be(outer).and_then(|()| self.writer.be(inner))
+    fn list(&mut self, column: &'static Column, _: impl FnOnce(&mut Self)) {
+        let outcome = if !is_vlan_ids(column) {
+            self.encapsulation(column.side)
         } else {
-            self.writer.be(ids.iter().next().unwrap_or_default())
+            let mut ids = self.side(column).vlan_ids.iter();
+            let [outer, inner] = [ids.next(), ids.next()].map(Option::unwrap_or_default);
+            let has_inner = self.layout.0.contains(Layout::CUSTOMER_VLAN_IDS);
+            self.writer.be(outer).and_then(|()| if has_inner { self.writer.be(inner) } else { Ok(()) })
         };
-        self.add(field, outcome);
+        self.add(column, outcome);
     }
 
-    fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
-        let Some(encapsulation) = value else { return };
-        let outcome = display(&mut self.writer, Prefix::Ipfix, encapsulation);
-        self.add(field, outcome);
+    /// Writes an outer flow as text.
+    fn group(&mut self, column: &'static Column, _: impl FnOnce(&mut Self)) {
+        let flow = self.record.encapsulation.as_deref().and_then(|part| match column.side {
+            ColumnSide::Reverse => part.reverse_outer_flow.as_ref(),
+            ColumnSide::Forward | ColumnSide::Shared => part.outer_flow.as_ref(),
+        });
+        // The text is shorter than 255 octets, so that the short form of the prefix is sufficient.
+        let outcome = flow.map_or(Ok(()), |flow| display(&mut self.writer, Prefix::U8, flow));
+        self.add(column, outcome);
+    }
+}
+
+impl Fields<'_, '_> {
+    fn encapsulation(&mut self, side: ColumnSide) -> Result<(), WriteError> {
+        let part: Option<&EncapsulationRecord> = self.record.encapsulation.as_deref();
+        let Some(part) = part else { return Ok(()) };
+        let encapsulation = match side {
+            ColumnSide::Reverse => &part.reverse_encapsulation,
+            ColumnSide::Forward | ColumnSide::Shared => &part.encapsulation,
+        };
+        display(&mut self.writer, Prefix::Ipfix, encapsulation)
     }
 }
 

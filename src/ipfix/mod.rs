@@ -2,7 +2,7 @@
 //!
 //! An [`Exporter`] converts records to IPFIX messages and sends them over a [`Transport`]: UDP, TCP, or a file (RFC
 //! 5655). A record is a biflow (RFC 5103), or on request two uniflows. Templates are derived from the
-//! [schema](crate::record::FlowRecord::SCHEMA): a template contains exactly the fields that a record has, so that a
+//! [columns of flow records](crate::record::FlowRecord): a template contains exactly the fields that a record has, so that a
 //! value that does not apply is not sent as zero.
 //!
 //! Fields without an element in the IANA registry are exported if [`ExporterConfig::enterprise_number`] is set. Type

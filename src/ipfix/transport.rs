@@ -15,6 +15,15 @@ pub trait Transport {
     ///
     /// Returns the error of the socket or file. The message is then lost.
     fn send(&mut self, message: &[u8]) -> io::Result<()>;
+
+    /// Writes what the transport holds back.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the socket or file.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Sends each message as a datagram of a socket that is connected to a collector.
@@ -35,6 +44,10 @@ impl<T: Transport + ?Sized> Transport for &mut T {
 
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
         (**self).send(message)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        (**self).flush()
     }
 }
 
@@ -57,5 +70,9 @@ impl<W: Write> Transport for StreamTransport<W> {
 
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
         self.0.write_all(message)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }

@@ -22,7 +22,8 @@ const BATCH_COUNT_MAX: u64 = 4;
 pub(super) fn drive(
     dispatcher: Dispatcher,
     budget: Budget,
-    (source, options): (&mut (impl Source + ?Sized), &RunOptions),
+    source: &mut (impl Source + ?Sized),
+    options: &RunOptions,
     process: impl FnMut(&Lent) -> ControlFlow<()>,
 ) -> Result<(Outcome, Jumps, QueueStats), Jumps> {
     // The queue takes all blocks in flight, so that the reader waits only for a free block.

@@ -49,6 +49,27 @@ impl Builder {
         self
     }
 
+    /// Changes limits. A change of [`Limits::total_bytes_max`] sets the memory budget too.
+    ///
+    /// ```
+    /// use flowgauge::{Pipeline, TrackerConfig};
+    ///
+    /// let pipeline = Pipeline::builder()
+    ///     .limit(|limits| limits.flow_count_max = 10_000)
+    ///     .tracker(TrackerConfig::default().active_timeout(std::time::Duration::from_secs(60)))
+    ///     .build(())?;
+    /// # Ok::<(), flowgauge::Error>(())
+    /// ```
+    pub fn limit(self, change: impl FnOnce(&mut Limits)) -> Self {
+        let mut limits = self.resources.limits;
+        change(&mut limits);
+        if limits.total_bytes_max != self.resources.limits.total_bytes_max {
+            return self.limits(limits);
+        }
+        let resources = Resources { limits, ..self.resources };
+        Self { resources, ..self }
+    }
+
     /// Sets all limits, and the memory budget to [`Limits::total_bytes_max`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.resources.limits = limits;

@@ -4,6 +4,7 @@ use super::config::Config;
 use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
 use super::observer::Relieve;
+use super::runner::IntakeState;
 use super::stats::PipelineStats;
 use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
 use crate::decode::extractor::{Extractor, Packet};
@@ -86,8 +87,12 @@ impl<S: Default> Core<S> {
         &self.tracker
     }
 
-    pub(super) const fn frame_count(&self) -> u64 {
-        self.frame_count
+    pub(super) fn state(&self) -> IntakeState {
+        IntakeState {
+            frame_count: self.frame_count,
+            flow_count: Some(self.tracker.len() as u64),
+            held_bytes: self.tracker.budget().held(),
+        }
     }
 
     /// Returns the current counters of the layers below the stage; the counters of stages and queues are zero.
@@ -138,7 +143,26 @@ impl<S: Default> Core<S> {
         observer: &mut K,
     ) {
         let reviewed = self.jumps.review(batch);
-        self.frames(reviewed.as_ref().unwrap_or(batch).iter().map(Input::Frame), observer);
+        self.frames::<GROUP_LEN, _>(reviewed.as_ref().unwrap_or(batch).iter().map(Input::Frame), observer);
+        self.relieve(observer);
+    }
+
+    /// Processes one frame as [`batch`](Self::batch) does, and releases memory as often, and at once after a session was
+    /// charged.
+    #[inline(always)]
+    pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        frame: &Frame<'_>,
+        observer: &mut K,
+    ) {
+        match self.jumps.review_frame(frame) {
+            None => self.frames::<1, _>(std::iter::once(Input::Frame(*frame)), observer),
+            Some(reviewed) => self.frames::<1, _>(reviewed.iter().map(Input::Frame), observer),
+        }
+        let is_group_over = self.frame_count.is_multiple_of(GROUP_LEN as u64);
+        if observer.take_charged() | is_group_over | self.needs_fragment_memory() {
+            self.relieve(observer);
+        }
     }
 
     /// Processes those frames of a batch that the dispatcher assigned to the shard with the index `shard`.
@@ -152,38 +176,40 @@ impl<S: Default> Core<S> {
         self.frame_count += dispatch.frame_count;
         self.octet_count += dispatch.octet_count;
         if let Some(queue) = dispatch.queue(shard) {
-            self.frames(queue.iter(batch).map(Input::Dispatched), observer);
+            self.frames::<GROUP_LEN, _>(queue.iter(batch).map(Input::Dispatched), observer);
         }
         self.foreign_ns = self.foreign_ns.max(dispatch.clock.as_nanos());
+        self.relieve(observer);
     }
 
+    /// Processes frames in groups of `N` packets. Memory is released between groups; the caller releases it at the end.
     #[inline(always)]
-    fn frames<'a, K: Observer<S> + Relieve<S> + ?Sized>(
+    fn frames<'a, const N: usize, K: Observer<S> + Relieve<S> + ?Sized>(
         &mut self,
         frames: impl Iterator<Item = Input<'a>>,
         observer: &mut K,
     ) {
-        let mut packets = [Packet::EMPTY; GROUP_LEN];
+        let mut packets = [Packet::EMPTY; N];
         let mut count = 0;
         for input in frames {
             match self.receive(&input, &mut packets[count]) {
                 Extracted::Packet => count += 1,
                 Extracted::None => {}
                 Extracted::Late => {
-                    self.tracker.track_batch(&packets[..count], observer);
+                    self.track::<N, _>(&packets[..count], observer);
                     self.tracker.note_time(self.foreign_ns);
                     packets[0] = packets[count];
                     count = 1;
                 }
                 Extracted::Quoting => {
-                    self.tracker.track_batch(&packets[..count], observer);
+                    self.track::<N, _>(&packets[..count], observer);
                     self.tracker.note_time(self.foreign_ns);
                     self.tracker.note_quoted_in(&packets[count], observer);
                     count = 0;
                 }
                 Extracted::SlowPath => {
                     // Earlier packets are tracked first.
-                    self.tracker.track_batch(&packets[..count], observer);
+                    self.track::<N, _>(&packets[..count], observer);
                     let taken = std::mem::take(&mut count);
                     if let Input::Frame(frame)
                     | Input::Dispatched(Dispatched { content: Content::ForAll(frame), .. }) = &input
@@ -192,16 +218,32 @@ impl<S: Default> Core<S> {
                     }
                 }
             }
-            if count == GROUP_LEN {
-                self.tracker.track_batch(&packets, observer);
-                observer.relieve(&mut self.tracker);
+            if count == N {
+                self.track::<N, _>(&packets, observer);
+                if N > 1 {
+                    self.relieve(observer);
+                }
                 count = 0;
             }
         }
-        self.tracker.track_batch(&packets[..count], observer);
+        self.track::<N, _>(&packets[..count], observer);
+    }
+
+    #[inline(always)]
+    fn track<const N: usize, K: Observer<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
+        if N == 1 {
+            packets.iter().for_each(|packet| self.tracker.track(packet, observer));
+        } else {
+            self.tracker.track_batch(packets, observer);
+        }
+    }
+
+    /// Releases memory of all layers if it is short.
+    #[inline(always)]
+    fn relieve<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
         observer.relieve(&mut self.tracker);
         if self.needs_fragment_memory() {
-            self.relieve(observer);
+            self.relieve_fragments(observer);
         }
     }
 
@@ -214,52 +256,19 @@ impl<S: Default> Core<S> {
     /// Evicts waiting fragments to release memory for other layers.
     #[cold]
     #[inline(never)]
-    fn relieve<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
+    fn relieve_fragments<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         self.with_emitter(observer, |decoder, emit| decoder.relieve(emit));
-    }
-
-    /// Processes one frame through all layers below the stage.
-    #[inline(always)]
-    pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
-        &mut self,
-        frame: &Frame<'_>,
-        observer: &mut K,
-    ) {
-        match self.jumps.review_frame(frame) {
-            None => self.take_frame(frame, observer),
-            Some(reviewed) => reviewed.iter().for_each(|frame| self.take_frame(&frame, observer)),
-        }
-    }
-
-    fn take_frame<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, frame: &Frame<'_>, observer: &mut K) {
-        let mut packet = Packet::EMPTY;
-        self.count_frame(frame);
-        match self.extract(frame, &mut packet) {
-            Extracted::Packet => self.tracker.track(&packet, observer),
-            Extracted::Late => {
-                self.tracker.note_time(self.foreign_ns);
-                self.tracker.track(&packet, observer);
-            }
-            Extracted::Quoting => {
-                self.tracker.note_time(self.foreign_ns);
-                self.tracker.note_quoted_in(&packet, observer);
-            }
-            Extracted::SlowPath => self.slow_path(frame, &packet, observer),
-            Extracted::None => {}
-        }
-        if self.needs_fragment_memory() {
-            self.relieve(observer);
-        }
     }
 
     /// Ends datagrams and flows that are due at the time `now`, for live capture while no packets arrive. Processes a
     /// deferred frame first.
     pub(super) fn advance<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
         if let Some(held) = self.jumps.release_at(now) {
-            self.frames(held.iter().map(Input::Frame), observer);
+            self.frames::<1, _>(held.iter().map(Input::Frame), observer);
         }
         self.with_emitter(observer, |decoder, emit| decoder.advance(now, emit));
         self.tracker.advance(now, observer);
+        self.relieve(observer);
     }
 
     /// Ends waiting fragmented datagrams and then all flows, in the order in which the flows began.
@@ -294,7 +303,7 @@ impl<S: Default> Core<S> {
     /// Processes the deferred frame at the end of the input, and ends waiting datagrams and all flows that are due.
     fn end_input<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
         if let Some(held) = self.jumps.release() {
-            self.frames(held.iter().map(Input::Frame), observer);
+            self.frames::<1, _>(held.iter().map(Input::Frame), observer);
         }
         self.tracker.note_time(self.foreign_ns);
         self.with_emitter(observer, |decoder, emit| decoder.finish(emit));
@@ -466,7 +475,7 @@ impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
         headers: &[EncapsulationHeader],
         outer_flow: Option<OuterFlow>,
     ) {
-        self.tracker.note_encapsulation((&packet.key, packet.side), packet_count, headers, outer_flow);
+        self.tracker.note_encapsulation(&packet.key, packet.side, packet_count, headers, outer_flow);
     }
 
     fn carried(&mut self, packet: &Packet<'_>, counted: Counted) {

@@ -31,8 +31,11 @@ mod error;
 mod first_octets;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 mod forwarder;
+mod iterators;
 mod jumps;
 mod observer;
+#[cfg(feature = "protocols")]
+mod one_call;
 #[allow(clippy::module_inception, reason = "the type that the layer is named after")]
 mod pipeline;
 mod records;
@@ -49,10 +52,13 @@ pub use error::Error;
 pub use first_octets::FirstOctets;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub use forwarder::{DeviceSide, ForwardAction, ForwardHandler, ForwardStats, Forwarder};
+pub use iterators::{RecordIter, records};
 pub use jumps::TIME_JUMP_MAX;
+#[cfg(feature = "protocols")]
+pub use one_call::{Seen, client_hellos, dns_messages, http_heads};
 pub use pipeline::Pipeline;
-pub use records::{OnMessage, RecordIter, Records, on_message, records};
+pub use records::{OnMessage, Records, on_message};
 pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
-pub use sink::{MessageOf, Sink, Stage};
+pub use sink::{MessageOf, NotInStage, Sink, Stage};
 pub use stage::{Flows, Sessions, Streams};
 pub use stats::PipelineStats;

@@ -59,11 +59,19 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
 
 /// Release of memory between groups of packets, which the layers below the stage request.
 pub(super) trait Relieve<S> {
+    /// Returns whether a session was charged since the last call, so that memory may be short before the group ends.
+    fn take_charged(&mut self) -> bool;
+
     /// Releases memory of stages if memory is short.
     fn relieve(&mut self, tracker: &mut Tracker<S>);
 }
 
 impl<K: Sink + ?Sized> Relieve<SlotOf<K>> for StageObserver<'_, K> {
+    #[inline]
+    fn take_charged(&mut self) -> bool {
+        K::Stage::take_charged(self.engine)
+    }
+
     #[inline]
     fn relieve(&mut self, tracker: &mut Tracker<SlotOf<K>>) {
         K::Stage::relieve(self.engine, self.sink, tracker);
@@ -98,9 +106,9 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         self.lend(flow, |sink, flow| sink.event(flow, event));
     }
 
-    fn active_timeout(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
+    fn record(&mut self, flow: &mut Flow<'_, SlotOf<K>>, reason: EndReason) {
         if !flow.view.is_empty() {
-            self.lend(flow, |sink, flow| sink.record(flow, EndReason::ActiveTimeout));
+            self.lend(flow, |sink, flow| sink.record(flow, reason));
         }
     }
 

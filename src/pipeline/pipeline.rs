@@ -5,20 +5,21 @@ use std::ops::ControlFlow;
 use super::ahead;
 use super::config::Config;
 use super::core::Core;
-use super::dispatch::{Block, Lent};
+use super::dispatch::{Block, Lent, QueueStats};
 use super::error::Error;
 use super::observer::StageObserver;
-use super::runner::{self, Intake, RunOptions, Summary};
+use super::runner::{self, Intake, IntakeState, Outcome, RunOptions, Summary};
 use super::sink::sealed::Stage as _;
 use super::sink::{EngineOf, Sink, SlotOf};
 use super::stats::PipelineStats;
 use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Timestamp};
 use crate::source::{Interface, Next, Source};
-use crate::tracker::{FlowId, FlowScan, FlowView, GROUP_LEN, Share};
+use crate::tracker::{FlowId, FlowScan, FlowView, Share};
 
 /// All layers of the crate combined: processes frames, and calls a sink.
 ///
-/// Created by [`Pipeline::builder`]. [`run`](Self::run) processes a whole source; [`batch`](Self::batch),
+/// Created by [`Pipeline::builder`]. [`run`](Self::run) processes a whole source, [`feed`](Self::feed) one of several;
+/// [`batch`](Self::batch),
 /// [`frame`](Self::frame), [`advance`](Self::advance) and [`finish`](Self::finish) are for callers with their own loop.
 ///
 /// A packet of a known flow causes no allocation. Memory is bounded by the limits and the budget of the builder.
@@ -49,36 +50,57 @@ impl<K: Sink> Pipeline<K> {
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
     ) -> Result<Summary, Error> {
-        if options.is_ahead()
-            && let Some(result) = self.run_ahead(source, options)
-        {
-            return result;
-        }
-        let mut intake = Direct { pipeline: self, batch: FrameBatch::new() };
-        let outcome = runner::drive(source, options, &mut intake);
+        let (outcome, queues) = self.drive(source, options);
         self.finish();
-        outcome.into_summary(self.stats())
+        outcome.into_summary(PipelineStats { queues, ..self.stats() })
     }
 
-    /// Runs like [`run`](Self::run), with the source read and the packets extracted on another thread. Returns `None`,
-    /// without any change, if the system refuses another thread.
-    fn run_ahead(
+    /// Processes all frames of a source, and leaves the flows open, so that the next source continues them: files of a
+    /// capture that was rotated, or parts of an input in a loop of the caller. Otherwise like [`run`](Self::run). Call
+    /// [`finish`](Self::finish) after the last one.
+    ///
+    /// The counters in the summary are those of the pipeline since it was built. Indexes of interfaces are those of
+    /// each source.
+    ///
+    /// ```
+    /// use flowgauge::{FileSource, Pipeline, RunOptions};
+    ///
+    /// let mut pipeline = Pipeline::builder().build(())?;
+    /// for path in ["examples/data/web.pcap", "examples/data/dns.pcap"] {
+    ///     let summary = pipeline.feed(&mut FileSource::open(path)?, &RunOptions::default())?;
+    ///     println!("{path}: {} frames so far", summary.stats.frame_count);
+    /// }
+    /// pipeline.finish();
+    /// # Ok::<(), flowgauge::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`run`](Self::run), except that the flows stay open.
+    pub fn feed(
         &mut self,
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
-    ) -> Option<Result<Summary, Error>> {
-        let (dispatcher, budget) = (self.core.begin_ahead(), self.budget().clone());
-        match ahead::drive(dispatcher, budget, (source, options), |block| self.lent(block, 0)) {
-            Ok((outcome, jumps, queues)) => {
-                self.core.end_ahead(jumps);
-                self.finish();
-                Some(outcome.into_summary(PipelineStats { queues, ..self.stats() }))
-            }
-            Err(jumps) => {
-                self.core.end_ahead(jumps);
-                None
+    ) -> Result<Summary, Error> {
+        let (outcome, queues) = self.drive(source, options);
+        outcome.into_summary(PipelineStats { queues, ..self.stats() })
+    }
+
+    /// Processes the frames of a source on one or two threads.
+    fn drive(&mut self, source: &mut (impl Source + ?Sized), options: &RunOptions) -> (Outcome, QueueStats) {
+        if options.is_ahead() {
+            let (dispatcher, budget) = (self.core.begin_ahead(), self.budget().clone());
+            match ahead::drive(dispatcher, budget, source, options, |block| self.lent(block, 0)) {
+                Ok((outcome, jumps, queues)) => {
+                    self.core.end_ahead(jumps);
+                    return (outcome, queues);
+                }
+                // The system refuses another thread, and nothing was read.
+                Err(jumps) => self.core.end_ahead(jumps),
             }
         }
+        let mut intake = Direct { pipeline: self, batch: FrameBatch::new() };
+        (runner::drive(source, options, &mut intake), QueueStats::default())
     }
 
     /// Runs like [`run`](Self::run), but frame by frame, for programs that write frames of chosen flows: calls `each`
@@ -137,7 +159,8 @@ impl<K: Sink> Pipeline<K> {
     /// Processes the frames of a batch. The last frame waits for the next batch if its time is far ahead of all earlier
     /// ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)). Returns the result of [`Sink::batch_ended`].
     pub fn batch(&mut self, batch: &FrameBatch) -> ControlFlow<()> {
-        self.observed(|core, observer| core.batch(batch, observer));
+        let (core, mut observer) = self.parts();
+        core.batch(batch, &mut observer);
         self.sink.batch_ended()
     }
 
@@ -147,7 +170,8 @@ impl<K: Sink> Pipeline<K> {
         let wants = if batch.is_empty() {
             ControlFlow::Continue(())
         } else {
-            self.observed(|core, observer| core.dispatched(batch, dispatch, number, observer));
+            let (core, mut observer) = self.parts();
+            core.dispatched(batch, dispatch, number, &mut observer);
             self.sink.batch_ended()
         };
         let Some(now) = idle else { return wants };
@@ -164,17 +188,13 @@ impl<K: Sink> Pipeline<K> {
     pub fn frame(&mut self, frame: &Frame<'_>) {
         let (core, mut observer) = self.parts();
         core.frame(frame, &mut observer);
-        // As often as for batches, and at once after a session was charged.
-        let is_group_over = core.frame_count().is_multiple_of(GROUP_LEN as u64);
-        if K::Stage::take_charged(&mut self.engine) | is_group_over {
-            K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
-        }
     }
 
     /// Ends datagrams, flows and holes in streams that are due at the time `now`, for live capture while no packets
     /// arrive. Processes a deferred frame first.
     pub fn advance(&mut self, now: Timestamp) {
-        self.observed(|core, observer| core.advance(now, observer));
+        let (core, mut observer) = self.parts();
+        core.advance(now, &mut observer);
     }
 
     /// Ends all datagrams, streams, sessions and flows, in the order in which the flows began. The pipeline can be used
@@ -200,14 +220,6 @@ impl<K: Sink> Pipeline<K> {
     #[inline(always)]
     fn parts(&mut self) -> (&mut Core<SlotOf<K>>, StageObserver<'_, K>) {
         (&mut self.core, StageObserver::new(&mut self.engine, &mut self.sink))
-    }
-
-    /// Runs a call of the layers below the stage, then releases memory if memory is short.
-    #[inline(always)]
-    fn observed(&mut self, call: impl FnOnce(&mut Core<SlotOf<K>>, &mut StageObserver<'_, K>)) {
-        let (core, mut observer) = self.parts();
-        call(core, &mut observer);
-        K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
     }
 
     /// Returns the sink of the pipeline.
@@ -348,8 +360,8 @@ impl<K: Sink> Intake for Direct<'_, K> {
         }
     }
 
-    fn frame_count(&self) -> u64 {
-        self.pipeline.core.frame_count()
+    fn state(&self) -> IntakeState {
+        self.pipeline.core.state()
     }
 }
 
@@ -379,7 +391,7 @@ impl<K: Sink, F: FnMut(&mut K, &Frame<'_>, &[Interface])> Intake for ByFrame<'_,
         self.pipeline.sink.batch_ended()
     }
 
-    fn frame_count(&self) -> u64 {
-        self.pipeline.core.frame_count()
+    fn state(&self) -> IntakeState {
+        self.pipeline.core.state()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::stats::PipelineStats;
 use crate::base::{FrameBatch, StopHandle};
-use crate::source::{self, Interface, Next, Source};
+use crate::source::{self, Interface, Next, Source, SourceStats};
 
 /// Maximum number of source errors that a run stores; the next error ends the run. A merge of many files may reject
 /// each of them and read the rest, but a source that fails permanently must not exhaust memory.
@@ -35,6 +35,12 @@ pub struct RunProgress {
     pub input_octet_count: u64,
     /// Total number of octets of the input, if it is known.
     pub input_len: Option<u64>,
+    /// Counts of the source, such as the frames that the kernel and the interface dropped.
+    pub source: SourceStats,
+    /// Number of open flows; `None` if other threads track them (shards, [`RunOptions::extract_ahead`]).
+    pub flow_count: Option<u64>,
+    /// Memory that all layers hold in bytes, as charged to the [budget](crate::base::Budget).
+    pub held_bytes: u64,
 }
 
 type Callback = Arc<dyn Fn(&RunProgress) + Send + Sync>;
@@ -142,7 +148,7 @@ pub enum RunEnd {
 }
 
 /// The result of a run that did not fail.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Reason for the end of the run.
@@ -154,6 +160,16 @@ pub struct Summary {
     pub errors: Vec<source::Error>,
 }
 
+/// What the receiver of frames knows of the progress of a run.
+pub(super) struct IntakeState {
+    /// Number of frames so far.
+    pub(super) frame_count: u64,
+    /// Number of open flows, if this thread tracks them.
+    pub(super) flow_count: Option<u64>,
+    /// Memory charged to the budget in bytes.
+    pub(super) held_bytes: u64,
+}
+
 /// Receives the frames that the run loop reads from a source.
 pub(super) trait Intake {
     /// Returns the batch to fill with frames next.
@@ -163,8 +179,8 @@ pub(super) trait Intake {
     /// `interfaces` are the interfaces of the source.
     fn process(&mut self, next: Next, interfaces: &[Interface]) -> ControlFlow<()>;
 
-    /// Returns the number of frames so far.
-    fn frame_count(&self) -> u64;
+    /// Returns what the receiver knows of the progress.
+    fn state(&self) -> IntakeState;
 }
 
 /// Result of reading a source until the run ended.
@@ -253,10 +269,14 @@ pub(super) fn step(
         }
     };
     if let Some(callback) = &options.progress {
+        let IntakeState { frame_count, flow_count, held_bytes } = intake.state();
         callback(&RunProgress {
-            frame_count: intake.frame_count(),
+            frame_count,
             input_octet_count: source.progress(),
             input_len: source.total_len(),
+            source: source.stats(),
+            flow_count,
+            held_bytes,
         });
     }
     if outcome.fatal.is_some() {

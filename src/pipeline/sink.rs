@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::base::Packet;
 use crate::base::{EndReason, Side};
-use crate::reassembler::StreamEvent;
-use crate::session::{MessageMeta, SessionEvent};
+use crate::session::MessageMeta;
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
 /// The type of the messages that a sink receives, which its stage determines.
@@ -22,6 +21,27 @@ pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 /// The calls for one packet have this order: everything due before it, `record` and `ended` of a flow that is evicted
 /// or replaced, `started`, `event`s, `packet`, then `stream`, or `session` and `message`s. [`Flow::mute`] in any of
 /// them ends all calls for the flow except `record` and `ended`, and releases the memory of its streams and session.
+///
+/// A stage that does not deliver streams, messages or session events has [`NotInStage`](super::NotInStage) as their
+/// type, so that a sink with such a method and the wrong stage does not compile. Of the other methods, all are called
+/// unless [`interest`](Self::interest) excludes them:
+///
+/// ```compile_fail,E0053
+/// use std::ops::ControlFlow;
+///
+/// use flowgauge::{Flow, Flows, Side, Sink, StreamEvent};
+///
+/// struct Octets;
+///
+/// impl Sink for Octets {
+///     type State = ();
+///     type Stage = Flows; // has to be Streams
+///
+///     fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, _: &StreamEvent<'_>) -> ControlFlow<()> {
+///         ControlFlow::Continue(())
+///     }
+/// }
+/// ```
 ///
 /// `&mut K` and `Box<K>` are sinks too, and so is `Box<dyn Sink<State = S, Stage = G>>`.
 ///
@@ -56,7 +76,8 @@ pub trait Sink {
     /// [`Sessions`](super::Sessions).
     type Stage: Stage;
 
-    /// Returns the callbacks that the sink requests. It is called up to twice per packet and is best a constant. A
+    /// Returns the callbacks that the sink requests, by default all. A sink that requests less must not rely on the
+    /// others: without [`Interest::PACKETS`], [`packet`](Self::packet) is not called. It is called up to twice per packet and is best a constant. A
     /// change takes effect with the next batch at the latest, except for flows of which the stage had nothing more to
     /// deliver while the sink requested neither packets nor events: these are muted. [`record`](Self::record),
     /// [`ended`](Self::ended), [`stream`](Self::stream), [`message`](Self::message) and [`session`](Self::session) are
@@ -80,8 +101,9 @@ pub trait Sink {
         let _ = (flow, event);
     }
 
-    /// Delivers octets of a TCP stream that `side` sent, or another event, in stream order (stage
-    /// [`Streams`](super::Streams)). The rest of a stream is delivered before the flow's [`record`](Self::record).
+    /// Delivers octets of a TCP stream that `side` sent, or another event, in stream order: a
+    /// [`StreamEvent`](crate::reassembler::StreamEvent) (stage [`Streams`](super::Streams)). The rest of a
+    /// stream is delivered before the [`record`](Self::record) of the end of the flow.
     ///
     /// After [`ControlFlow::Break`], nothing more of this direction is delivered. Its memory is released, and its later
     /// segments cost one test.
@@ -89,7 +111,7 @@ pub trait Sink {
         &mut self,
         flow: &mut Flow<'_, Self::State>,
         side: Side,
-        event: &StreamEvent<'_>,
+        event: &<Self::Stage as Stage>::StreamEvent<'_>,
     ) -> ControlFlow<()> {
         let _ = (flow, side, event);
         ControlFlow::Continue(())
@@ -106,14 +128,16 @@ pub trait Sink {
         let _ = (flow, meta, message);
     }
 
-    /// Called when an application protocol is recognized, or a parser stops (stage [`Sessions`](super::Sessions)). A
-    /// protocol that only the port indicates is reported when the flow ends.
-    fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &SessionEvent) {
+    /// Called with a [`SessionEvent`](crate::session::SessionEvent) when an application protocol is recognized, or a
+    /// parser stops (stage [`Sessions`](super::Sessions)). A protocol without a
+    /// parser that only the port indicates is reported when the flow ends.
+    fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &<Self::Stage as Stage>::SessionEvent) {
         let _ = (flow, event);
     }
 
-    /// Called when a record of the flow is due, because the flow's active timeout passed or because the flow ends. Not
-    /// called for a flow without packets since the last record. [`FlowView::record`] creates the record.
+    /// Called when a record of the flow is due: because the flow's active timeout passed, because its connection closed
+    /// and the [linger timeout](crate::tracker::Timeouts::linger) is zero, or because the flow ends. Not called for a
+    /// flow without packets since the last record. [`FlowView::record`] creates the record.
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
         let _ = (flow, reason);
     }
@@ -163,7 +187,7 @@ macro_rules! forward {
                 &mut self,
                 flow: &mut Flow<'_, K::State>,
                 side: Side,
-                event: &StreamEvent<'_>,
+                event: &<K::Stage as Stage>::StreamEvent<'_>,
             ) -> ControlFlow<()> {
                 (**self).stream(flow, side, event)
             }
@@ -179,7 +203,7 @@ macro_rules! forward {
             }
 
             #[inline]
-            fn session(&mut self, flow: &mut Flow<'_, K::State>, event: &SessionEvent) {
+            fn session(&mut self, flow: &mut Flow<'_, K::State>, event: &<K::Stage as Stage>::SessionEvent) {
                 (**self).session(flow, event);
             }
 
@@ -204,11 +228,20 @@ macro_rules! forward {
 forward!(&mut K);
 forward!(Box<K>);
 
-/// The layers above the flow tracker: [`Flows`](super::Flows), [`Streams`](super::Streams) or [`Sessions`](super::Sessions). No other type implements this trait.
+/// The layers above the flow tracker: [`Flows`](super::Flows), [`Streams`](super::Streams) or
+/// [`Sessions`](super::Sessions). No other type implements this trait.
 pub trait Stage: sealed::Stage {
-    /// Type of the stage's messages; [`Infallible`](std::convert::Infallible) for a stage without messages.
+    /// Type of the stage's messages; [`NotInStage`] for a stage without them.
     type Message<'m>;
+    /// Type of the stage's stream events; [`NotInStage`] for a stage that does not deliver streams.
+    type StreamEvent<'e>;
+    /// Type of the stage's session events; [`NotInStage`] for a stage without sessions.
+    type SessionEvent;
 }
+
+/// Type without values, in place of the messages and events that a stage does not deliver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotInStage {}
 
 /// State of a flow in the flow table besides the tracker's own: the state of the stage and the caller's state.
 #[derive(Debug, Default)]

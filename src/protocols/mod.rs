@@ -25,6 +25,7 @@ pub mod dns;
 pub mod ftp;
 pub mod http1;
 pub mod http2;
+mod owned;
 pub mod quic;
 pub mod recognizers;
 mod reply_order;
@@ -34,4 +35,5 @@ mod standard;
 mod starttls;
 pub mod tls;
 
+pub use owned::{HttpStart, OwnedAnswer, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead};
 pub use standard::{Message, Standard};

@@ -8,11 +8,10 @@ crate::protocols! {
     #[derive(Debug)]
     pub enum Standard;
 
-    /// Message of any protocol of this crate. Serialized as one flat object, in which `message` is the kind of message.
+    /// Message of any protocol of this crate.
     #[derive(Debug)]
-    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
     #[non_exhaustive]
-    pub enum Message;
+    pub enum Message: Union;
 
     parsers {
         Http2: http2::Http2Parser = &http2::PROTOCOL,
@@ -32,22 +31,16 @@ crate::protocols! {
     recognized_in recognizers::ALL
 }
 
-impl Message<'_> {
-    /// Returns whether the message is a piece of transported content: of a body, a mail or a file.
+impl<'m> Message<'m> {
+    /// Returns the ClientHello in a message of TLS, DTLS or QUIC.
     #[must_use]
-    pub const fn is_content(&self) -> bool {
+    pub const fn client_hello(&self) -> Option<&tls::ClientHello<'m>> {
         match self {
-            Self::Http1(message) => message.is_content(),
-            Self::Http2(message) => message.is_content(),
-            Self::Dns(_)
-            | Self::Mdns(_)
-            | Self::Llmnr(_)
-            | Self::Ssh(_)
-            | Self::Smtp(_)
-            | Self::Ftp(_)
-            | Self::Quic(_)
-            | Self::Tls(_)
-            | Self::Dtls(_) => false,
+            Self::Tls(tls::Message::ClientHello(hello)) | Self::Dtls(tls::Message::ClientHello(hello)) => {
+                Some(hello)
+            }
+            Self::Quic(quic::Message::ClientHello(hello)) => Some(&hello.hello),
+            _ => None,
         }
     }
 }

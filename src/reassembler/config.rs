@@ -5,28 +5,29 @@ use std::time::Duration;
 use super::policy::{OverflowPolicy, OverlapPolicy};
 use crate::base::ConfigError;
 
-/// Policies and timeouts of a [`Reassembler`](super::Reassembler).
-///
-/// The reassembler uses three of the limits in its [`Resources`](crate::base::Resources): `stream_bytes_max`,
-/// `stream_side_bytes_max` and `stream_side_segment_count_max`. Zeros are allowed: then nothing is held, and streams
-/// consist of the octets that arrived in order.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ReassemblerConfig {
-    /// Policy that selects the bytes to keep where held segments and new ones overlap.
-    pub overlap: OverlapPolicy,
-    /// Policy for segments that must be held when a memory limit is reached.
-    pub overflow: OverflowPolicy,
-    /// Time for which octets that the receiver acknowledged may still arrive, in packet time, because captures of two
-    /// interfaces are skewed. Default 10 ms.
-    pub ack_grace: Duration,
-    /// Time for which a stream without acknowledgments waits for a hole to be filled; the time restarts whenever the
-    /// stream advances. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
-    pub hole_timeout: Duration,
-    /// Number of octets per direction of a connection, counted back from the latest delivered octet, that are kept for
-    /// comparison with repeated octets. Costs a copy of all delivered octets and memory of this size per stream,
-    /// rounded up to a power of two. Default 0: delivered octets are not compared. At most 16 MiB.
-    pub compared_len: u32,
+crate::base::configuration! {
+    /// Policies and timeouts of a [`Reassembler`](super::Reassembler).
+    ///
+    /// The reassembler uses three of the limits in its [`Resources`](crate::base::Resources): `stream_bytes_max`,
+    /// `stream_side_bytes_max` and `stream_side_segment_count_max`. Zeros are allowed: then nothing is held, and streams
+    /// consist of the octets that arrived in order.
+    #[derive(Clone, Debug)]
+    pub struct ReassemblerConfig {
+        /// Policy that selects the bytes to keep where held segments and new ones overlap.
+        pub overlap: OverlapPolicy,
+        /// Policy for segments that must be held when a memory limit is reached.
+        pub overflow: OverflowPolicy,
+        /// Time for which octets that the receiver acknowledged may still arrive, in packet time, because captures of two
+        /// interfaces are skewed. Default 10 ms.
+        pub ack_grace: Duration,
+        /// Time for which a stream without acknowledgments waits for a hole to be filled; the time restarts whenever the
+        /// stream advances. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
+        pub hole_timeout: Duration,
+        /// Number of octets per direction of a connection, counted back from the latest delivered octet, that are kept for
+        /// comparison with repeated octets. Costs a copy of all delivered octets and memory of this size per stream,
+        /// rounded up to a power of two. Default 0: delivered octets are not compared. At most 16 MiB.
+        pub compared_len: u32,
+    }
 }
 
 impl ReassemblerConfig {

@@ -1,6 +1,7 @@
 //! Output of the reassembler: bytes in order, the gaps between them, and anomalies.
 
 use crate::base::Timestamp;
+use crate::row::{Group, Name};
 
 /// The next bytes of a TCP stream in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,6 @@ impl<'a> Chunk<'a> {
 
 /// Reason why bytes of a stream are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum GapReason {
     /// The receiver acknowledged the missing octets, so the sender sent them, but they were not captured before the
@@ -87,7 +87,6 @@ impl GapReason {
 
 /// Bytes that are missing in a TCP stream. Octets of a gap that arrive later are reported as [`StreamEvent::Repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Gap {
     /// Stream offset of the first missing octet.
@@ -125,7 +124,6 @@ pub(super) struct Cause {
 
 /// Origin of the old or the new bytes in a [`Conflict`]: a segment, or bytes that were already delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Extent {
     /// Stream offset of the first octet of the segment; for delivered bytes, of the first octet that was compared.
@@ -138,7 +136,6 @@ pub struct Extent {
 
 /// Octets of a stream that were received twice with different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Conflict {
     /// Stream offset of the first octet that differs.
@@ -151,6 +148,48 @@ pub struct Conflict {
     pub new: Extent,
     /// True if the new bytes replace the old ones; always false if the old bytes were already delivered.
     pub is_new_kept: bool,
+}
+
+crate::table! {
+    /// A gap in a stream.
+    impl "stream.gap" for Gap as gap {
+        /// Stream offset of the first missing octet.
+        "offset": u64 [octets] = gap.offset;
+        /// Number of missing octets.
+        "len": u64 [octets] = gap.len;
+        /// Reason why the octets are missing.
+        "reason": Name = Name(gap.reason.name());
+        /// Time at which the gap was due.
+        "timestamp": Timestamp = gap.timestamp;
+    }
+}
+
+crate::table! {
+    /// Octets of a segment.
+    impl "stream.extent" for Extent as extent {
+        /// Stream offset of the first octet of the segment.
+        "offset": u64 [octets] = extent.offset;
+        /// Number of octets of the segment.
+        "len": u64 [octets] = extent.len;
+        /// Capture time of the segment.
+        "timestamp": Timestamp = extent.timestamp;
+    }
+}
+
+crate::table! {
+    /// Octets that differ from those received before at the same offset.
+    impl "stream.conflict" for Conflict as conflict {
+        /// Stream offset of the first octet that differs.
+        "offset": u64 [octets] = conflict.offset;
+        /// Number of octets from the first to the last one that differs.
+        "len": u64 [octets] = conflict.len;
+        /// Origin of the old octets.
+        "old": Group<Extent> = Group(conflict.old);
+        /// Origin of the new octets.
+        "new": Group<Extent> = Group(conflict.new);
+        /// True if the new octets replace the old ones.
+        "is_new_kept": bool = conflict.is_new_kept;
+    }
 }
 
 /// Event in one direction of a TCP connection, in the order of the stream.

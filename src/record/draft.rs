@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use super::encapsulation::EncapsulationRecord;
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
-    Application, ApplicationName, Encapsulation, Evidence, FlowKey, IpProtocol, Side, Timestamp, VlanIds,
+    Application, ApplicationName, Encapsulation, Evidence, FlowKey, IpProtocol, OuterFlow, Ports, Side,
+    Timestamp, VlanIds,
 };
 
 /// Function that sets one field of an incomplete record, by the type of the field; returns `None` for a value
@@ -20,10 +21,11 @@ pub(crate) enum Setter {
     #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "IPFIX has an element for each VLAN id"))]
     VlanIds(fn(&mut Draft, VlanIds) -> Option<()>),
     Encapsulation(fn(&mut Draft, Encapsulation) -> Option<()>),
+    OuterFlow(fn(&mut Draft, OuterFlow) -> Option<()>),
 }
 
 /// Source of the values of fields, by their index in the schema; the counterpart of a
-/// [`Visitor`](super::field::Visitor). A source has no values of the types whose methods it does not implement.
+/// [`Visitor`](crate::row::Visitor). A source has no values of the types whose methods it does not implement.
 pub(crate) trait FieldSource {
     fn unsigned(&self, index: usize) -> Option<u64>;
     fn address(&self, index: usize) -> Option<IpAddr>;
@@ -48,6 +50,35 @@ pub(crate) trait FieldSource {
     fn encapsulation(&self, _: usize) -> Option<Encapsulation> {
         None
     }
+
+    #[inline(always)]
+    fn outer_flow(&self, _: usize) -> Option<OuterFlow> {
+        None
+    }
+}
+
+/// Parts of a key that few keys have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyParts {
+    pub(crate) echo_id: Option<u16>,
+    pub(crate) vni: Option<u32>,
+    pub(crate) vlan_ids: VlanIds,
+}
+
+impl KeyParts {
+    const NONE: Self = Self { echo_id: None, vni: None, vlan_ids: VlanIds::NONE };
+
+    #[cold]
+    fn added_to(self, key: FlowKey) -> FlowKey {
+        let key = match self.echo_id {
+            Some(id) if matches!(key.ports(), Ports::Icmp { .. }) && !key.is_one_way_icmp() => {
+                key.with_icmp(false, Some(id))
+            }
+            _ => key,
+        };
+        let key = self.vni.map_or(key, |vni| key.with_vni(vni));
+        key.with_vlan_ids(self.vlan_ids)
+    }
 }
 
 /// Incomplete flow record, to which fields are added in any order.
@@ -57,6 +88,7 @@ pub(crate) struct Draft {
     pub(crate) source: (Option<IpAddr>, Option<u16>),
     pub(crate) destination: (Option<IpAddr>, Option<u16>),
     pub(crate) scope: u32,
+    pub(crate) key_parts: KeyParts,
     pub(crate) open_duration_ns: Option<u64>,
     pub(crate) application: (Option<ApplicationName>, Option<Evidence>),
 }
@@ -71,6 +103,7 @@ impl Draft {
             source: (None, None),
             destination: (None, None),
             scope: 0,
+            key_parts: KeyParts::NONE,
             open_duration_ns: None,
             application: (None, None),
         }
@@ -82,7 +115,7 @@ impl Draft {
 
     /// Completes the flow record, and returns it or, as the error, the name of a required field that is missing.
     pub(crate) fn finish(&mut self) -> Result<&FlowRecord, &'static str> {
-        let Self { record, protocol, source, destination, scope, open_duration_ns, application } = self;
+        let Self { record, protocol, source, destination, open_duration_ns, application, .. } = self;
         let protocol = *protocol;
         let source = (source.0.ok_or("source_address")?, source.1);
         let destination = (destination.0.ok_or("destination_address")?, destination.1);
@@ -108,7 +141,9 @@ impl Draft {
             }
             _ => FlowKey::pair(protocol, source.0, destination.0),
         };
-        (record.key, record.initiator) = (key.with_scope(*scope), initiator);
+        let key = key.with_scope(self.scope);
+        let key = if self.key_parts == KeyParts::NONE { key } else { self.key_parts.added_to(key) };
+        (record.key, record.initiator) = (key, initiator);
         record.open_end = match open_duration_ns {
             Some(len) => Timestamp::from_nanos(record.start.as_nanos().saturating_add(*len)),
             None => record.end,

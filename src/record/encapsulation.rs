@@ -6,7 +6,7 @@ use crate::base::{Encapsulation, OuterFlow};
 /// Encapsulation and outer flow of each direction of a flow, and the packets that it carried as a tunnel. Recorded on
 /// request only (see [`Builder::encapsulation`](crate::pipeline::Builder::encapsulation) and
 /// [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both)), for flows that have any of these. The fields are
-/// those of the [schema](crate::record::FlowRecord::SCHEMA). All counts restart with each record.
+/// those of the [columns of flow records](crate::record::FlowRecord). All counts restart with each record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EncapsulationRecord {

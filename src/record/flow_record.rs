@@ -4,12 +4,13 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::community_id::{CommunityId, community_id};
+use super::community_id::CommunityId;
 use super::encapsulation::EncapsulationRecord;
 use crate::base::{
     Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
 };
+use crate::row::Table as _;
 
 /// Counters and properties of one direction of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,7 +181,7 @@ impl FlowRecord {
     /// Returns the Community ID of the flow, version 1, seed 0.
     #[must_use]
     pub fn community_id(&self) -> CommunityId {
-        community_id(&self.key, 0)
+        self.key.community_id(0)
     }
 
     /// Returns the number of packets of both sides.
@@ -216,7 +217,7 @@ fn write_end(f: &mut fmt::Formatter<'_>, (address, port): (IpAddr, Option<u16>))
     }
 }
 
-/// Set of fields of the schema of flow records.
+/// Set of columns of flow records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FieldSet(u128);
 
@@ -226,7 +227,10 @@ impl FieldSet {
     /// The set of all fields.
     pub const ALL: Self = Self(u128::MAX);
 
-    /// Returns the set with a field added. The index is that of the field in [`FlowRecord::SCHEMA`].
+    /// Maximum number of columns of a flow record.
+    pub(crate) const LEN_MAX: usize = u128::BITS as usize;
+
+    /// Returns the set with a field added. The index is that of the field in [`FlowRecord::COLUMNS`].
     #[must_use]
     pub const fn with(self, index: usize) -> Self {
         Self(self.0 | 1 << (index & 127))
@@ -244,7 +248,7 @@ impl FieldSet {
         Self(self.0 & !other.0)
     }
 
-    /// Returns whether the set contains a field. The index is that of the field in [`FlowRecord::SCHEMA`].
+    /// Returns whether the set contains a field. The index is that of the field in [`FlowRecord::COLUMNS`].
     #[must_use]
     #[inline]
     pub const fn contains(self, index: usize) -> bool {
@@ -263,7 +267,7 @@ impl FieldSet {
     /// Returns the first name that is not the name of a field.
     pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
         names.into_iter().try_fold(Self::EMPTY, |set, name| {
-            FlowRecord::SCHEMA
+            FlowRecord::COLUMNS
                 .iter()
                 .position(|field| field.name == name)
                 .map(|index| set.with(index))
@@ -283,7 +287,7 @@ impl fmt::Debug for FieldSet {
         if *self == Self::ALL {
             return f.write_str("FieldSet(ALL)");
         }
-        let fields = FlowRecord::SCHEMA.iter().enumerate().filter(|(index, _)| self.contains(*index));
+        let fields = FlowRecord::COLUMNS.iter().enumerate().filter(|(index, _)| self.contains(*index));
         f.debug_set().entries(fields.map(|(_, field)| field.name)).finish()
     }
 }

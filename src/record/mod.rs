@@ -1,15 +1,14 @@
 //! Flow records: the properties of a flow at its end, or when an active timeout passes.
 //!
-//! [`FlowRecord::SCHEMA`] lists the fields of a record with their types, units and the corresponding fields
-//! of IPFIX, Zeek and EVE; [`FlowRecord::visit`] passes their values to a [`Visitor`]. Formats, tables and
-//! documentation derive from these two.
+//! A [`FlowRecord`] is a row of a [table](crate::row::Table), from which formats and documentation derive.
 //!
 //! A program uses this module to process records, or to write them in a format that [`export`](crate::export) does not
 //! support:
 //!
 //! ```
 //! use flowgauge::base::IpProtocol;
-//! use flowgauge::record::{FlowRecord, InformationElement};
+//! use flowgauge::record::FlowRecord;
+//! use flowgauge::row::{InformationElement, Table};
 //! use flowgauge::{FileSource, records};
 //!
 //! let is_tcp = |record: &FlowRecord| record.protocol() == IpProtocol::TCP;
@@ -18,27 +17,25 @@
 //! assert_eq!(download.destination_port(), Some(80));
 //! assert_eq!(download.forward.counters.packet_count, 277);
 //! assert_eq!(download.reverse.counters.packet_count, 284);
-//! let protocol = FlowRecord::SCHEMA.iter().find(|field| field.name == "protocol").expect("a field");
+//! let protocol = FlowRecord::COLUMNS.iter().find(|column| column.name == "protocol").expect("a column");
 //! assert_eq!(protocol.ipfix, Some(InformationElement::Iana(4)));
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 
 mod community_id;
-#[cfg(feature = "serde")]
-mod deserialize;
 mod draft;
 mod encapsulation;
-mod field;
 mod flow_record;
+#[cfg(feature = "serde")]
+mod record_serde;
 mod scale;
 mod schema;
-#[cfg(feature = "serde")]
-mod serialize;
+mod sort_key;
 
 pub use crate::base::OuterFlow;
-pub use community_id::{CommunityId, community_id};
+pub use community_id::CommunityId;
 pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::EncapsulationRecord;
-pub use field::{Field, FieldSide, FieldType, InformationElement, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
 pub(crate) use schema::{SETTERS, field_index, field_set, fill};
+pub use sort_key::SortKey;

@@ -149,5 +149,5 @@ fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
 
 /// Returns whether the table entry that was found has no parser, so that the flow is only identified.
 pub(super) fn is_only_named<P: Protocols>(found: Found) -> bool {
-    P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
+    P::TABLE.get(found.entry).is_none_or(|entry| !entry.has_parser)
 }

@@ -3,31 +3,24 @@
 
 use super::context::FlowContext;
 use super::datagram_probing::{DatagramProbing, RESUME_DATAGRAM_COUNT_MAX, is_only_named};
-use super::driver::Driver;
+use super::driver::Turn;
 use super::octets::Payload;
 use super::parsing::PortOwner;
 use super::probing::{Answer, Found};
 use super::protocol::{DatagramOpening, Role, Verdict};
 use super::protocols::Protocols;
 use super::receiver::Receiver;
-use super::session::{Session, State};
+use super::session::State;
 use super::transition::Cause;
 use crate::base::{Evidence, Side};
 
-impl<P: Protocols> Driver<P> {
-    pub(super) fn probe_datagram(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        payload: Payload<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let opening = opening(context, side, session.role(side), payload);
+impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
+    pub(super) fn probe_datagram(&mut self, side: Side, payload: Payload<'_>) {
+        let opening = opening(self.context, side, self.session.role(side), payload);
         let mut fresh = DatagramProbing::default();
-        let is_fresh = matches!(session.state(), State::New);
-        let (is_named, ports) = (session.protocol.is_some(), context.ports(session.client));
-        let probing = session.datagrams_mut().unwrap_or(&mut fresh);
+        let is_fresh = matches!(self.session.state(), State::New);
+        let (is_named, ports) = (self.session.protocol.is_some(), self.context.ports(self.session.client));
+        let probing = self.session.datagrams_mut().unwrap_or(&mut fresh);
         let answer = probing.run_probes::<P>(&opening);
         let mut named = None;
         let found = match answer {
@@ -51,29 +44,29 @@ impl<P: Protocols> Driver<P> {
             Answer::Unknown => false,
         };
         if is_waiting {
-            if is_fresh && self.take_for_window(size_of::<DatagramProbing>()) {
-                session.transition(State::Datagrams(Box::new(fresh)), Cause::Undecided);
+            if is_fresh && self.driver.take_for_window(size_of::<DatagramProbing>()) {
+                self.session.transition(State::Datagrams(Box::new(fresh)), Cause::Undecided);
             } else if is_fresh {
                 named = named.or(fresh.held);
-                self.turn_off(session, Cause::Refused);
+                self.driver.turn_off(self.session, Cause::Refused);
             }
-            self.name(session, named, receiver);
+            self.name(named);
             return;
         }
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
-        self.release(session);
+        self.driver.release(self.session);
         let Some(found) = found else {
-            self.turn_off(session, Cause::Unparsed);
+            self.driver.turn_off(self.session, Cause::Unparsed);
             return;
         };
         let port_owner = owner.filter(|owner| *owner != found.entry);
         if port_owner.is_some() && held.is_some_and(|held| held.entry != found.entry) {
             // Neither has the port: the first one identifies the flow. Roles are those of the second one.
             let held = held.map(|held| Found { is_reversed: false, ..held });
-            self.name(session, held, receiver);
+            self.name(held);
         }
-        self.start(session, context, found, receiver);
-        if let Some(parsing) = session.parsing_mut() {
+        self.start(found);
+        if let Some(parsing) = self.session.parsing_mut() {
             let left = RESUME_DATAGRAM_COUNT_MAX.saturating_sub(count);
             parsing.port_owner =
                 port_owner.filter(|_| left > 0).map(|entry| PortOwner { entry: entry as u8, left });
@@ -83,48 +76,37 @@ impl<P: Protocols> Driver<P> {
     /// Calls the probe of the protocol to which the port belongs, for a datagram of a flow that another protocol's
     /// parser processes. If the probe matches, its protocol replaces the other one.
     #[cold]
-    pub(super) fn probe_port_owner(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        payload: Payload<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let from = session.role(side);
-        let Some(parsing) = session.parsing_mut() else { return };
+    pub(super) fn probe_port_owner(&mut self, side: Side, payload: Payload<'_>) {
+        let from = self.session.role(side);
+        let Some(parsing) = self.session.parsing_mut() else { return };
         let Some(PortOwner { entry, left }) = parsing.port_owner else { return };
         parsing.port_owner = (left > 1).then_some(PortOwner { entry, left: left.saturating_sub(1) });
         let entry = usize::from(entry);
         let Some(port_owner) = P::TABLE.get(entry) else { return };
-        let is_reversed = match port_owner.protocol.probe_datagram(&opening(context, side, from, payload)) {
-            Verdict::Match => false,
-            Verdict::MatchReversed => true,
-            Verdict::No | Verdict::More => return,
-        };
+        let is_reversed =
+            match port_owner.protocol.probe_datagram(&opening(self.context, side, from, payload)) {
+                Verdict::Match => false,
+                Verdict::MatchReversed => true,
+                Verdict::No | Verdict::More => return,
+            };
         for role in [Role::Client, Role::Server] {
-            parsing.end((role, super::EndKind::Flow, context.timestamp), receiver);
+            parsing.end(role, super::EndKind::Flow, self.context.timestamp, self.receiver);
         }
-        self.stats.handover_count += 1;
-        self.release(session);
+        self.driver.stats.handover_count += 1;
+        self.driver.release(self.session);
         let found = Found { entry, evidence: Evidence::Content, is_reversed, is_early: false };
-        self.start(session, context, found, receiver);
+        self.start(found);
     }
 
     /// Identifies the protocol of a flow of datagrams without starting a parser.
-    pub(super) fn name(
-        &mut self,
-        session: &mut Session<P>,
-        found: Option<Found>,
-        receiver: &mut impl Receiver<P>,
-    ) {
+    pub(super) fn name(&mut self, found: Option<Found>) {
         let Some((entry, found)) = found.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) else {
             return;
         };
         if found.is_reversed {
-            session.client = session.client.other();
+            self.session.client = self.session.client.other();
         }
-        self.recognized(session, entry.protocol, found.evidence, receiver);
+        self.recognized(entry.protocol, found.evidence);
     }
 }
 

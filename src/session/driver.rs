@@ -6,7 +6,7 @@ use super::charged::Charged;
 use super::context::FlowContext;
 use super::octets::{Octets, Payload};
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
-use super::parsing::{Lane, Outcome, Parsing};
+use super::parsing::{Capacity, Lane, Outcome, Parsing};
 use super::probing::{Found, StreamProbing, datagram_by_port, stream_by_port};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
@@ -14,7 +14,7 @@ use super::receiver::{MessageMeta, Receiver, SessionEvent};
 use super::session::{Session, State};
 use super::stats::{DriverConfig, DriverStats};
 use super::transition::Cause;
-use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
+use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side, Timestamp};
 use crate::reassembler::{Chunk, Gap};
 
 /// Maximum number of handovers of a connection from one protocol to the next: CONNECT, an upgrade inside the CONNECT
@@ -36,6 +36,15 @@ pub struct Driver<P: Protocols> {
     pub(super) is_charged: bool,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
+}
+
+/// One input of a session: the driver, the session, the flow to which the input belongs, and the receiver of what
+/// results.
+pub(super) struct Turn<'t, P: Protocols, R> {
+    pub(super) driver: &'t mut Driver<P>,
+    pub(super) session: &'t mut Session<P>,
+    pub(super) context: &'t FlowContext<'t>,
+    pub(super) receiver: &'t mut R,
 }
 
 impl<P: Protocols> Default for Driver<P> {
@@ -66,168 +75,8 @@ impl<P: Protocols> Driver<P> {
         DriverStats {
             held_bytes: self.allowance.held_bytes(),
             peak_bytes: self.allowance.peak_bytes(),
-            ..self.stats
+            ..self.stats.clone()
         }
-    }
-
-    #[inline]
-    fn deliver_chunk(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        chunk: &Chunk<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let (offset, bytes) = (chunk.offset, chunk.bytes);
-        match session.state() {
-            State::Parsing(_) => {
-                let from = session.role(side);
-                self.pass_to_parser(session, context, Octets { from, offset, bytes }, receiver)
-            }
-            State::Off => ControlFlow::Break(()),
-            State::New => {
-                session.client = context.initiator;
-                self.first_chunk(
-                    session,
-                    context,
-                    Octets { from: session.role(side), offset, bytes },
-                    receiver,
-                )
-            }
-            State::Stream(_) => {
-                let from = session.role(side);
-                self.next_chunk(session, context, Octets { from, offset, bytes }, receiver)
-            }
-            State::Resuming(_) => {
-                let from = session.role(side);
-                self.resume_chunk(session, context, Octets { from, offset, bytes }, receiver)
-            }
-            State::Datagrams(_) => ControlFlow::Break(()),
-        }
-    }
-
-    fn deliver_gap(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        gap: &Gap,
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        if is_done(session, side) {
-            return ControlFlow::Break(());
-        }
-        match session.state() {
-            // The octets after the gap are probed as if the stream began there.
-            State::New => return ControlFlow::Continue(()),
-            State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
-            State::Stream(probing) => {
-                // The buffered octets cannot be joined to those after the gap, so that the protocol is decided now.
-                if probing.probed.iter().any(|probed| !probed.bytes.is_empty()) {
-                    self.decide_by_port(session, context, receiver);
-                }
-            }
-            State::Parsing(_) | State::Resuming(_) => {}
-        }
-        let from = session.role(side);
-        if let Some(parsing) = session.parsing_mut() {
-            let after = parsing.gap(gap, (from, context.timestamp), &mut self.allowance, receiver);
-            self.stats.count_suppressed(&mut parsing.quota);
-            if after == AfterGap::Stop {
-                self.stop(session, context, (from, gap.offset, Fault::GAP), receiver);
-            }
-        } else if let Some(resuming) = session.resuming_mut() {
-            resuming.gap(from);
-        }
-        off(session)
-    }
-
-    #[inline]
-    fn deliver_datagram(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        payload: Payload<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        if payload.bytes.is_empty() {
-            return;
-        }
-        match session.state() {
-            State::Parsing(parsing) if parsing.port_owner.is_none() => {}
-            State::Parsing(_) => self.probe_port_owner(session, context, side, payload, receiver),
-            State::Off | State::Stream(_) | State::Resuming(_) => return,
-            State::New => {
-                session.client = context.initiator;
-                self.probe_datagram(session, context, side, payload, receiver);
-            }
-            State::Datagrams(_) => self.probe_datagram(session, context, side, payload, receiver),
-        }
-        let from = session.role(side);
-        if let Some(parsing) = session.parsing_mut() {
-            let Payload { bytes, len } = payload;
-            let datagram = Datagram { bytes, len, from, timestamp: context.timestamp };
-            let outcome = parsing.datagram(&datagram, &mut self.allowance, receiver);
-            self.stats.count_suppressed(&mut parsing.quota);
-            match outcome {
-                Outcome::More | Outcome::Handover(_) => {}
-                Outcome::Done => self.close(session),
-                Outcome::Fault(fault) => self.stop(session, context, (from, 0, fault), receiver),
-            }
-        }
-    }
-
-    fn deliver_fin(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        side: Side,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        if matches!(session.state(), State::Stream(_)) {
-            self.decide_by_port(session, context, receiver);
-        }
-        let from = session.role(side);
-        if let Some(parsing) = session.parsing_mut()
-            && parsing.end((from, EndKind::Fin, context.timestamp), receiver)
-        {
-            self.close(session);
-        }
-    }
-
-    fn deliver_finish(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        kind: EndKind,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        match session.state() {
-            State::New => {
-                let (ports, refuted) = (context.ports(context.initiator), 0);
-                let found = match context.key.protocol() {
-                    IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
-                    IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
-                    _ => None,
-                };
-                self.name(session, found, receiver);
-            }
-            State::Stream(_) => self.decide_by_port(session, context, receiver),
-            State::Datagrams(_) if session.protocol.is_some() => {}
-            State::Datagrams(probing) => {
-                let found = probing.decide::<P>(context.ports(session.client));
-                self.name(session, found, receiver);
-            }
-            State::Parsing(_) | State::Resuming(_) | State::Off => {}
-        }
-        self.end_resuming(session, context, receiver);
-        if let Some(parsing) = session.parsing_mut() {
-            parsing.end((Role::Client, kind, context.timestamp), receiver);
-            parsing.end((Role::Server, kind, context.timestamp), receiver);
-        }
-        self.close(session);
     }
 
     /// Processes the next octets in order that `side` of a flow sent. Returns [`ControlFlow::Break`] if no more octets
@@ -241,8 +90,9 @@ impl<P: Protocols> Driver<P> {
         chunk: &Chunk<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let wants = self.deliver_chunk(session, context, side, chunk, receiver);
-        self.settle(session, context, receiver);
+        let mut turn = Turn { driver: self, session, context, receiver };
+        let wants = turn.chunk(side, chunk);
+        turn.settle();
         wants
     }
 
@@ -256,8 +106,9 @@ impl<P: Protocols> Driver<P> {
         gap: &Gap,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let wants = self.deliver_gap(session, context, side, gap, receiver);
-        self.settle(session, context, receiver);
+        let mut turn = Turn { driver: self, session, context, receiver };
+        let wants = turn.gap(side, gap);
+        turn.settle();
         wants
     }
 
@@ -271,8 +122,9 @@ impl<P: Protocols> Driver<P> {
         payload: Payload<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        self.deliver_datagram(session, context, side, payload, receiver);
-        self.settle(session, context, receiver);
+        let mut turn = Turn { driver: self, session, context, receiver };
+        turn.datagram(side, payload);
+        turn.settle();
     }
 
     /// Processes a FIN, which ends one direction of a flow.
@@ -283,8 +135,9 @@ impl<P: Protocols> Driver<P> {
         side: Side,
         receiver: &mut impl Receiver<P>,
     ) {
-        self.deliver_fin(session, context, side, receiver);
-        self.settle(session, context, receiver);
+        let mut turn = Turn { driver: self, session, context, receiver };
+        turn.fin(side);
+        turn.settle();
     }
 
     /// Ends the flow: notifies the parser, identifies the protocol by the port if no octets identified it, and releases
@@ -296,148 +149,253 @@ impl<P: Protocols> Driver<P> {
         kind: EndKind,
         receiver: &mut impl Receiver<P>,
     ) {
-        self.deliver_finish(session, context, kind, receiver);
-        self.settle(session, context, receiver);
-    }
-
-    /// Starts the parser of an entry of the protocol table, or only identifies the flow if the entry has no parser. The
-    /// caller must release the memory of the session's previous state.
-    pub(super) fn start(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        found: Found,
-        receiver: &mut impl Receiver<P>,
-    ) -> Started<P> {
-        let Some(entry) = P::TABLE.get(found.entry) else {
-            return self.not_started(session, Cause::Unparsed);
-        };
-        if found.is_reversed {
-            session.client = session.client.other();
-        }
-        self.recognized(session, entry.protocol, found.evidence, receiver);
-        let Some(start) = entry.start.filter(|_| !self.is_naming_only) else {
-            return self.not_started(session, Cause::Unparsed);
-        };
-        let len = size_of::<Parsing<P>>() as u64;
-        if self.allowance.take(len).is_err() {
-            let meta = MessageMeta {
-                protocol: entry.protocol,
-                from: Role::Client,
-                side: session.client,
-                timestamp: context.timestamp,
-                received_len: 0,
-            };
-            self.stopped(meta, (0, Fault::NO_MEMORY), receiver);
-            return self.not_started(session, Cause::Refused);
-        }
-        let mut parsing = Parsing::new(start(), entry.protocol, session.client, context.timestamp);
-        parsing.charged = len;
-        let cause = match session.parsing_mut() {
-            Some(previous) => {
-                parsing.received_len = previous.received_len;
-                Cause::Handover
-            }
-            None => Cause::Recognized,
-        };
-        Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
+        let mut turn = Turn { driver: self, session, context, receiver };
+        turn.finish(kind);
+        turn.settle();
     }
 
     /// Closes a session for which no parser was started.
     fn not_started(&mut self, session: &mut Session<P>, cause: Cause) -> Started<P> {
         Started { previous: self.turn_off(session, cause), has_parser: false }
     }
+}
+
+impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
+    #[inline]
+    fn chunk(&mut self, side: Side, chunk: &Chunk<'_>) -> ControlFlow<()> {
+        let (offset, bytes) = (chunk.offset, chunk.bytes);
+        match self.session.state() {
+            State::Parsing(_) => {
+                let from = self.session.role(side);
+                self.pass_to_parser(Octets { from, offset, bytes })
+            }
+            State::Off => ControlFlow::Break(()),
+            State::New => {
+                self.session.client = self.context.initiator;
+                self.first_chunk(Octets { from: self.session.role(side), offset, bytes })
+            }
+            State::Stream(_) => {
+                let from = self.session.role(side);
+                self.next_chunk(Octets { from, offset, bytes })
+            }
+            State::Resuming(_) => {
+                let from = self.session.role(side);
+                self.resume_chunk(Octets { from, offset, bytes })
+            }
+            State::Datagrams(_) => ControlFlow::Break(()),
+        }
+    }
+
+    fn gap(&mut self, side: Side, gap: &Gap) -> ControlFlow<()> {
+        if is_done(self.session, side) {
+            return ControlFlow::Break(());
+        }
+        match self.session.state() {
+            // The octets after the gap are probed as if the stream began there.
+            State::New => return ControlFlow::Continue(()),
+            State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
+            State::Stream(probing) => {
+                // The buffered octets cannot be joined to those after the gap, so that the protocol is decided now.
+                if probing.probed.iter().any(|probed| !probed.bytes.is_empty()) {
+                    self.decide_by_port();
+                }
+            }
+            State::Parsing(_) | State::Resuming(_) => {}
+        }
+        let from = self.session.role(side);
+        if let Some(parsing) = self.session.parsing_mut() {
+            let after =
+                parsing.gap(gap, from, self.context.timestamp, &mut self.driver.allowance, self.receiver);
+            self.driver.stats.count_suppressed(&mut parsing.quota);
+            if after == AfterGap::Stop {
+                self.stop(from, gap.offset, Fault::GAP);
+            }
+        } else if let Some(resuming) = self.session.resuming_mut() {
+            resuming.gap(from);
+        }
+        off(self.session)
+    }
+
+    #[inline]
+    fn datagram(&mut self, side: Side, payload: Payload<'_>) {
+        if payload.bytes.is_empty() {
+            return;
+        }
+        match self.session.state() {
+            State::Parsing(parsing) if parsing.port_owner.is_none() => {}
+            State::Parsing(_) => self.probe_port_owner(side, payload),
+            State::Off | State::Stream(_) | State::Resuming(_) => return,
+            State::New => {
+                self.session.client = self.context.initiator;
+                self.probe_datagram(side, payload);
+            }
+            State::Datagrams(_) => self.probe_datagram(side, payload),
+        }
+        let from = self.session.role(side);
+        if let Some(parsing) = self.session.parsing_mut() {
+            let Payload { bytes, len } = payload;
+            let datagram = Datagram { bytes, len, from, timestamp: self.context.timestamp };
+            let outcome = parsing.datagram(&datagram, &mut self.driver.allowance, self.receiver);
+            self.driver.stats.count_suppressed(&mut parsing.quota);
+            match outcome {
+                Outcome::More | Outcome::Handover(_) => {}
+                Outcome::Done => self.driver.close(self.session),
+                Outcome::Fault(fault) => self.stop(from, 0, fault),
+            }
+        }
+    }
+
+    fn fin(&mut self, side: Side) {
+        if matches!(self.session.state(), State::Stream(_)) {
+            self.decide_by_port();
+        }
+        let from = self.session.role(side);
+        if let Some(parsing) = self.session.parsing_mut()
+            && parsing.end(from, EndKind::Fin, self.context.timestamp, self.receiver)
+        {
+            self.driver.close(self.session);
+        }
+    }
+
+    fn finish(&mut self, kind: EndKind) {
+        match self.session.state() {
+            State::New => {
+                let (ports, refuted) = (self.context.ports(self.context.initiator), 0);
+                let found = match self.context.key.protocol() {
+                    IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
+                    IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
+                    _ => None,
+                };
+                self.name(found);
+            }
+            State::Stream(_) => self.decide_by_port(),
+            State::Datagrams(_) if self.session.protocol.is_some() => {}
+            State::Datagrams(probing) => {
+                let found = probing.decide::<P>(self.context.ports(self.session.client));
+                self.name(found);
+            }
+            State::Parsing(_) | State::Resuming(_) | State::Off => {}
+        }
+        self.end_resuming();
+        if let Some(parsing) = self.session.parsing_mut() {
+            parsing.end(Role::Client, kind, self.context.timestamp, self.receiver);
+            parsing.end(Role::Server, kind, self.context.timestamp, self.receiver);
+        }
+        self.driver.close(self.session);
+    }
+
+    /// Starts the parser of an entry of the protocol table, or only identifies the flow if the entry has no parser. The
+    /// caller must release the memory of the session's previous state.
+    pub(super) fn start(&mut self, found: Found) -> Started<P> {
+        let Some(entry) = P::TABLE.get(found.entry) else {
+            return self.driver.not_started(self.session, Cause::Unparsed);
+        };
+        if found.is_reversed {
+            self.session.client = self.session.client.other();
+        }
+        self.recognized(entry.protocol, found.evidence);
+        if !entry.has_parser || self.driver.is_naming_only {
+            return self.driver.not_started(self.session, Cause::Unparsed);
+        }
+        let len = size_of::<Parsing<P>>() as u64;
+        if self.driver.allowance.take(len).is_err() {
+            let meta = MessageMeta {
+                protocol: entry.protocol,
+                from: Role::Client,
+                side: self.session.client,
+                timestamp: self.context.timestamp,
+                received_len: 0,
+            };
+            self.stopped(meta, 0, Fault::NO_MEMORY);
+            return self.driver.not_started(self.session, Cause::Refused);
+        }
+        let mut parsing =
+            Parsing::new(P::start(found.entry), entry.protocol, self.session.client, self.context.timestamp);
+        parsing.charged = len;
+        let cause = match self.session.parsing_mut() {
+            Some(previous) => {
+                parsing.received_len = previous.received_len;
+                Cause::Handover
+            }
+            None => Cause::Recognized,
+        };
+        Started {
+            previous: self.session.transition(State::Parsing(Box::new(parsing)), cause),
+            has_parser: true,
+        }
+    }
 
     /// Passes octets of one direction to the session's parser, and performs the next step that results.
     #[inline]
-    pub(super) fn pass_to_parser(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        Octets { from, offset, bytes }: Octets<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let Some(parsing) = session.parsing_mut() else { return off(session) };
-        let memory = (&mut self.allowance, self.side_max);
-        let outcome = parsing.pass_to_parser((from, offset, context.timestamp), bytes, memory, receiver);
-        self.stats.count_suppressed(&mut parsing.quota);
+    pub(super) fn pass_to_parser(&mut self, octets: Octets<'_>) -> ControlFlow<()> {
+        let Octets { from, offset, .. } = octets;
+        let Some(parsing) = self.session.parsing_mut() else { return off(self.session) };
+        let capacity = Capacity { allowance: &mut self.driver.allowance, side_max: self.driver.side_max };
+        let outcome = parsing.pass_to_parser(octets, self.context.timestamp, capacity, self.receiver);
+        self.driver.stats.count_suppressed(&mut parsing.quota);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
-            outcome => self.apply_outcome(session, context, (from, offset), outcome, receiver),
+            outcome => self.apply_outcome(from, offset, outcome),
         }
     }
 
     #[cold]
-    fn apply_outcome(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        (from, offset): (Role, u64),
-        outcome: Outcome,
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let State::Parsing(parsing) = session.state() else { return off(session) };
+    fn apply_outcome(&mut self, from: Role, offset: u64, outcome: Outcome) -> ControlFlow<()> {
+        let State::Parsing(parsing) = self.session.state() else { return off(self.session) };
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
             Outcome::Done => {
                 if parsing.lanes.iter().all(|lane| lane.is_done || lane.is_ended) {
-                    self.close(session);
+                    self.driver.close(self.session);
                 }
                 ControlFlow::Break(())
             }
             Outcome::Fault(fault) => {
-                self.stop(session, context, (from, offset, fault), receiver);
+                self.stop(from, offset, fault);
                 ControlFlow::Break(())
             }
             Outcome::Handover(next) => {
-                let side = side_of(from, session.client);
-                self.change_protocol(session, context, from, next, receiver);
-                if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
+                let side = side_of(from, self.session.client);
+                self.change_protocol(from, next);
+                if is_done(self.session, side) { ControlFlow::Break(()) } else { off(self.session) }
             }
         }
     }
 
     /// Drops the session's parser, and passes the buffered octets of both directions to the next protocol.
-    fn change_protocol(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        from: Role,
-        next: Option<&'static Protocol>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let Some(parsing) = session.parsing_mut() else { return };
+    fn change_protocol(&mut self, from: Role, next: Option<&'static Protocol>) {
+        let Some(parsing) = self.session.parsing_mut() else { return };
         let handover_count = parsing.handover_count + 1;
         if handover_count > HANDOVER_COUNT_MAX {
             let offset = from.of(&parsing.lanes).offset;
-            return self.stop(session, context, (from, offset, Fault::TOO_MANY_HANDOVERS), receiver);
+            return self.stop(from, offset, Fault::TOO_MANY_HANDOVERS);
         }
         let lanes = std::mem::take(&mut parsing.lanes);
-        self.stats.handover_count += 1;
-        self.release(session);
+        self.driver.stats.handover_count += 1;
+        self.driver.release(self.session);
         let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
         match (next, entry) {
             (Some(_), Some(entry)) => {
                 let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
-                self.start(session, context, found, receiver);
+                self.start(found);
             }
             (Some(next), None) => {
-                self.recognized(session, next, Evidence::Content, receiver);
-                self.turn_off(session, Cause::Unparsed);
+                self.recognized(next, Evidence::Content);
+                self.driver.turn_off(self.session, Cause::Unparsed);
             }
-            (None, _) if self.take_for_window(size_of::<StreamProbing>()) => {
-                session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Handover);
+            (None, _) if self.driver.take_for_window(size_of::<StreamProbing>()) => {
+                self.session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Handover);
             }
             (None, _) => {
-                self.turn_off(session, Cause::Refused);
+                self.driver.turn_off(self.session, Cause::Refused);
             }
         }
-        if let Some(parsing) = session.parsing_mut() {
+        if let Some(parsing) = self.session.parsing_mut() {
             parsing.handover_count = handover_count;
             for (new, old) in parsing.lanes.iter_mut().zip(&lanes) {
                 *new = Lane::at(old.offset, old.is_ended);
             }
-        } else if let Some(probing) = session.stream_mut() {
+        } else if let Some(probing) = self.session.stream_mut() {
             probing.handover_count = handover_count;
         } else {
             return;
@@ -447,62 +405,47 @@ impl<P: Protocols> Driver<P> {
                 continue;
             }
             let octets = Octets { from: role, offset: lane.offset, bytes: lane.rest() };
-            self.go_on(session, &context.at(lane.captured), octets, receiver);
+            self.go_on_at(lane.captured, octets);
         }
     }
 
     /// Passes buffered octets to the session's current state again: a parser may request a handover while it processes
     /// octets of the other direction.
-    pub(super) fn go_on(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        octets: Octets<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let _ = match session.state() {
-            State::Stream(_) => self.next_chunk(session, context, octets, receiver),
-            State::Resuming(_) => self.resume_chunk(session, context, octets, receiver),
-            _ => self.pass_to_parser(session, context, octets, receiver),
+    pub(super) fn go_on(&mut self, octets: Octets<'_>) {
+        let _ = match self.session.state() {
+            State::Stream(_) => self.next_chunk(octets),
+            State::Resuming(_) => self.resume_chunk(octets),
+            _ => self.pass_to_parser(octets),
         };
     }
 
-    pub(super) fn recognized(
-        &mut self,
-        session: &mut Session<P>,
-        protocol: &'static Protocol,
-        evidence: Evidence,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        if session.protocol.is_none() {
-            self.stats.recognized_count += 1;
-            session.set_application(protocol, evidence);
+    /// Passes buffered octets that were captured at another time to the session's current state.
+    pub(super) fn go_on_at(&mut self, timestamp: Timestamp, octets: Octets<'_>) {
+        let context = self.context.at(timestamp);
+        let Self { driver, session, receiver, .. } = self;
+        Turn { driver, session, context: &context, receiver: *receiver }.go_on(octets);
+    }
+
+    pub(super) fn recognized(&mut self, protocol: &'static Protocol, evidence: Evidence) {
+        if self.session.protocol.is_none() {
+            self.driver.stats.recognized_count += 1;
+            self.session.set_application(protocol, evidence);
         }
-        receiver.event(&SessionEvent::Recognized { protocol, evidence });
+        self.receiver.event(&SessionEvent::Recognized { protocol, evidence });
     }
 
     /// Drops a parser that stopped with a fault, closes its session, and reports the fault.
-    pub(super) fn stop(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        (from, offset, fault): (Role, u64, Fault),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Parsing(parsing) = session.state() else { return };
-        let meta = parsing.meta(from, context.timestamp);
-        self.close(session);
-        self.stopped(meta, (offset, fault), receiver);
+    pub(super) fn stop(&mut self, from: Role, offset: u64, fault: Fault) {
+        let State::Parsing(parsing) = self.session.state() else { return };
+        let meta = parsing.meta(from, self.context.timestamp);
+        self.driver.close(self.session);
+        self.stopped(meta, offset, fault);
     }
 
-    pub(super) fn stopped(
-        &mut self,
-        meta: MessageMeta,
-        (offset, fault): (u64, Fault),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        self.stats.stopped_count += 1;
-        receiver.event(&SessionEvent::Stopped { meta, fault, offset });
+    pub(super) fn stopped(&mut self, meta: MessageMeta, offset: u64, fault: Fault) {
+        self.driver.stats.stopped_count += 1;
+        self.driver.stats.faults.count(meta.protocol.name(), fault.reason(), 1);
+        self.receiver.event(&SessionEvent::Stopped { meta, fault, offset });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::charged::Charged;
 use super::context::FlowContext;
-use super::driver::Driver;
+use super::driver::{Driver, Turn};
 use super::parser::Fault;
 use super::protocol::Role;
 use super::protocols::Protocols;
@@ -34,34 +34,7 @@ impl<P: Protocols> Driver<P> {
     ) {
         session.node = Charged::NONE;
         self.stats.evicted_count += 1;
-        self.drop_session(session, context, Fault::EVICTED, receiver);
-    }
-
-    /// Closes a session because memory is short. A parser is reported as stopped; a flow that was not recognized yet is
-    /// identified by its port.
-    fn drop_session(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        fault: Fault,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        match session.state() {
-            State::Parsing(parsing) => {
-                let offset = parsing.lanes.iter().map(|lane| lane.offset).max().unwrap_or_default();
-                self.stop(session, context, (Role::Client, offset, fault), receiver);
-            }
-            State::Stream(_) => {
-                self.close(session);
-                self.name_by_port(session, context, receiver);
-            }
-            State::Datagrams(probing) => {
-                let found = probing.decide::<P>(context.ports(session.client));
-                self.close(session);
-                self.name(session, found, receiver);
-            }
-            State::Resuming(_) | State::New | State::Off => self.close(session),
-        }
+        Turn { driver: self, session, context, receiver }.drop_session(Fault::EVICTED);
     }
 
     /// Returns whether a session was charged for memory since the last call of this function, so that memory may be
@@ -69,44 +42,6 @@ impl<P: Protocols> Driver<P> {
     #[inline(always)]
     pub(crate) const fn take_charged(&mut self) -> bool {
         std::mem::replace(&mut self.is_charged, false)
-    }
-
-    /// Updates the list of charged sessions after a driver call in which a session was charged for memory.
-    #[inline(always)]
-    pub(super) fn settle(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        if self.allowance.has_taken() {
-            self.relist(session, context, receiver);
-        }
-    }
-
-    #[inline(never)]
-    fn relist(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        self.is_charged = true;
-        match (session.node, context.id) {
-            (Charged::NONE, Some(id)) if session.held_bytes() > 0 => {
-                if self.allowance.take(Charged::ENTRY_LEN as u64).is_ok() {
-                    session.node = self.charged.insert(id);
-                } else {
-                    // A session that is not in the list would keep its memory until the flow ends, even while memory is
-                    // short.
-                    self.stats.refused_count += u64::from(session.parsing_mut().is_none());
-                    self.drop_session(session, context, Fault::NO_MEMORY, receiver);
-                }
-            }
-            (Charged::NONE, _) => {}
-            (node, _) => self.charged.touch(node),
-        }
-        self.allowance.clear_taken();
     }
 
     fn delist(&mut self, session: &mut Session<P>) {
@@ -159,5 +94,56 @@ impl<P: Protocols> Driver<P> {
     #[must_use]
     pub fn check_invariants(&self) -> usize {
         self.charged.check_invariants()
+    }
+}
+
+impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
+    /// Closes a session because memory is short. A parser is reported as stopped; a flow that was not recognized yet is
+    /// identified by its port.
+    fn drop_session(&mut self, fault: Fault) {
+        match self.session.state() {
+            State::Parsing(parsing) => {
+                let offset = parsing.lanes.iter().map(|lane| lane.offset).max().unwrap_or_default();
+                self.stop(Role::Client, offset, fault);
+            }
+            State::Stream(_) => {
+                self.driver.close(self.session);
+                self.name_by_port();
+            }
+            State::Datagrams(probing) => {
+                let found = probing.decide::<P>(self.context.ports(self.session.client));
+                self.driver.close(self.session);
+                self.name(found);
+            }
+            State::Resuming(_) | State::New | State::Off => self.driver.close(self.session),
+        }
+    }
+
+    /// Updates the list of charged sessions after a driver call in which a session was charged for memory.
+    #[inline(always)]
+    pub(super) fn settle(&mut self) {
+        if self.driver.allowance.has_taken() {
+            self.relist();
+        }
+    }
+
+    #[inline(never)]
+    fn relist(&mut self) {
+        self.driver.is_charged = true;
+        match (self.session.node, self.context.id) {
+            (Charged::NONE, Some(id)) if self.session.held_bytes() > 0 => {
+                if self.driver.allowance.take(Charged::ENTRY_LEN as u64).is_ok() {
+                    self.session.node = self.driver.charged.insert(id);
+                } else {
+                    // A self.session that is not in the list would keep its memory until the flow ends, even while memory is
+                    // short.
+                    self.driver.stats.refused_count += u64::from(self.session.parsing_mut().is_none());
+                    self.drop_session(Fault::NO_MEMORY);
+                }
+            }
+            (Charged::NONE, _) => {}
+            (node, _) => self.driver.charged.touch(node),
+        }
+        self.driver.allowance.clear_taken();
     }
 }

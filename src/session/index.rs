@@ -65,7 +65,7 @@ impl Index {
             if let Some(recognition) = &protocol.datagrams {
                 datagrams.add(entry, recognition.ports, recognition.probe.is_some());
             }
-            if P::TABLE[entry].start.is_some() {
+            if P::TABLE[entry].has_parser {
                 parsed |= only(entry);
                 if let Some(resumption) = &protocol.resumption {
                     resumed |= only(entry);
@@ -159,7 +159,7 @@ mod tests {
     /// Returns the entries with a property, found by a visit of the whole table.
     fn having(property: impl Fn(&Protocol, bool) -> bool) -> Entries {
         let table = Set::TABLE.iter().enumerate();
-        let found = table.filter(|(_, entry)| property(entry.protocol, entry.start.is_some()));
+        let found = table.filter(|(_, entry)| property(entry.protocol, entry.has_parser));
         found.fold(0, |entries, (entry, _)| entries | only(entry))
     }
 

@@ -34,7 +34,6 @@
 //!     #[derive(Debug)]
 //!     pub enum Received;
 //!     parsers { Web: FirstLine = &WEB }
-//!     recognized {}
 //! }
 //!
 //! let mut statuses = Vec::new();
@@ -70,6 +69,7 @@ mod index;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;
+mod message_row;
 mod octets;
 mod parser;
 mod parsing;
@@ -100,6 +100,7 @@ pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 pub use driver::Driver;
 pub use driver::HANDOVER_COUNT_MAX;
 #[doc(hidden)]
+pub use message_row::MessageHead;
 pub use octets::Payload;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::PROBE_CHUNK_COUNT_MAX;
@@ -107,7 +108,7 @@ pub use protocol::{
     DatagramOpening, DatagramProbe, PROBE_LEN_MAX, Protocol, Role, Search, StreamOpening, StreamProbe,
     StreamSearch, Verdict,
 };
-pub use protocols::{Entry, Protocols, count, table};
+pub use protocols::{Entry, Parts, Protocols};
 pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
 #[doc(hidden)]
 pub use receiver::Receiver;
@@ -115,5 +116,5 @@ pub use receiver::{HEADERS_LEN, MessageMeta, SessionEvent};
 pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 #[doc(hidden)]
 pub use session::Session;
-pub use stats::{DriverConfig, DriverStats};
+pub use stats::{DriverConfig, DriverStats, FaultCounts};
 pub use text::Text;

@@ -108,8 +108,8 @@ pub enum Progress {
 pub struct Fault(&'static str);
 
 impl Fault {
-    /// Fault: more octets would have to be buffered than [`Limits::session_side_bytes_max`](crate::base::Limits)
-    /// allows.
+    /// Fault: more octets would have to be buffered than [`Limits::session_side_bytes_max`](crate::base::Limits) and
+    /// [`Protocol::with_message_len_max`] allow.
     pub const TOO_LONG: Self = Self("too_long");
     /// Fault: memory was refused by [`Limits::session_bytes_max`](crate::base::Limits), or the budget.
     pub const NO_MEMORY: Self = Self("no_memory");
@@ -172,7 +172,6 @@ pub enum AfterGap {
 
 /// Cause of the end of a direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum EndKind {
     /// A FIN ended the direction: the stream is complete.

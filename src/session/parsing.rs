@@ -1,5 +1,6 @@
 //! A parser that processes a flow, and the octets of each direction that the parser did not consume.
 
+use super::octets::Octets;
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
@@ -130,6 +131,12 @@ impl Memory<'_> {
     }
 }
 
+/// Memory that a direction of a session may take: the account of all sessions, and the maximum for a direction.
+pub(super) struct Capacity<'a> {
+    pub(super) allowance: &'a mut Allowance,
+    pub(super) side_max: usize,
+}
+
 /// Next step of a session after octets were passed to its parser.
 #[derive(Debug)]
 pub(super) enum Outcome {
@@ -204,9 +211,9 @@ impl<P: Protocols> Parsing<P> {
     #[inline]
     pub(super) fn pass_to_parser(
         &mut self,
-        (from, offset, timestamp): (Role, u64, Timestamp),
-        bytes: &[u8],
-        (allowance, side_max): (&mut Allowance, usize),
+        Octets { from, offset, bytes }: Octets<'_>,
+        timestamp: Timestamp,
+        Capacity { allowance, side_max }: Capacity<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> Outcome {
         self.tick(from, timestamp, receiver);
@@ -251,7 +258,8 @@ impl<P: Protocols> Parsing<P> {
         lane.offset += taken as u64;
         lane.need = need.max(left + 1);
         lane.seen = left;
-        if left.max(need) > memory.side_max {
+        let kept_len = left.max(need);
+        if kept_len > memory.side_max && kept_len > self.protocol.message_len_max() {
             return Outcome::Fault(Fault::TOO_LONG);
         }
         if is_direct {
@@ -318,7 +326,8 @@ impl<P: Protocols> Parsing<P> {
     pub(super) fn gap(
         &mut self,
         gap: &crate::reassembler::Gap,
-        (from, timestamp): (Role, Timestamp),
+        from: Role,
+        timestamp: Timestamp,
         allowance: &mut Allowance,
         receiver: &mut impl Receiver<P>,
     ) -> super::AfterGap {
@@ -343,7 +352,9 @@ impl<P: Protocols> Parsing<P> {
     /// Passes the end of a direction to the parser. Returns whether the parser needs no more octets of both directions.
     pub(super) fn end(
         &mut self,
-        (from, kind, timestamp): (Role, EndKind, Timestamp),
+        from: Role,
+        kind: EndKind,
+        timestamp: Timestamp,
         receiver: &mut impl Receiver<P>,
     ) -> bool {
         let meta = self.meta(from, timestamp);

@@ -1,5 +1,6 @@
 //! Properties of an application protocol that do not depend on its parser: name, ports and recognition.
 
+use crate::row::{Cell, Column, Type, Visitor};
 use std::fmt;
 
 use crate::base::{Application, ApplicationName, Evidence};
@@ -9,12 +10,20 @@ pub const PROBE_LEN_MAX: usize = 2048;
 
 /// Role of a sender. In a session, roles are assigned with the first octets and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Role {
     /// The side that initiated the conversation.
     Client,
     /// The side that responds to the client.
     Server,
+}
+
+impl Cell for Role {
+    const TYPE: Type = Type::Name;
+
+    #[inline]
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        visitor.name(column, self.name());
+    }
 }
 
 impl Role {
@@ -232,6 +241,7 @@ pub struct Protocol {
     pub(super) streams: Option<Recognition<StreamProbe>>,
     pub(super) datagrams: Option<Recognition<DatagramProbe>>,
     pub(super) resumption: Option<Resumption>,
+    message_len_max: u32,
 }
 
 impl Protocol {
@@ -252,11 +262,12 @@ impl Protocol {
             Application { name: application, evidence: by_content },
             Application { name: application, evidence: by_port },
         ];
-        Self { name, applications, streams: None, datagrams: None, resumption: None }
+        Self { name, applications, streams: None, datagrams: None, resumption: None, message_len_max: 0 }
     }
 
-    /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, only the port
-    /// identifies the protocol. All protocols of a [set](super::Protocols) may have 1024 ports together.
+    /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, the port identifies
+    /// the protocol if no probe of the set matches: a first line `GET / HTTP/1.1` is HTTP on any port. A probe such as
+    /// `|opening| Verdict::of(opening.server_port == 7001)` claims the port, in a set that extends another. All protocols of a [set](super::Protocols) may have 1024 ports together.
     #[must_use]
     pub const fn over_streams(self, ports: &'static [u16], probe: Option<StreamProbe>) -> Self {
         Self { streams: Some(Recognition { ports, probe }), ..self }
@@ -283,6 +294,18 @@ impl Protocol {
     #[must_use]
     pub const fn resumed_anywhere_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: true }), ..self }
+    }
+
+    /// Lets parsers of the protocol wait for longer messages than
+    /// [`Limits::session_side_bytes_max`](crate::base::Limits::session_side_bytes_max), of up to `len` octets per
+    /// direction. The limit of all sessions together still applies.
+    #[must_use]
+    pub const fn with_message_len_max(self, len: u32) -> Self {
+        Self { message_len_max: len, ..self }
+    }
+
+    pub(super) const fn message_len_max(&self) -> usize {
+        self.message_len_max as usize
     }
 
     /// Returns the name of the protocol, such as `http`.

@@ -5,8 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use super::context::FlowContext;
-use super::driver::{Driver, Started, is_done, off, side_of};
+use super::driver::{Started, Turn, is_done, off, side_of};
 use super::index::Index;
 use super::octets::Octets;
 use super::probing::{Found, by_port};
@@ -14,7 +13,7 @@ use super::protocol::{Role, StreamSearch};
 use super::protocols::Protocols;
 use super::receiver::Receiver;
 use super::resuming::{Resuming, Searched};
-use super::session::{Session, State};
+use super::session::State;
 use super::transition::Cause;
 use crate::base::Evidence;
 
@@ -29,71 +28,54 @@ fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Fou
     (is_picked_up || !found.is_reversed).then_some((found, resumption.search))
 }
 
-impl<P: Protocols> Driver<P> {
+impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Starts the search for messages in a stream that does not begin with the protocol to which its port belongs.
     /// Returns the previous state of the session, or `None` if that protocol has no search function, or memory is
     /// refused.
-    pub(super) fn resume(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        is_picked_up: bool,
-    ) -> Option<State<P>> {
-        let (found, search) = resumable::<P>(context.ports(session.client), is_picked_up)?;
-        if !self.take_for_window(size_of::<Resuming>()) {
+    pub(super) fn resume(&mut self, is_picked_up: bool) -> Option<State<P>> {
+        let (found, search) = resumable::<P>(self.context.ports(self.session.client), is_picked_up)?;
+        if !self.driver.take_for_window(size_of::<Resuming>()) {
             return None;
         }
         if found.is_reversed {
-            session.client = session.client.other();
+            self.session.client = self.session.client.other();
         }
         let lanes = Default::default();
         let resuming = Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes });
-        Some(session.transition(State::Resuming(resuming), Cause::Searched))
+        Some(self.session.transition(State::Resuming(resuming), Cause::Searched))
     }
 
     /// Processes further octets of a stream that is searched for a message of the protocol to which its port belongs.
-    pub(super) fn resume_chunk(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        Octets { from, offset, bytes }: Octets<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let Some(resuming) = session.resuming_mut() else { return off(session) };
+    pub(super) fn resume_chunk(&mut self, Octets { from, offset, bytes }: Octets<'_>) -> ControlFlow<()> {
+        let Some(resuming) = self.session.resuming_mut() else { return off(self.session) };
         let before = resuming.allocated_len();
-        let is_found = resuming.search(Octets { from, offset, bytes }, context.timestamp);
+        let is_found = resuming.search(Octets { from, offset, bytes }, self.context.timestamp);
         let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
-        if !self.take_for_window(after.saturating_sub(before)) {
+        if !self.driver.take_for_window(after.saturating_sub(before)) {
             // The memory released is the memory that was taken, not the current length.
-            self.turn_off(session, Cause::Refused);
-            self.allowance.give(before as u64);
+            self.driver.turn_off(self.session, Cause::Refused);
+            self.driver.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
-        self.allowance.give(before.saturating_sub(after) as u64);
+        self.driver.allowance.give(before.saturating_sub(after) as u64);
         if is_found {
-            let side = side_of(from, session.client);
-            self.resumed(session, context, from, receiver);
-            return if is_done(session, side) { ControlFlow::Break(()) } else { off(session) };
+            let side = side_of(from, self.session.client);
+            self.resumed(from);
+            return if is_done(self.session, side) { ControlFlow::Break(()) } else { off(self.session) };
         }
         if is_over {
-            self.end_resuming(session, context, receiver);
+            self.end_resuming();
         }
-        off(session)
+        off(self.session)
     }
 
     /// Starts the parser with the message that the search found, and then passes the last octets of the other direction
     /// to it.
-    fn resumed(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        from: Role,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Resuming(resuming) = session.state() else { return };
+    fn resumed(&mut self, from: Role) {
+        let State::Resuming(resuming) = self.session.state() else { return };
         let entry = resuming.entry;
         let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
-        let Started { previous, has_parser } = self.start(session, context, found, receiver);
+        let Started { previous, has_parser } = self.start(found);
         let State::Resuming(resuming) = previous else { return };
         let allocated_len = resuming.allocated_len() as u64;
         let Resuming { lanes, .. } = *resuming;
@@ -101,30 +83,20 @@ impl<P: Protocols> Driver<P> {
             for role in [from, from.other()] {
                 let Searched { tail, captured, .. } = role.of(&lanes);
                 if !tail.bytes.is_empty() {
-                    self.go_on(
-                        session,
-                        &context.at(*captured),
-                        Octets { from: role, offset: tail.offset, bytes: &tail.bytes },
-                        receiver,
-                    );
+                    self.go_on_at(*captured, Octets { from: role, offset: tail.offset, bytes: &tail.bytes });
                 }
             }
         }
-        self.allowance.give(allocated_len);
+        self.driver.allowance.give(allocated_len);
     }
 
     /// Ends the search for messages in a stream without a result.
-    pub(super) fn end_resuming(
-        &mut self,
-        session: &mut Session<P>,
-        context: &FlowContext<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Resuming(resuming) = session.state() else { return };
+    pub(super) fn end_resuming(&mut self) {
+        let State::Resuming(resuming) = self.session.state() else { return };
         let is_picked_up = resuming.is_picked_up;
-        self.close_for(session, Cause::Unparsed);
+        self.driver.close_for(self.session, Cause::Unparsed);
         if is_picked_up {
-            self.name_by_port(session, context, receiver);
+            self.name_by_port();
         }
     }
 }

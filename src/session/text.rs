@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// Octets that should be text. Displayed and serialized as UTF-8, with U+FFFD for invalid octets. The original octets
+use crate::row::{Cell, Column, Type, Visitor};
+
+/// Octets that should be text. Displayed and written as UTF-8, with U+FFFD for invalid octets. The original octets
 /// are kept.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<'a>(pub &'a [u8]);
@@ -23,7 +25,13 @@ impl<'a> Text<'a> {
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_str_lossy())
+        for chunk in self.0.utf8_chunks() {
+            f.write_str(chunk.valid())?;
+            if !chunk.invalid().is_empty() {
+                f.write_str("\u{fffd}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -39,9 +47,15 @@ impl<'a> From<&'a str> for Text<'a> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Text<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_str_lossy())
+impl Cell for Text<'_> {
+    const TYPE: Type = Type::Text;
+
+    #[inline]
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        match std::str::from_utf8(self.0) {
+            Ok(text) => visitor.text(column, text),
+            // Written in pieces, without a copy.
+            Err(_) => visitor.display(column, self),
+        }
     }
 }

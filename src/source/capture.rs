@@ -75,10 +75,10 @@ impl Capture {
                     });
                 }
                 Head::Compressed(method) => {
-                    input = decompressed(input, std::mem::take(&mut head), method, (limits, memory))?;
+                    input = decompressed(input, std::mem::take(&mut head), method, limits, memory)?;
                 }
                 Head::Capture(format, start) => {
-                    return Self::with_head(input, format, head.split_off(start), start, (limits, memory));
+                    return Self::with_head(input, format, head.split_off(start), start, limits, memory);
                 }
             }
         }
@@ -90,7 +90,8 @@ impl Capture {
         format: Format,
         carry: Vec<u8>,
         start: usize,
-        (limits, memory): (&Limits, &Memory),
+        limits: &Limits,
+        memory: &Memory,
     ) -> Result<Self, Error> {
         let mut charge = memory.charge();
         charge.set(carry.capacity() as u64).map_err(|refused| Error::memory(input.path(), refused))?;
@@ -290,6 +291,7 @@ impl Capture {
 }
 
 /// Stream whose first octets are read as they arrive, for a caller that cannot wait.
+#[cfg(feature = "net")]
 #[derive(Debug)]
 pub(super) struct NewStream {
     input: Input,
@@ -298,6 +300,7 @@ pub(super) struct NewStream {
 }
 
 /// State of a [`NewStream`] after reading what has arrived.
+#[cfg(feature = "net")]
 pub(super) enum Advanced {
     /// More octets are needed.
     Waiting(NewStream),
@@ -307,6 +310,7 @@ pub(super) enum Advanced {
     End,
 }
 
+#[cfg(feature = "net")]
 impl NewStream {
     /// Creates a stream; `reader` returns [`ErrorKind::WouldBlock`] if nothing has arrived.
     pub(super) fn new(reader: impl Read + Send + 'static, path: &Path, memory: &Memory) -> Self {
@@ -329,7 +333,7 @@ impl NewStream {
                     // The capture charges the rest of the head.
                     drop(charge);
                     let carry = head.split_off(start);
-                    let capture = Capture::with_head(input, format, carry, start, (limits, memory))?;
+                    let capture = Capture::with_head(input, format, carry, start, limits, memory)?;
                     return Ok(Advanced::Open(Box::new(capture)));
                 }
             };

@@ -1,10 +1,13 @@
 //! The clock of sources that receive frames live.
 
-use std::time::{Duration, SystemTime};
+#[cfg(any(feature = "net", feature = "tun"))]
+use std::time::Duration;
+use std::time::SystemTime;
 
 use crate::base::Timestamp;
 
 /// Maximum time for which a live source waits for frames.
+#[cfg(any(feature = "net", feature = "tun"))]
 pub(super) const IDLE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Returns the time of the system clock, which is also the clock of frames that are received live.

@@ -28,7 +28,8 @@ pub(super) fn decompressed(
     input: Input,
     head: Vec<u8>,
     method: Method,
-    (limits, memory): (&Limits, &Memory),
+    limits: &Limits,
+    memory: &Memory,
 ) -> Result<Input, Error> {
     use std::io::BufReader;
 
@@ -54,7 +55,8 @@ pub(super) fn decompressed(
     input: Input,
     _: Vec<u8>,
     method: Method,
-    _: (&Limits, &Memory),
+    _: &Limits,
+    _: &Memory,
 ) -> Result<Input, Error> {
     Err(Error::Compressed { path: input.path().to_owned(), method: method.name() })
 }

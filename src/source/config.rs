@@ -2,18 +2,19 @@
 
 use crate::base::{Limits, Resources, StopHandle};
 
-/// Resources and stop handle of a source. A configuration that is created from [`Limits`] alone has its own
-/// memory budget.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct SourceConfig {
-    /// Limits and memory budget of the source. A source uses `frame_len_max`, `batch_len`, `block_len_max`,
-    /// `interface_count_max`, `source_bytes_max`, `zstd_window_len_max` and `open_file_count_max`.
-    pub resources: Resources,
-    /// Handle that ends the input early. Once the handle is set, the source ends before the next batch, and
-    /// within 100 ms if a pipe, a device or standard input has no data. The source waits for a pending read
-    /// of a caller-supplied reader.
-    pub stop: Option<StopHandle>,
+crate::base::configuration! {
+    /// Resources and stop handle of a source. A configuration that is created from [`Limits`] alone has its own
+    /// memory budget.
+    #[derive(Clone, Debug, Default)]
+    pub struct SourceConfig {
+        /// Limits and memory budget of the source. A source uses `frame_len_max`, `batch_len`, `block_len_max`,
+        /// `interface_count_max`, `source_bytes_max`, `zstd_window_len_max` and `open_file_count_max`.
+        pub resources: Resources,
+        /// Handle that ends the input early. Once the handle is set, the source ends before the next batch, and
+        /// within 100 ms if a pipe, a device or standard input has no data. The source waits for a pending read
+        /// of a caller-supplied reader.
+        pub stop: Option<StopHandle>,
+    }
 }
 
 impl From<Limits> for SourceConfig {

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::io;
+#[cfg(feature = "net")]
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::memory::Refused;
 
@@ -11,7 +13,7 @@ use super::memory::Refused;
 ///
 /// The message of each error is one line, which contains the path if the error concerns a file. Damage within
 /// a capture is not an error, but is reported as a [`Warning`](super::Warning).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system returned an error when the file or the socket was opened or read.
@@ -19,7 +21,7 @@ pub enum Error {
         /// Path of the file; for a socket, its transport protocol and address, such as `udp 127.0.0.1:4789`.
         path: PathBuf,
         /// Error of the operating system.
-        error: io::Error,
+        error: Arc<io::Error>,
     },
     /// The path is a directory.
     Directory {
@@ -143,7 +145,7 @@ impl Error {
         if error.kind() == io::ErrorKind::IsADirectory {
             Self::Directory { path: path.to_owned() }
         } else {
-            Self::Io { path: path.to_owned(), error }
+            Self::Io { path: path.to_owned(), error: error.into() }
         }
     }
 }
@@ -196,24 +198,26 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Io { error, .. } => Some(error),
+            Self::Io { error, .. } => Some(&**error),
             _ => None,
         }
     }
 }
 
 /// Looks up the addresses of a socket for a transport protocol.
+#[cfg(feature = "net")]
 pub(super) fn resolve(protocol: &str, address: impl ToSocketAddrs) -> Result<Vec<SocketAddr>, Error> {
     address.to_socket_addrs().map(Iterator::collect).map_err(|error| socket_error(protocol, &[], error))
 }
 
 /// Returns the error of a socket for any of the addresses, of which the message names the first.
+#[cfg(feature = "net")]
 pub(super) fn socket_error(protocol: &str, addresses: &[SocketAddr], error: io::Error) -> Error {
     let path = match addresses {
         [] => protocol.to_owned(),
         [address, ..] => format!("{protocol} {address}"),
     };
-    Error::Io { path: path.into(), error }
+    Error::Io { path: path.into(), error: error.into() }
 }
 
 /// Error of the reader below a decompressor. Unlike other read errors of a decompressor, it does not mean

@@ -59,7 +59,7 @@ impl Interfaces {
             list: Vec::new(),
             entries: Vec::new(),
             numbers: HashMap::new(),
-            hasher: RandomState::new(),
+            hasher: crate::base::hash_state(None),
             count_max: count_max.max(2),
             charge: memory.charge(),
             max_bytes: memory.max_bytes() / MEMORY_PART,

@@ -37,31 +37,32 @@ const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux")
     (Precision::Micro, 1000, TimeResolution::MICROSECONDS)
 };
 
-/// Configuration of a live capture on a network interface.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct LiveConfig {
-    /// Snap length: maximum number of octets that are kept of each frame. The default is 262,144 octets,
-    /// which keeps complete frames.
-    pub snap_len: u32,
-    /// True to capture also frames that are not for this host (promiscuous mode). The default is true.
-    pub promiscuous: bool,
-    /// Size of the kernel's buffer in octets, which holds frames until they are read. The default is 16 MiB.
-    pub buffer_len: u32,
-    /// Time without frames after which [`Source::next_batch`] returns [`Next::Idle`], and maximum time that
-    /// the kernel may collect frames if not in immediate mode. The default is 100 ms.
-    pub read_timeout: Duration,
-    /// True if the kernel delivers each frame immediately. The default is false: frames are delivered in
-    /// groups, which costs less.
-    pub immediate: bool,
-    /// Number of octets after which a batch is full. A batch holds at most these octets and 64 more frames.
-    /// The default is that of [`Limits`].
-    pub batch_len: u32,
-    /// Expression of pcap-filter(7) that the kernel applies, so that other frames cost nothing. The default is `None`,
-    /// for all frames.
-    pub capture_filter: Option<String>,
-    /// Handle that ends the source once it is set. The default is `None`, for a handle of its own.
-    pub stop: Option<StopHandle>,
+crate::base::configuration! {
+    /// Configuration of a live capture on a network interface.
+    #[derive(Clone, Debug)]
+    pub struct LiveConfig {
+        /// Snap length: maximum number of octets that are kept of each frame. The default is 262,144 octets,
+        /// which keeps complete frames.
+        pub snap_len: u32,
+        /// True to capture also frames that are not for this host (promiscuous mode). The default is true.
+        pub promiscuous: bool,
+        /// Size of the kernel's buffer in octets, which holds frames until they are read. The default is 16 MiB.
+        pub buffer_len: u32,
+        /// Time without frames after which [`Source::next_batch`] returns [`Next::Idle`], and maximum time that
+        /// the kernel may collect frames if not in immediate mode. The default is 100 ms.
+        pub read_timeout: Duration,
+        /// True if the kernel delivers each frame immediately. The default is false: frames are delivered in
+        /// groups, which costs less.
+        pub immediate: bool,
+        /// Number of octets after which a batch is full. A batch holds at most these octets and 64 more frames.
+        /// The default is that of [`Limits`].
+        pub batch_len: u32,
+        /// Expression of pcap-filter(7) that the kernel applies, so that other frames cost nothing. The default is `None`,
+        /// for all frames.
+        pub capture_filter: Option<String>,
+        /// Handle that ends the source once it is set. The default is `None`, for a handle of its own.
+        pub stop: Option<StopHandle>,
+    }
 }
 
 impl Default for LiveConfig {

@@ -178,15 +178,16 @@ impl<'a> MirroredFrame<'a> {
     }
 }
 
-/// Configuration of a [`MirrorSource`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct MirrorConfig {
-    /// Limits and stop handle. The source uses `batch_len`, `interface_count_max` and `source_bytes_max`.
-    pub source: SourceConfig,
-    /// Length of the kernel's receive buffer in octets. The default is 16 MiB; a process without `CAP_NET_ADMIN` gets at
-    /// most `net.core.rmem_max`.
-    pub buffer_len: usize,
+crate::base::configuration! {
+    /// Configuration of a [`MirrorSource`].
+    #[derive(Clone, Debug)]
+    pub struct MirrorConfig {
+        /// Limits and stop handle. The source uses `batch_len`, `interface_count_max` and `source_bytes_max`.
+        pub source: SourceConfig,
+        /// Length of the kernel's receive buffer in octets. The default is 16 MiB; a process without `CAP_NET_ADMIN` gets at
+        /// most `net.core.rmem_max`.
+        pub buffer_len: usize,
+    }
 }
 
 impl Default for MirrorConfig {
@@ -249,7 +250,7 @@ impl MirrorSource {
             if error.kind() == io::ErrorKind::PermissionDenied {
                 Error::Permission { name: name.clone() }
             } else {
-                Error::Io { path: PathBuf::from(&name), error }
+                Error::Io { path: PathBuf::from(&name), error: error.into() }
             }
         })?;
         Ok(Self::new(socket, name, MirrorEncapsulation::Gre, &config.source))
@@ -288,7 +289,8 @@ impl Source for MirrorSource {
             let received = self.socket.receive(wait, |datagram: &ReceivedDatagram<'_>| {
                 state.datagram(datagram.payload, datagram.timestamp, batch);
             });
-            let count = received.map_err(|error| Error::Io { path: PathBuf::from(&state.name), error })?;
+            let count = received
+                .map_err(|error| Error::Io { path: PathBuf::from(&state.name), error: error.into() })?;
             state.tally.stats.kernel_drop_count = self.socket.drop_count();
             if count < RECEIVE_COUNT {
                 break;

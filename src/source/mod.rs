@@ -36,9 +36,11 @@
 )]
 
 mod capture;
+#[cfg(any(feature = "net", feature = "live", feature = "tun"))]
 mod clock;
 mod compressed;
 mod config;
+#[cfg(feature = "net")]
 mod datagram;
 mod error;
 mod file;
@@ -49,16 +51,19 @@ mod interfaces;
 #[cfg(feature = "live")]
 mod live;
 mod memory;
+#[cfg(feature = "net")]
 mod mirror;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
 mod read_ahead;
 mod several;
+#[cfg(feature = "net")]
 mod slots;
 #[allow(clippy::module_inception, reason = "the trait that the layer is named after")]
 mod source;
 mod stats;
+#[cfg(feature = "net")]
 mod stream;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 pub(crate) mod tun;
@@ -67,25 +72,31 @@ mod warning;
 #[cfg(feature = "compression")]
 mod zstd;
 
+#[cfg(any(feature = "net", feature = "live", feature = "tun"))]
 pub(crate) use clock::now;
 pub use config::SourceConfig;
+#[cfg(feature = "net")]
 pub use datagram::{DatagramSocket, ReceivedDatagram};
 pub use error::Error;
 pub use file::FileSource;
 pub use interface::Interface;
 #[cfg(feature = "live")]
 pub use live::{Device, LiveConfig, LiveSource};
+#[cfg(feature = "net")]
 #[doc(hidden)]
 pub use mirror::MirrorState;
+#[cfg(feature = "net")]
 pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource, MirroredFrame};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use read_ahead::ReadAhead;
 pub use several::Files;
+#[cfg(feature = "net")]
 #[doc(hidden)]
 pub use slots::{Admission, SlotId, Slots};
 pub use source::{Next, Source};
 pub use stats::SourceStats;
+#[cfg(feature = "net")]
 pub use stream::{StreamConfig, StreamSource};
 #[cfg(all(feature = "tun", target_os = "linux"))]
 #[doc(hidden)]
@@ -100,7 +111,9 @@ const _: () = {
     sendable::<FileSource>();
     sendable::<ReadAhead>();
     sendable::<Files>();
+    #[cfg(feature = "net")]
     sendable::<MirrorSource>();
+    #[cfg(feature = "net")]
     sendable::<StreamSource>();
     #[cfg(feature = "live")]
     sendable::<LiveSource>();

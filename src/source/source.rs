@@ -38,20 +38,28 @@ pub trait Source: Send {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error>;
 
     /// Returns the positions of damaged input so far: at most a few per file, because reading a file ends at
-    /// its first damage.
-    fn warnings(&self) -> &[Warning];
+    /// its first damage. None by default.
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
 
-    /// Returns the counts of frames, blocks and errors so far.
-    fn stats(&self) -> SourceStats;
+    /// Returns the counts of frames, blocks and errors so far. All zero by default.
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
 
     /// Returns the interfaces that the input has described so far;
     /// [`Frame::interface`](crate::base::Frame::interface) is an index into this slice. The slice grows while
-    /// the input is read, because a pcapng file may describe another interface at any position.
-    fn interfaces(&self) -> &[Interface];
+    /// the input is read, because a pcapng file may describe another interface at any position. None by default.
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
 
     /// Returns the number of octets of the input that were read; for a compressed file, the number of
-    /// compressed octets.
-    fn progress(&self) -> u64;
+    /// compressed octets. 0 by default.
+    fn progress(&self) -> u64 {
+        0
+    }
 
     /// Returns the value of [`progress`](Self::progress) at the end of the input, if it is known: the length
     /// of all files, in octets.

@@ -71,19 +71,6 @@ pub struct SourceStats {
     pub failed_connection_count: u64,
 }
 
-impl SourceStats {
-    /// Returns the number of pcapng blocks without frames that were skipped, of all types.
-    #[must_use]
-    pub const fn skipped_block_count(&self) -> u64 {
-        self.name_resolution_block_count
-            + self.interface_statistics_block_count
-            + self.decryption_secrets_block_count
-            + self.systemd_journal_block_count
-            + self.custom_block_count
-            + self.unknown_block_count
-    }
-}
-
 impl std::ops::AddAssign for SourceStats {
     /// Adds the counts of another file to this one.
     fn add_assign(&mut self, other: Self) {

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::capture::{Advanced, Capture, NewStream};
+#[cfg(unix)]
 use super::clock::IDLE_INTERVAL;
 use super::config::SourceConfig;
 use super::datagram::is_pause;
@@ -32,20 +33,21 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Time after which an attempt to connect fails.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Configuration of a [`StreamSource`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct StreamConfig {
-    /// Limits and stop handle, as for a capture file. Compressed streams are not read.
-    pub source: SourceConfig,
-    /// Maximum number of simultaneous connections, half of them from one address if that is more than four. Beyond it, a new connection replaces
-    /// the one that has sent no frame for the longest time, at least ten seconds, or it is closed; both are counted
-    /// ([`SourceStats::refused_connection_count`]). The default is 16.
-    pub connection_count_max: usize,
-    /// Time within which a connection must have sent the header of its capture, or it is closed. The default is 10 s.
-    pub header_timeout: Duration,
-    /// Time between the end of a connection and the attempt to connect again. The default is 1 s.
-    pub reconnect_interval: Duration,
+crate::base::configuration! {
+    /// Configuration of a [`StreamSource`].
+    #[derive(Clone, Debug)]
+    pub struct StreamConfig {
+        /// Limits and stop handle, as for a capture file. Compressed streams are not read.
+        pub source: SourceConfig,
+        /// Maximum number of simultaneous connections, half of them from one address if that is more than four. Beyond it, a new connection replaces
+        /// the one that has sent no frame for the longest time, at least ten seconds, or it is closed; both are counted
+        /// ([`SourceStats::refused_connection_count`]). The default is 16.
+        pub connection_count_max: usize,
+        /// Time within which a connection must have sent the header of its capture, or it is closed. The default is 10 s.
+        pub header_timeout: Duration,
+        /// Time between the end of a connection and the attempt to connect again. The default is 1 s.
+        pub reconnect_interval: Duration,
+    }
 }
 
 impl Default for StreamConfig {

@@ -15,7 +15,8 @@ impl<S> Tracker<S> {
     /// with another encapsulation than the flow's first one.
     pub(crate) fn note_encapsulation(
         &mut self,
-        (key, side): (&FlowKey, Side),
+        key: &FlowKey,
+        side: Side,
         packet_count: u32,
         headers: &[EncapsulationHeader],
         outer_flow: Option<OuterFlow>,

@@ -108,24 +108,28 @@ pub(super) const fn is_handshake(list: u8) -> bool {
     list == HANDSHAKES
 }
 
-/// Idle timeouts of the built-in classes. Flows with the timeout `None` never expire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Timeouts {
-    /// Idle timeout of TCP handshakes without a reply or not completed, since the last SYN. Default 65 s.
-    pub half_open: Option<Duration>,
-    /// Idle timeout of TCP connections. Default 300 s.
-    pub established: Option<Duration>,
-    /// Idle timeout of closed TCP connections, which are kept for late segments, since the last packet. Default 15 s: a
-    /// FIN whose acknowledgment was lost is retransmitted after 1 s, another 2 s, 4 s and 8 s (RFC 6298), and belongs
-    /// to the connection.
-    pub linger: Option<Duration>,
-    /// Idle timeout of UDP flows. Default 60 s.
-    pub udp: Option<Duration>,
-    /// Idle timeout of ICMP and ICMPv6 flows. Default 30 s.
-    pub icmp: Option<Duration>,
-    /// Idle timeout of flows of other protocols. Default 30 s.
-    pub other: Option<Duration>,
+crate::base::configuration! {
+    /// Idle timeouts of the built-in classes. Flows with the timeout `None` never expire.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Timeouts {
+        /// Idle timeout of TCP handshakes without a reply or not completed, since the last SYN. Default 65 s.
+        pub half_open: Option<Duration>,
+        /// Idle timeout of TCP connections. Default 300 s.
+        pub established: Option<Duration>,
+        /// Idle timeout of closed TCP connections, which are kept for late segments, since the last packet. Default 15 s: a
+        /// FIN whose acknowledgment was lost is retransmitted after 1 s, another 2 s, 4 s and 8 s (RFC 6298), and belongs
+        /// to the connection.
+        ///
+        /// With zero, the record is delivered at the close, which is a reset or the acknowledgment of the second FIN. The
+        /// connection is kept for 15 s nevertheless; late segments are in a further record of the same flow.
+        pub linger: Option<Duration>,
+        /// Idle timeout of UDP flows. Default 60 s.
+        pub udp: Option<Duration>,
+        /// Idle timeout of ICMP and ICMPv6 flows. Default 30 s.
+        pub icmp: Option<Duration>,
+        /// Idle timeout of flows of other protocols. Default 30 s.
+        pub other: Option<Duration>,
+    }
 }
 
 impl Timeouts {
@@ -153,10 +157,16 @@ impl Timeouts {
         }
     }
 
+    /// Returns whether the record of a connection is delivered when it closes.
+    pub(super) const fn records_close(&self) -> bool {
+        matches!(self.linger, Some(Duration::ZERO))
+    }
+
     pub(super) const fn of(&self, class: Class) -> Option<Duration> {
         match class {
             Class::Unanswered | Class::HalfOpen => self.half_open,
             Class::Established => self.established,
+            Class::Closing if self.records_close() => Self::DEFAULT.linger,
             Class::Closing => self.linger,
             Class::Udp => self.udp,
             Class::Icmp => self.icmp,

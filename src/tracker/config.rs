@@ -11,50 +11,51 @@ use crate::decode::extractor::KeyPolicy;
 /// Function that assigns a flow to a class of the caller, or leaves it in its built-in class (`None`).
 pub(super) type Classifier = Arc<dyn Fn(&FlowKey) -> Option<UserClass> + Send + Sync>;
 
-/// Timeouts and classes of a [`Tracker`](super::Tracker). Limits, budget and seeds are in its
-/// [`Resources`](crate::base::Resources); of the limits it uses `flow_count_max`, `tcp_extra_count_max` and
-/// `encapsulation_count_max`.
-///
-/// ```
-/// use std::time::Duration;
-/// use flowgauge::base::{IpProtocol, Side};
-/// use flowgauge::tracker::TrackerConfig;
-///
-/// let mut config = TrackerConfig::default();
-/// config.active_timeout = Some(Duration::from_secs(1800));
-/// let dns = config.add_class(Some(Duration::from_secs(10)))?;
-/// config.classify(move |key| {
-///     // Which side is A follows from the addresses, so either may be the server.
-///     let has_port = [Side::A, Side::B].into_iter().any(|side| key.port(side) == Some(53));
-///     (key.protocol() == IpProtocol::UDP && has_port).then_some(dns)
-/// });
-/// # Ok::<(), flowgauge::base::ConfigError>(())
-/// ```
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct TrackerConfig {
-    /// Idle timeouts of the built-in classes.
-    pub timeouts: Timeouts,
-    /// Interval after which a record of a flow that continues is created; `None` (the default) for no such records.
-    pub active_timeout: Option<Duration>,
-    /// The key policy with which packets were extracted, so that packets quoted in ICMP errors are matched to their
-    /// flow.
-    pub key_policy: KeyPolicy,
-    /// Number of open flows from which [`track_batch`](super::Tracker::track_batch) looks up a batch in stages, which
-    /// hides the latency of memory. It does so only if more than half of the packets in the previous batch were of
-    /// flows that were not used recently. Zero for always. Fewer flows, or few at a time, fit the caches, so that the
-    /// stages cost more than the latency that they hide. Records do not depend on this setting. Default 8192.
-    pub staged_flow_count_min: u32,
-    /// Whether the flow table and its index are placed in huge pages of 2 MiB, if the system has them (on Linux,
-    /// `/sys/kernel/mm/transparent_hugepage/enabled` must be `madvise` or `always`). For millions of open flows, packets
-    /// of random flows then take up to a third less time. About the first 256 KiB of each of the at most six parts of
-    /// the table are in ordinary pages; a larger part takes up to 2 MiB and 0.5 % more memory than is charged to the
-    /// budget.
-    /// Growth pauses while the kernel clears a page: for 0.1 ms, or for more than 10 ms if a virtual machine must first
-    /// obtain the memory from its host. Records do not depend on this setting. Default false.
-    pub huge_pages: bool,
-    pub(super) user_timeouts: Vec<Option<Duration>>,
-    pub(super) classifier: Option<Classifier>,
+crate::base::configuration! {
+    /// Timeouts and classes of a [`Tracker`](super::Tracker). Limits, budget and seeds are in its
+    /// [`Resources`](crate::base::Resources); of the limits it uses `flow_count_max`, `tcp_extra_count_max` and
+    /// `encapsulation_count_max`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use flowgauge::base::{IpProtocol, Side};
+    /// use flowgauge::tracker::TrackerConfig;
+    ///
+    /// let mut config = TrackerConfig::default();
+    /// config.active_timeout = Some(Duration::from_secs(1800));
+    /// let dns = config.add_class(Some(Duration::from_secs(10)))?;
+    /// config.classify(move |key| {
+    ///     // Which side is A follows from the addresses, so either may be the server.
+    ///     let has_port = [Side::A, Side::B].into_iter().any(|side| key.port(side) == Some(53));
+    ///     (key.protocol() == IpProtocol::UDP && has_port).then_some(dns)
+    /// });
+    /// # Ok::<(), flowgauge::base::ConfigError>(())
+    /// ```
+    #[derive(Clone)]
+    pub struct TrackerConfig {
+        /// Idle timeouts of the built-in classes.
+        pub timeouts: Timeouts,
+        /// Interval after which a record of a flow that continues is created; `None` (the default) for no such records.
+        pub active_timeout: Option<Duration>,
+        /// The key policy with which packets were extracted, so that packets quoted in ICMP errors are matched to their
+        /// flow.
+        pub key_policy: KeyPolicy,
+        /// Number of open flows from which [`track_batch`](super::Tracker::track_batch) looks up a batch in stages, which
+        /// hides the latency of memory. It does so only if more than half of the packets in the previous batch were of
+        /// flows that were not used recently. Zero for always. Fewer flows, or few at a time, fit the caches, so that the
+        /// stages cost more than the latency that they hide. Records do not depend on this setting. Default 8192.
+        pub staged_flow_count_min: u32,
+        /// Whether the flow table and its index are placed in huge pages of 2 MiB, if the system has them (on Linux,
+        /// `/sys/kernel/mm/transparent_hugepage/enabled` must be `madvise` or `always`). For millions of open flows, packets
+        /// of random flows then take up to a third less time. About the first 256 KiB of each of the at most six parts of
+        /// the table are in ordinary pages; a larger part takes up to 2 MiB and 0.5 % more memory than is charged to the
+        /// budget.
+        /// Growth pauses while the kernel clears a page: for 0.1 ms, or for more than 10 ms if a virtual machine must first
+        /// obtain the memory from its host. Records do not depend on this setting. Default false.
+        pub huge_pages: bool,
+        pub(super) user_timeouts: Vec<Option<Duration>>,
+        pub(super) classifier: Option<Classifier>,
+    }
 }
 
 impl TrackerConfig {

@@ -19,6 +19,19 @@ pub enum Anomaly {
     AckedUnseen,
 }
 
+impl Anomaly {
+    /// Returns the name of the anomaly, as in all formats: `reset_out_of_window` and so on.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ResetOutOfWindow => "reset_out_of_window",
+            Self::SynOnOpenFlow => "syn_on_open_flow",
+            Self::IcmpError => "icmp_error",
+            Self::AckedUnseen => "acked_unseen",
+        }
+    }
+}
+
 /// A change of a flow or unusual traffic, reported to an observer or a sink. Small and `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -179,8 +179,7 @@ impl<S: Default> Tracker<S> {
         self.table.live_count() < open_count
     }
 
-    /// Reports the active timeout of the flow in a slot, if it passed before the idle timeout, and resets the delta
-    /// counters for the flow's next record.
+    /// Delivers the record of the active timeout of the flow in a slot, if it passed before the idle timeout.
     pub(super) fn active_timeout_if_due<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
         let Some(began_ns) = self.active.began_ns(slot) else { return };
         let due_ns = began_ns.saturating_add(self.active_ns);
@@ -194,8 +193,22 @@ impl<S: Default> Tracker<S> {
             // Its idle timeout passed first: the sweep of its list delivers that end.
             return;
         }
+        self.deliver_record(slot, EndReason::ActiveTimeout, observer);
+        self.stats.active_timeout_count += 1;
+    }
+
+    /// Delivers the record of a connection that just closed, if no record has to wait for late segments.
+    #[inline(never)]
+    pub(super) fn record_close<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
+        self.active.remove(slot);
+        self.deliver_record(slot, EndReason::EndOfFlow, observer);
+        self.stats.close_record_count += 1;
+    }
+
+    /// Delivers a record of the flow in a slot, and resets the delta counters for the flow's next record.
+    fn deliver_record<K: Observer<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, observer: &mut K) {
         let mut flow = self.table.flow(slot);
-        observer.active_timeout(&mut flow);
+        observer.record(&mut flow, reason);
         if flow.is_muted() {
             self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
         }
@@ -206,7 +219,6 @@ impl<S: Default> Tracker<S> {
         }
         cold.start_ns = NOT_STARTED;
         cold.sequence_number = cold.sequence_number.wrapping_add(1);
-        self.stats.active_timeout_count += 1;
     }
 
     /// Evicts the least recently used flow of the first nonempty group. The groups, in order: incomplete TCP

@@ -4,6 +4,8 @@
 //! the first line and the line of its sender. [`Cold`] is accessed when a flow begins, ends, changes its list, or
 //! gets a letter of its history. An [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
+use std::fmt;
+
 use super::class::UNLISTED;
 use super::recency::{Linked, Links};
 use super::slab::Vacant;
@@ -17,6 +19,13 @@ use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState
 pub struct FlowId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
+}
+
+impl fmt::Display for FlowId {
+    /// Writes the index and the generation, as `17.3`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.slot, self.generation)
+    }
 }
 
 /// Position of an iteration over the open flows that is done in steps.

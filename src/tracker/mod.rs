@@ -40,6 +40,7 @@
 //! ```
 
 mod active_list;
+mod anomaly_row;
 mod carried;
 mod class;
 mod config;
@@ -68,6 +69,7 @@ mod tracker;
 mod update;
 mod view;
 
+pub use anomaly_row::FlowAnomaly;
 pub use class::{Class, Timeouts, USER_CLASS_COUNT_MAX, UserClass};
 pub use config::TrackerConfig;
 pub use event::{Anomaly, FlowEvent};

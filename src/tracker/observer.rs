@@ -30,7 +30,27 @@ impl<'t, S> Flow<'t, S> {
         self.is_muted
     }
 
-    /// Stops all callbacks for this flow except `active_timeout` or `record`, and `ended`. The flow is still tracked.
+    /// Returns whether the initiator of the flow sent the packet.
+    #[must_use]
+    #[inline]
+    pub fn is_from_initiator(&self, packet: &Packet<'_>) -> bool {
+        packet.side == self.view.initiator()
+    }
+
+    /// Returns the payload length of the packet in octets, negative if the responder sent it: an element of a sequence
+    /// of packet lengths and directions. Zero for a packet without payload, whose direction
+    /// [`is_from_initiator`](Self::is_from_initiator) returns. The initiator may change with the first packets
+    /// ([`FlowEvent::DirectionChanged`](super::FlowEvent::DirectionChanged)).
+    #[must_use]
+    #[inline]
+    pub fn signed_payload_len(&self, packet: &Packet<'_>) -> i64 {
+        let len = i64::from(packet.payload_len);
+        if self.is_from_initiator(packet) { len } else { -len }
+    }
+
+    /// Stops all callbacks for this flow except `record` and `ended`. The flow is still tracked. In the stage `Sessions`,
+    /// a protocol that is not recognized yet stays unknown: to name it, mute the flow from
+    /// [`Sink::session`](crate::pipeline::Sink::session) or later.
     pub fn mute(&mut self) {
         self.is_muted = true;
     }
@@ -97,8 +117,7 @@ impl BitOr for Interest {
 /// For one packet, the calls come in this order: `ended` of a flow that is evicted or replaced, `started`, `event`s,
 /// `packet`. Every flow ends with a call of `ended`, which returns the caller's state. Usable as `dyn Observer<S>`.
 pub trait Observer<S> {
-    /// Returns the callbacks that the observer requires; read once per batch. `active_timeout` and `ended` are always
-    /// called.
+    /// Returns the callbacks that the observer requires; read once per batch. `record` and `ended` are always called.
     fn interest(&self) -> Interest {
         Interest::ALL
     }
@@ -112,9 +131,14 @@ pub trait Observer<S> {
     /// Called when the flow changes, or has unusual traffic.
     fn event(&mut self, _flow: &mut Flow<'_, S>, _event: &FlowEvent) {}
 
-    /// Called when the active timeout of a flow has passed. The view still shows the record that ends here; after this
-    /// call the delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
-    fn active_timeout(&mut self, _flow: &mut Flow<'_, S>) {}
+    /// Called when a record of a flow that stays open is due: its active timeout has passed
+    /// ([`EndReason::ActiveTimeout`]), or it closed and the [linger timeout](super::Timeouts::linger) is zero
+    /// ([`EndReason::EndOfFlow`]). The view still shows the record that ends here; after this call the delta counters
+    /// restart, and identity, direction and TCP state are kept. Called for muted flows too.
+    ///
+    /// Unlike [`Sink::record`](crate::pipeline::Sink::record), it is not called when the flow ends: [`ended`](Self::ended)
+    /// creates the last record, unless [`FlowView::is_empty`].
+    fn record(&mut self, _flow: &mut Flow<'_, S>, _reason: EndReason) {}
 
     /// Called when a flow ends; `_state` is the caller's state of the flow.
     fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}

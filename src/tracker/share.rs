@@ -2,7 +2,7 @@
 
 use ahash::RandomState;
 
-use crate::base::FlowKey;
+use crate::base::{FlowKey, hash_state};
 
 /// One of several shares of all flows. A keyed hash of the flow key, which is the same for both directions, assigns
 /// each flow to a share.
@@ -22,12 +22,9 @@ impl Share {
         flow_count_max: u32,
         seeds: Option<[u64; 4]>,
     ) -> impl Iterator<Item = Self> {
-        let hasher = match seeds {
-            // The seeds differ from those of the flow table, so that the flows of a share are as well distributed in
-            // the table as all flows.
-            Some([a, b, c, d]) => RandomState::with_seeds(!a, !b, !c, !d),
-            None => RandomState::new(),
-        };
+        // The seeds differ from those of the flow table, so that the flows of a share are as well distributed in the
+        // table as all flows.
+        let hasher = hash_state(seeds.map(|seeds| seeds.map(|seed| !seed)));
         let owner_count = count.min(flow_count_max as usize).max(1);
         (0..count).map(move |index| Self { hasher: hasher.clone(), index, count, owner_count })
     }

@@ -17,6 +17,9 @@ pub struct TrackerStats {
     pub open_count_max: u64,
     /// Number of records that ended by an active timeout; their flows continued.
     pub active_timeout_count: u64,
+    /// Number of records that ended when their connection closed, with a [linger timeout](super::Timeouts::linger) of
+    /// zero; their flows were kept for late segments.
+    pub close_record_count: u64,
     /// Number of flows that ended by the idle timeout.
     pub idle_timeout_count: u64,
     /// Number of flows that were ended by their protocol.
@@ -93,6 +96,7 @@ impl TrackerStats {
             started_count,
             open_count_max,
             active_timeout_count,
+            close_record_count,
             idle_timeout_count,
             end_of_flow_count,
             forced_end_count,
@@ -122,6 +126,7 @@ impl TrackerStats {
         self.started_count += started_count;
         self.open_count_max += open_count_max;
         self.active_timeout_count += active_timeout_count;
+        self.close_record_count += close_record_count;
         self.idle_timeout_count += idle_timeout_count;
         self.end_of_flow_count += end_of_flow_count;
         self.forced_end_count += forced_end_count;

@@ -1,7 +1,5 @@
 //! The tracker, and the operations on its open flows.
 
-use ahash::RandomState;
-
 use super::active_list::ActiveList;
 use super::class::{CLASSES, Class as ClassOf, LISTS, UserClass};
 use super::config::TrackerConfig;
@@ -13,7 +11,9 @@ use super::share::Share;
 use super::stats::TrackerStats;
 use super::table::{GROUP_LEN, Hint, Table};
 use super::view::FlowView;
-use crate::base::{Budget, ConfigError, EndReason, FlowKey, Packet, Resources, Timestamp, duration_nanos};
+use crate::base::{
+    Budget, ConfigError, EndReason, FlowKey, Packet, Resources, Timestamp, duration_nanos, hash_state,
+};
 use crate::decode::extractor::quoted_key;
 
 /// Divisor that determines whether a batch is scattered over the flow table: if more packets than the batch size
@@ -37,6 +37,8 @@ pub struct Tracker<S> {
     /// True if the flows of the latest batch were scattered over the table; those of the next batch probably are, too.
     pub(super) is_scattered: bool,
     /// Active timeout in nanoseconds; `u64::MAX` for none.
+    /// True if the record of a connection is delivered when it closes.
+    pub(super) records_close: bool,
     pub(super) active_ns: u64,
     pub(super) active: ActiveList,
     pub(super) stats: TrackerStats,
@@ -79,10 +81,7 @@ impl<S> Tracker<S> {
     }
 
     fn build(config: TrackerConfig, resources: Resources) -> Self {
-        let hasher = match resources.seeds {
-            Some([a, b, c, d]) => RandomState::with_seeds(a, b, c, d),
-            None => RandomState::new(),
-        };
+        let hasher = hash_state(resources.seeds);
         let timeout_ns = |class| {
             let timeout = match class {
                 ClassOf::User(number) => config.user_timeouts.get(usize::from(number.0)).copied().flatten(),
@@ -108,6 +107,7 @@ impl<S> Tracker<S> {
             next_sweep_ns: u64::MAX,
             wake_ns: u64::MAX,
             is_scattered: false,
+            records_close: config.timeouts.records_close(),
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: ActiveList::new(config.huge_pages),
             stats: TrackerStats::default(),

@@ -222,8 +222,12 @@ impl<S: Default> Tracker<S> {
         observer: &mut K,
     ) {
         if self.goes_on(slot, packet, observer) {
+            let was_over = self.is_over(slot);
             self.count(slot, packet, interest, observer);
             self.deliver_packet(slot, packet, interest, observer);
+            if self.records_close && !was_over && self.is_over(slot) {
+                self.record_close(slot, observer);
+            }
         } else {
             let hash = self.table.hash(&packet.key);
             self.track_new(hash, packet, interest, observer);
@@ -242,6 +246,9 @@ impl<S: Default> Tracker<S> {
         let slot = self.start(packet, hash, interest, observer);
         self.count(slot, packet, interest, observer);
         self.deliver_packet(slot, packet, interest, observer);
+        if self.records_close && self.is_over(slot) {
+            self.record_close(slot, observer);
+        }
     }
 
     /// Delivers a packet that was counted to the observer, if the observer requires it.
@@ -386,13 +393,20 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Sets the start of a record that follows an active timeout to the timestamp of its first packet.
+    /// Sets the start of a record that is not the first of its flow to the timestamp of its first packet.
     fn begin_record(&mut self, slot: u32, own_ns: u64) {
         let (hot, cold, _) = self.table.parts(slot);
         cold.start_ns = started(own_ns);
         hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
-        self.active.add(slot, self.now_ns);
-        self.sweep_by(self.now_ns.saturating_add(self.active_ns));
+        if self.active_ns != u64::MAX {
+            self.active.add(slot, self.now_ns);
+            self.sweep_by(self.now_ns.saturating_add(self.active_ns));
+        }
+    }
+
+    /// Returns whether the connection in a slot is closed, and its last acknowledgment was seen.
+    fn is_over(&self, slot: u32) -> bool {
+        matches!(self.table.hot(slot).state, TcpState::TimeWait | TcpState::Closed)
     }
 
     /// Counts the unusual properties of a packet, such as fragmentation or truncation, and an ICMP error on the flow

@@ -44,6 +44,7 @@ pub(crate) mod sll;
 pub(crate) mod tcp;
 pub(crate) mod teredo;
 pub(crate) mod token_ring;
+#[cfg(feature = "net")]
 pub(crate) mod tzsp;
 pub(crate) mod udp;
 #[cfg(all(feature = "tun", target_os = "linux"))]

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flowgauge::ipfix::collector::{Collector, CollectorConfig, UniflowJoiner};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
+use flowgauge::row::Table as _;
 use flowgauge::{FlowKey, FlowRecord, Resources, Timestamp};
 use proptest::prelude::*;
 
@@ -287,7 +288,7 @@ fn unknown_elements_are_skipped_and_invalid_values_are_absent() {
     data.append(&mut record);
     let (collected, stats) = collect([message(0, 1, &[template, data].concat()).as_slice()]);
     assert_eq!(stats.invalid_value_count, 1, "77 is no flowEndReason");
-    let index = FlowRecord::SCHEMA.iter().position(|field| field.name == "flow_end_reason").unwrap();
+    let index = FlowRecord::COLUMNS.iter().position(|field| field.name == "flow_end_reason").unwrap();
     assert!(!collected[0].known.contains(index) && collected[0].known.contains(0));
     // Three octets are a reduced-size encoding.
     assert_eq!(collected[0].packet_count(), 65_536);

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use flowgauge::export::{FixedRecord, FixedRecordError};
-use flowgauge::export::{Format, write_record};
+use flowgauge::export::{Style, write_json};
 use flowgauge::ipfix::collector::UniflowJoiner;
 use flowgauge::ipfix::{Exporter, ExporterConfig, MessageReader, StreamTransport, TimePrecision};
+use flowgauge::row::Table as _;
 use flowgauge::{FieldSet, FlowKey, FlowRecord, Resources, Side, Timestamp};
 
 use super::capture_records::records;
@@ -16,7 +17,7 @@ use super::{ENTERPRISE_NUMBER, Stream, collect, export, with_own_elements};
 fn lines(records: &[FlowRecord]) -> Vec<String> {
     let line = |record| {
         let mut out = Vec::new();
-        write_record(&mut out, Format::Ndjson, record);
+        write_json(&mut out, record, Style::default());
         String::from_utf8(out).unwrap()
     };
     records.iter().map(line).collect()
@@ -94,7 +95,7 @@ fn without_an_enterprise_number_only_registered_elements_are_sent() {
         assert_eq!(original.forward.tcp_flags, collected.forward.tcp_flags);
         assert_eq!(original.flow_end_reason, collected.flow_end_reason);
         let is_known = |name| {
-            let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name).unwrap();
+            let index = FlowRecord::COLUMNS.iter().position(|field| field.name == name).unwrap();
             collected.known.contains(index)
         };
         assert!(is_known("reverse_packet_count") && is_known("community_id") && !is_known("conn_state"));
@@ -152,11 +153,11 @@ fn uniflows_are_joined_to_the_original_biflows() {
 }
 
 /// Returns a record of which only some fields are known, as from a collector.
-fn partial(index: u16, known: u64) -> FlowRecord {
+fn partial(index: u16, known: u128) -> FlowRecord {
     let (key, initiator) = FlowKey::tcp(([192, 0, 2, 1], index).into(), ([192, 0, 2, 2], 80).into());
     let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_000, 0));
     let required = FieldSet::of_names(["protocol", "source_address", "destination_address"]).unwrap();
-    let known = (0..FlowRecord::SCHEMA.len()).filter(|index| known >> index & 1 == 1);
+    let known = (0..FlowRecord::COLUMNS.len()).filter(|index| known >> index & 1 == 1);
     record.known = known.fold(required, FieldSet::with);
     record
 }
@@ -170,7 +171,7 @@ fn templates_are_withdrawn_from_a_stream_when_there_are_too_many() {
     for round in 0..2_u16 {
         for index in 0..1500_u16 {
             // The counts of both directions, which every record has.
-            let known = u64::from(index & 0xff) << 8 | u64::from(index >> 8) << 21;
+            let known = u128::from(index & 0xff) << 8 | u128::from(index >> 8) << 21;
             let record = partial(index + round, known);
             exporter.export(&record, record.end).unwrap();
             expected.push(record);
@@ -244,7 +245,7 @@ fn headers_and_configurations_are_checked() {
 
 #[test]
 fn times_outside_of_the_ntp_format_are_the_nearest_ones() {
-    let mut record = partial(1, u64::MAX);
+    let mut record = partial(1, u128::MAX);
     for nanos in [0, 1, 999_999_999, 4_294_967_295_000_000_000] {
         (record.start, record.end) = (Timestamp::from_nanos(nanos), Timestamp::from_nanos(nanos));
         let (messages, _) = export(std::slice::from_ref(&record), with_own_elements());

@@ -23,7 +23,6 @@ flowgauge::protocols! {
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
     }
-    recognized {}
 }
 
 /// The captures in which tshark finds SSH, SMTP or FTP.

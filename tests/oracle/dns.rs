@@ -59,7 +59,6 @@ flowgauge::protocols! {
         Mdns: MdnsParser = &MDNS,
         Llmnr: LlmnrParser = &LLMNR,
     }
-    recognized {}
 }
 
 /// The fields that are compared.

@@ -23,7 +23,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Observed;
     parsers { Http1: HttpParser = &http1::PROTOCOL, Http2: Http2Parser = &http2::PROTOCOL }
-    recognized {}
 }
 
 /// A capture for which tshark's values differ, and the reason.

@@ -1,5 +1,6 @@
 //! Messages of all protocols in a capture as JSON objects, in the format of `flowgauge sessions`.
 
+use crate::message_json::as_json;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
@@ -92,7 +93,7 @@ impl Sink for Collect {
             return self.bodies.entry(of_stream(stream)).or_default().extend(bytes);
         }
         let body = end.and_then(|stream| self.bodies.remove(&of_stream(stream))).unwrap_or_default();
-        let message = serde_json::to_value(message).expect("an object");
+        let message = serde_json::from_str::<Value>(&as_json(message)).expect("an object");
         let (protocol, from, side) = (meta.protocol.name(), meta.from, meta.side);
         self.observed.push(Observed { key, protocol, from, side, message, body });
     }

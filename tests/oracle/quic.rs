@@ -21,7 +21,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
-    recognized {}
 }
 
 /// Differences, and the reason.

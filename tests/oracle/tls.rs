@@ -24,7 +24,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum SetMessage;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
-    recognized {}
 }
 
 /// Directions that differ, by their ports, and the reasons.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use flowgauge::base::{FlowKey, IpProtocol, Ports, Side};
-use flowgauge::record::community_id;
 use serde_json::Value;
 
 use super::corpus::{self, Capture, Outcome};
@@ -186,7 +185,7 @@ fn community_ids_match_the_reference_package() {
         for flow in derived(capture)["flows"].as_array().expect("flows") {
             let Some(expected) = flow["community_id"].as_str() else { continue };
             assert_eq!(
-                community_id(&key_of(number(&flow["protocol"]) as u8, flow).0, 0),
+                key_of(number(&flow["protocol"]) as u8, flow).0.community_id(0),
                 expected,
                 "{}: {flow}",
                 capture.name

@@ -17,6 +17,9 @@ mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
+#[path = "../support/message_json.rs"]
+mod message_json;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod mqtt;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod observe;

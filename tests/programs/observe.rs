@@ -1,5 +1,6 @@
 //! The messages of a capture as JSON objects.
 
+use crate::message_json::as_json;
 use std::path::Path;
 
 use flowgauge::base::{EndReason, Timestamp};
@@ -60,7 +61,7 @@ impl Sink for Collect {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, Dialogue>, meta: &MessageMeta, message: &Message<'_>) {
-        let mut value = serde_json::to_value(message).expect("an object");
+        let mut value = serde_json::from_str::<Value>(&as_json(message)).expect("an object");
         value["protocol"] = meta.protocol.name().into();
         value["from"] = meta.from.name().into();
         flow.state.messages.push(value);

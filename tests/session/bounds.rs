@@ -86,7 +86,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Message;
     parsers { Partial: Partial = &PARTIAL, Reporter: Reporter = &REPORTER }
-    recognized {}
 }
 
 #[derive(Default)]

@@ -3,9 +3,9 @@
 use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, Timestamp};
 use flowgauge::reassembler::Chunk;
 use flowgauge::session::{
-    AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Fault, FlowContext, Input, MessageMeta,
-    Missing, Out, PROBE_LEN_MAX, Parser, Progress, Protocol, RESUME_DATAGRAM_COUNT_MAX, Receiver, Role,
-    Session, SessionEvent, StreamOpening, Verdict,
+    AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Entry, Fault, FlowContext, Input,
+    MessageMeta, Missing, Out, PROBE_LEN_MAX, Parser, Progress, Protocol, Protocols as _,
+    RESUME_DATAGRAM_COUNT_MAX, Receiver, Role, Session, SessionEvent, StreamOpening, Verdict,
 };
 
 use crate::harness::{Description, Dialogue, observe, observe_in_any_split, observe_with_gap};
@@ -304,6 +304,144 @@ fn a_message_beyond_the_limit_is_rejected_before_it_is_buffered() {
     dialogue.send_octets(Client, b"\xFF\xFFand so on");
     assert_eq!(dialogue.held_bytes(), 0);
     assert!(dialogue.finish().reports.contains(&"[length_prefixed stopped: too_long]".to_owned()));
+}
+
+/// Set with a protocol of messages that are longer than the limit of all protocols.
+mod with_long_messages {
+    use super::*;
+
+    static PATIENT: Protocol = Protocol::new("patient")
+        .over_streams(&[7000], Some(probe_length_prefixed))
+        .with_message_len_max(3 << 10);
+
+    flowgauge::protocols! {
+        #[derive(Debug)]
+        pub(super) enum Patient;
+        #[derive(Debug)]
+        pub(super) enum Received;
+        parsers { LengthPrefixed: LengthPrefixed = &PATIENT }
+    }
+
+    #[test]
+    fn a_protocol_may_have_longer_messages_than_the_limit() {
+        let mut resources = Resources::default();
+        resources.limits.session_side_bytes_max = 1 << 10;
+        let key = FlowKey::tcp(([10, 0, 0, 1], 4000).into(), ([10, 0, 0, 2], 7000).into());
+        for (len, fault) in [(1000, None), (3070, None), (3071, Some("too_long")), (9000, Some("too_long"))] {
+            let mut driver = Driver::<Patient>::new(DriverConfig::default(), &resources);
+            let (mut session, mut received) = (Session::default(), Lengths::default());
+            let context = FlowContext::new(&key.0, key.1, Timestamp::ZERO);
+            let stream = [b"\x00\x02lp", &(len as u16).to_be_bytes()[..], &vec![b'x'; len]].concat();
+            for (number, octets) in stream.chunks(100).enumerate() {
+                let chunk = Chunk::new(number as u64 * 100, octets);
+                if driver.chunk(&mut session, &context, key.1, &chunk, &mut received).is_break() {
+                    break;
+                }
+            }
+            let expected = if fault.is_none() { vec![2, len] } else { vec![2] };
+            assert_eq!((received.0, received.1), (expected, fault), "{len}");
+            let stats = driver.stats();
+            let faults: Vec<_> = stats.faults.iter().collect();
+            assert_eq!(faults, fault.map(|fault| ("patient", fault, 1)).into_iter().collect::<Vec<_>>());
+            assert_eq!(stats.stopped_count, faults.len() as u64);
+        }
+    }
+
+    /// Lengths of messages, and the fault.
+    #[derive(Default)]
+    struct Lengths(Vec<usize>, Option<&'static str>);
+
+    impl Receiver<Patient> for Lengths {
+        fn message(&mut self, _: &MessageMeta, Received::LengthPrefixed(octets): Received<'_>) {
+            self.0.push(octets.len());
+        }
+
+        fn event(&mut self, event: &SessionEvent) {
+            if let SessionEvent::Stopped { fault, .. } = event {
+                self.1 = Some(fault.reason());
+            }
+        }
+    }
+}
+
+/// Set that extends the one above, with a parser of its own for one protocol of it.
+mod extended {
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Named;
+
+    impl Parser for Named {
+        type Message<'m> = usize;
+
+        fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+            out(input.bytes.len());
+            Ok(Progress::Took(input.bytes.len()))
+        }
+
+        fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+            out(datagram.bytes.len());
+            Ok(Progress::Took(0))
+        }
+
+        fn is_content(len: &usize) -> bool {
+            *len > 5
+        }
+    }
+
+    flowgauge::protocols! {
+        #[derive(Debug)]
+        enum Extended;
+        #[derive(Debug)]
+        enum Received;
+        extends Set;
+        parsers { Named: Named = &NAMED }
+    }
+
+    fn describe_received(meta: &MessageMeta, message: Received<'_>) -> Description {
+        match message {
+            Received::Set(message) => describe(meta, message),
+            Received::Named(len) => Description::Whole(format!("{len}")),
+        }
+    }
+
+    #[test]
+    fn the_table_contains_that_of_the_other_set() {
+        let names = |table: &[Entry]| table.iter().map(|entry| entry.protocol.name()).collect::<Vec<_>>();
+        assert_eq!(names(Extended::TABLE)[..1], ["named"]);
+        assert_eq!(names(&Extended::TABLE[1..]), names(Set::TABLE));
+        for (entry, in_set) in Extended::TABLE[1..].iter().zip(Set::TABLE) {
+            assert_eq!(entry.has_parser, in_set.has_parser);
+        }
+        assert!(matches!(Extended::start(0), Extended::Named(_)));
+        assert!(matches!(Extended::start(1), Extended::Set(Set::LengthPrefixed(_))));
+        assert!(matches!(Extended::start(2), Extended::Set(Set::Lines(_))));
+    }
+
+    #[test]
+    fn parsers_of_the_other_set_report_the_same() {
+        for (port, turns) in [
+            (7000, DIALOGUE.to_vec()),
+            (7000, vec![(Client, &b"\x00\x02lp\x00\x02aa"[..]), (Server, b"\x00\x01Tfrom here\nlines")]),
+            (7001, vec![(Server, b"hello\n"), (Client, b"hello\n")]),
+        ] {
+            let own = observe_in_any_split::<Set>(port, &turns, describe);
+            let extended = observe_in_any_split::<Extended>(port, &turns, describe_received);
+            assert!(own.messages().len() > 1);
+            assert_eq!(extended.reports, own.reports);
+            assert_eq!(extended.application, own.application);
+        }
+    }
+
+    #[test]
+    fn an_own_parser_takes_the_place_of_a_protocol_of_the_other_set() {
+        let observed =
+            observe::<Extended>(7002, &[(Client, b"NAMED and more")], describe_received, || usize::MAX);
+        assert_eq!(observed.messages(), ["14"]);
+        let messages = [Received::Named(5), Received::Named(6), Received::Set(Message::Lines(b"line"))];
+        assert_eq!(messages.each_ref().map(|message| message.is_content()), [false, true, false]);
+        assert_eq!(messages.each_ref().map(|message| message.extended().is_some()), [false, false, true]);
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Control connection of FTP.
 
+#[cfg(feature = "serde")]
+use crate::message_json::as_json;
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::ftp::{DataEnd, FtpParser, Message, PROTOCOL};
 use flowgauge::protocols::smtp::{self, SmtpParser};
@@ -417,7 +419,7 @@ fn memory_is_bounded_for_any_input() {
 fn messages_serialize_as_objects() {
     fn json(_: &MessageMeta, observed: Observed<'_>) -> Description {
         let Observed::Ftp(message) = observed else { return Description::Whole(String::new()) };
-        Description::Whole(serde_json::to_string(&message).expect("an object"))
+        Description::Whole(as_json(&message))
     }
     let observed = harness::observe::<Set>(21, &DIALOGUE, json, || 99);
     assert_eq!(

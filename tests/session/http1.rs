@@ -1,5 +1,7 @@
 //! HTTP/1.x: dialogues from RFC 9110 and RFC 9112, and deviations that occur in practice.
 
+#[cfg(feature = "serde")]
+use crate::message_json::as_json;
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::http1::{
     self, HEAD_LEN_MAX, HEADER_COUNT_MAX, Headers, HttpParser, Message, PROTOCOL, WEBSOCKET,
@@ -39,7 +41,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum AnyContentHttp;
     parsers { Http: HttpParser = &ANY_CONTENT }
-    recognized {}
 }
 
 fn observe_any_content(turns: &[(Role, &[u8])]) -> Observed {
@@ -588,7 +589,7 @@ fn fields_are_listed_and_credentials_are_not_serialized() {
                 assert_eq!(request.headers.find("x-y").map(|value| value.to_string()).as_deref(), Some("z"));
             }
             #[cfg(feature = "serde")]
-            reports.push(serde_json::to_string(&message).unwrap());
+            reports.push(as_json(&message));
             reports.push(format!("{message:?}"));
         })
         .unwrap();
@@ -621,7 +622,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Http: HttpParser = &BY_PORT }
-    recognized {}
 }
 
 /// Heads that `httparse` rejects are parsed line by line. An invalid head is rejected in the same way, whether it

@@ -13,6 +13,9 @@ mod harness;
 mod http1;
 #[cfg(feature = "protocols")]
 mod http2;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+#[path = "../support/message_json.rs"]
+mod message_json;
 #[cfg(feature = "protocols")]
 mod quic;
 #[cfg(feature = "protocols")]
@@ -23,7 +26,6 @@ mod resuming;
 mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
-#[cfg(feature = "protocols")]
 #[path = "../support/sessions.rs"]
 mod support;
 #[cfg(feature = "protocols")]

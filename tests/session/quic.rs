@@ -1,5 +1,7 @@
 //! QUIC: packets of the RFCs and of aioquic, reordered, missing, duplicate, truncated and corrupted.
 
+#[cfg(feature = "serde")]
+use crate::message_json::as_json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -25,7 +27,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
-    recognized {}
 }
 
 fn describe(_: &MessageMeta, message: Observed<'_>) -> Description {
@@ -244,7 +245,7 @@ impl Sink for Collector {
         let port = flow.view.key().port(client.other()).expect("a port");
         self.reports.entry(port).or_default().push(format!("{} {}", meta.from.name(), text(message)));
         #[cfg(feature = "serde")]
-        self.json.push(serde_json::to_string(message).expect("JSON"));
+        self.json.push(as_json(message));
     }
 }
 

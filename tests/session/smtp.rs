@@ -1,5 +1,7 @@
 //! SMTP and LMTP.
 
+#[cfg(feature = "serde")]
+use crate::message_json::as_json;
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::smtp::{Message, PROTOCOL, SmtpParser};
 use flowgauge::session::{MessageMeta, Protocol, Role};
@@ -555,7 +557,7 @@ fn other_protocols_are_not_recognized() {
 fn messages_serialize_as_objects() {
     fn json(_: &MessageMeta, observed: Observed<'_>) -> Description {
         let Observed::Smtp(message) = observed;
-        Description::Whole(serde_json::to_string(&message).expect("an object"))
+        Description::Whole(as_json(&message))
     }
     let observed = observe::<Set>(25, &TYPICAL, json, || 99);
     assert_eq!(

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{Error, FileSource, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::source::{Error, FileSource, Next, Source};
 
 /// A source with the frames of a file, with changed times and batches of a fixed size.
 pub(crate) struct Rebatched {
@@ -69,22 +69,6 @@ impl Source for Rebatched {
         (self.at..end).filter_map(|position| self.frames.get(position)).for_each(|frame| batch.push(&frame));
         self.at = end;
         Ok(if batch.is_empty() { Next::End } else { Next::Frames })
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &[]
-    }
-
-    fn stats(&self) -> SourceStats {
-        SourceStats::default()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn progress(&self) -> u64 {
-        0
     }
 }
 

@@ -1,7 +1,7 @@
 //! A source that returns the batches that a test specifies.
 
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::source::{Error, Next, Source};
 
 /// A source that clears each batch and calls a function to fill it.
 pub(crate) struct FnSource<F>(pub(crate) F);
@@ -13,21 +13,5 @@ where
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         (self.0)(batch)
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &[]
-    }
-
-    fn stats(&self) -> SourceStats {
-        SourceStats::default()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn progress(&self) -> u64 {
-        0
     }
 }

@@ -22,8 +22,8 @@ impl<S> Observer<S> for RecordList {
         Interest::RECORDS
     }
 
-    fn active_timeout(&mut self, flow: &mut Flow<'_, S>) {
-        self.take(&flow.view, EndReason::ActiveTimeout);
+    fn record(&mut self, flow: &mut Flow<'_, S>, reason: EndReason) {
+        self.take(&flow.view, reason);
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: S) {

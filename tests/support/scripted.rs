@@ -3,10 +3,8 @@
 use std::collections::VecDeque;
 
 use etherparse::PacketBuilder;
-use flowgauge::source::{Error, SourceStats, Warning};
-use flowgauge::{
-    EndReason, Flow, Flows, Frame, FrameBatch, Interest, Interface, Next, Sink, Source, Timestamp,
-};
+use flowgauge::source::Error;
+use flowgauge::{EndReason, Flow, Flows, Frame, FrameBatch, Interest, Next, Sink, Source, Timestamp};
 
 /// The result of one call of `next_batch`.
 #[derive(Clone, Debug)]
@@ -53,25 +51,9 @@ impl<F: FnMut() -> Option<Step> + Send> Source for Scripted<F> {
             }
             Some(Step::Fails(millis, ports)) => {
                 fill(batch, millis, &ports);
-                Err(Error::Io { path: "scripted".into(), error: std::io::Error::other("injected") })
+                Err(Error::Io { path: "scripted".into(), error: std::io::Error::other("injected").into() })
             }
         }
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &[]
-    }
-
-    fn stats(&self) -> SourceStats {
-        SourceStats::default()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn progress(&self) -> u64 {
-        0
     }
 }
 

@@ -47,8 +47,14 @@ impl Observer<()> for Log {
         self.add(&word);
     }
 
-    fn active_timeout(&mut self, _: &mut Flow<'_, ()>) {
-        self.add("active");
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        match reason {
+            EndReason::ActiveTimeout => self.add("active"),
+            reason => {
+                self.add(&format!("record:{reason}"));
+                self.records.push(flow.view.record(reason));
+            }
+        }
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
@@ -118,7 +124,11 @@ pub(crate) fn segment(text: &str, now: &mut Timestamp) -> Packet<'static> {
 
 /// Runs steps and panics with the whole dialogue if any result differs. The step `end` is the end of input.
 pub(crate) fn run(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
-    let mut tracker: Tracker<()> = Tracker::default();
+    run_with(Tracker::default(), steps)
+}
+
+/// Same as [`run`], with a tracker.
+pub(crate) fn run_with(mut tracker: Tracker<()>, steps: &[(&str, &str)]) -> Vec<FlowRecord> {
     let mut log = Log::default();
     let mut now = Timestamp::from_parts(1000, 0);
     let mut dialogue = String::new();

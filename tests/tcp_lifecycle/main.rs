@@ -12,11 +12,11 @@ mod numbers;
 
 use std::time::Duration;
 
-use flowgauge::base::{Side, TcpState, Timestamp};
+use flowgauge::base::{Resources, Side, TcpState, Timestamp};
 use flowgauge::record::FlowRecord;
-use flowgauge::tracker::Tracker;
+use flowgauge::tracker::{Timeouts, Tracker, TrackerConfig};
 
-use dialogue::{CLIENT, Log, run, segment};
+use dialogue::{CLIENT, Log, run, run_with, segment};
 
 const HANDSHAKE: [(&str, &str); 3] = [
     ("> S 1000", "start to:syn_sent"),
@@ -342,6 +342,45 @@ fn a_retransmitted_fin_belongs_to_the_connection_that_it_closed() {
         ("end", "end:end_of_flow_detected:ShAFf"),
     ]);
     assert_eq!((records.len(), tcp_counts(&records[0])), (1, [[0; 3], [3, 0, 0]]));
+}
+
+#[test]
+fn without_a_linger_time_the_record_is_delivered_at_the_close() {
+    let tracker = || {
+        let config = TrackerConfig::default().timeouts(Timeouts::default().linger(Duration::ZERO));
+        Tracker::new(config, &Resources::default()).unwrap()
+    };
+    let closed = [
+        ("> FA 1001 a5001", "to:fin_wait_1"),
+        ("< FA 5001 a1002", "to:last_ack"),
+        ("> A 1002 a5002", "to:time_wait record:end_of_flow_detected"),
+    ];
+    let ended = [("end", "end:end_of_flow_detected:ShAFf")];
+    let records = run_with(tracker(), &[&HANDSHAKE[..], &closed, &ended].concat());
+    let counts = |record: &FlowRecord| (record.sequence_number, record.forward.counters.packet_count);
+    // The flow ends without a record, because it has no packets since the last one.
+    assert_eq!(counts(&records[0]), (0, 4));
+    assert!(records[1..].iter().all(|record| record.packet_count() == 0));
+
+    let late =
+        [("< FA 5001 a1002 @1000", ""), ("> A 1002 a5002", ""), ("end", "end:end_of_flow_detected:ShAFf")];
+    let records = run_with(tracker(), &[&HANDSHAKE[..], &closed, &late].concat());
+    assert_eq!(records.iter().map(counts).collect::<Vec<_>>(), [(0, 4), (1, 1)]);
+
+    let reset = [
+        ("< RA 5001 a1001", "to:closed record:end_of_flow_detected"),
+        ("< R 5001", ""),
+        ("end", "end:end_of_flow_detected:ShAr"),
+    ];
+    let records = run_with(tracker(), &[&HANDSHAKE[..], &reset].concat());
+    assert_eq!(records.len(), 2);
+
+    // The first packet of a flow may close it.
+    let records = run_with(
+        tracker(),
+        &[("< R 5001", "start to:closed record:end_of_flow_detected"), ("end", "end:end_of_flow_detected:R")],
+    );
+    assert_eq!(records.iter().map(FlowRecord::packet_count).collect::<Vec<_>>(), [1, 0]);
 }
 
 /// A connection that was accepted and is opened again with the same initial sequence number is a new one. Its octets

@@ -10,7 +10,7 @@ use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 use gungraun::prelude::*;
 
-use crate::flow_records::{RECORD_COUNT, flow_records};
+use crate::cases::flow_records::{RECORD_COUNT, flow_records};
 
 /// Keeps messages, or only counts their octets.
 #[derive(Default)]

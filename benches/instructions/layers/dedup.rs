@@ -5,7 +5,7 @@ use flowgauge::dedup::{DedupConfig, Mode, Window};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER, set_seq, tcp};
+use crate::cases::{CLIENT, SERVER, set_seq, tcp};
 
 const COUNT: u32 = 512;
 

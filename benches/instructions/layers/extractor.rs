@@ -6,7 +6,7 @@ use flowgauge::base::{Frame, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
 use gungraun::prelude::*;
 
-use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};
+use crate::cases::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
 const COUNT: u64 = 1000;
 

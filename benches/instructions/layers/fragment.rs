@@ -8,7 +8,7 @@ use flowgauge::decode::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConf
 use gungraun::prelude::*;
 
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER};
+use crate::cases::{CLIENT, SERVER};
 
 const DATAGRAM_LEN: usize = 65_000;
 

@@ -7,7 +7,7 @@ use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, decapsul
 use flowgauge::tap::ethernet_to_ip;
 use gungraun::prelude::*;
 
-use crate::support::{CLIENT, SERVER, tcp, udp};
+use crate::cases::{CLIENT, SERVER, tcp, udp};
 
 const COUNT: usize = 500;
 

@@ -4,22 +4,20 @@
 //! two runs of one binary on one machine have the same counts. `cargo run` in this package compares them with
 //! `reference.json`.
 
+#[path = "../../cases/mod.rs"]
+mod cases;
 mod codec;
 mod dedup;
 mod extractor;
 mod filter;
-#[path = "../../support/flow_records.rs"]
-mod flow_records;
 mod fragment;
 mod link;
 mod pipeline;
 mod reassembler;
-#[path = "../../support/replay.rs"]
+#[path = "../../cases/replay.rs"]
 mod replay;
 mod session_driver;
 mod source;
-#[path = "../../support/mod.rs"]
-mod support;
 mod tracker;
 
 use gungraun::prelude::*;

@@ -1,16 +1,16 @@
 //! Batches of frames through all layers.
 
 use std::net::Ipv4Addr;
-use std::ops::ControlFlow;
 
-use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Side, Timestamp};
+use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Timestamp};
 use flowgauge::tracker::{Flow, Interest};
-use flowgauge::{Flows, Pipeline, Sink, StreamEvent, Streams};
+use flowgauge::{Flows, Pipeline, Sink};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
-use crate::support::traffic::real_mix;
-use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, in_ipv6, set_seq, tcp, udp};
+use crate::cases::sinks::Octets;
+use crate::cases::traffic::real_mix;
+use crate::cases::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, in_ipv6, set_seq, tcp, udp};
 
 const FLOW_COUNT: u16 = 100;
 
@@ -33,26 +33,6 @@ impl Sink for Count {
         let record = flow.view.record(reason);
         self.record_count += 1;
         self.packet_count += record.packet_count();
-    }
-}
-
-/// Counts the octets of streams.
-#[derive(Default)]
-struct Octets(u64);
-
-impl Sink for Octets {
-    type State = ();
-    type Stage = Streams;
-
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
-        if let StreamEvent::Chunk(chunk) = event {
-            self.0 += chunk.bytes.len() as u64;
-        }
-        ControlFlow::Continue(())
     }
 }
 

@@ -5,8 +5,8 @@ use flowgauge::session::Driver;
 use gungraun::prelude::*;
 
 use crate::SEEDS;
+use crate::cases::session::Connections;
 use crate::replay::{Conversation, Observed, conversations};
-use crate::support::session::Connections;
 
 const STEP_COUNT: u64 = 100;
 

@@ -6,7 +6,7 @@ use flowgauge::base::{Frame, FrameBatch, Timestamp};
 use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 use gungraun::prelude::*;
 
-use crate::support::{CLIENT, SERVER, udp};
+use crate::cases::{CLIENT, SERVER, udp};
 
 const FRAME_COUNT: u64 = 2000;
 

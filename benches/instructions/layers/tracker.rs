@@ -2,32 +2,15 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Timestamp};
+use flowgauge::base::{Frame, FrameBatch, Limits, Resources, Timestamp};
 use flowgauge::decode::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
+use flowgauge::tracker::{Tracker, TrackerConfig};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
-use crate::support::traffic::{odd_packets, short_flows};
-use crate::support::{CLIENT, SERVER, set_seq, tcp};
-
-/// Counts the flows that end and requests no other events.
-#[derive(Default)]
-struct Ends {
-    flow_count: u64,
-    packet_count: u64,
-}
-
-impl Observer<()> for Ends {
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
-        self.flow_count += 1;
-        self.packet_count += flow.packet_count();
-    }
-}
+use crate::cases::sinks::Ends;
+use crate::cases::traffic::{odd_packets, short_flows};
+use crate::cases::{CLIENT, SERVER, set_seq, tcp};
 
 /// A tracker, and packets to be tracked.
 struct Tracking {

@@ -25,11 +25,6 @@ pub struct Exemption {
 /// All exemptions.
 pub const EXEMPTIONS: &[Exemption] = &[
     Exemption {
-        id: "work/http2/repeated_paths",
-        factor_max: 20,
-        reason: "nearly all instructions write JSON; text is limited by http2::TEXT_CREDIT and TEXT_FACTOR",
-    },
-    Exemption {
         id: "work/pcapng/interfaces",
         factor_max: 40,
         reason: "each interface is looked up by hash among those of all files; limited by Limits::interface_count_max",

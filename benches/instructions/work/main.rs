@@ -6,9 +6,9 @@
 
 #![expect(missing_docs, reason = "the macros generate public items without documentation")]
 
+#[path = "../../cases/mod.rs"]
+mod cases;
 mod inputs;
-#[path = "../../support/mod.rs"]
-mod support;
 
 use flowgauge::base::LinkType;
 use flowgauge::decode::fragment::OverlapPolicy;

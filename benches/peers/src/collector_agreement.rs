@@ -9,11 +9,12 @@ use std::path::Path;
 use flowgauge::base::{Application, ApplicationName, Evidence};
 use flowgauge::ipfix::collector::{Collector, CollectorConfig, CollectorStats};
 use flowgauge::ipfix::{ExporterConfig, TimePrecision};
+use flowgauge::row::Table as _;
 use flowgauge::{FieldSet, FileSource, FlowKey, FlowRecord, Pipeline, Timestamp};
 use netflow_parser::NetflowParser;
 
+use crate::cases::Random;
 use crate::messages::{NetflowHeader, exported, set};
-use crate::support::Random;
 use crate::values::{Values, of_packet};
 use generator::{Generator, Protocol, ip_protocol};
 
@@ -74,7 +75,7 @@ fn captured() -> Vec<(String, Vec<FlowRecord>)> {
 /// Sets the application, and removes an empty history, because netflow_parser does not read empty texts.
 fn without_empty_texts(mut record: FlowRecord) -> FlowRecord {
     if record.history.to_string().is_empty() {
-        let names = FlowRecord::SCHEMA.iter().map(|field| field.name).filter(|name| *name != "history");
+        let names = FlowRecord::COLUMNS.iter().map(|field| field.name).filter(|name| *name != "history");
         record.known = FieldSet::of_names(names).expect("names of fields");
     }
     let name = ApplicationName::new("https").expect("a valid name");

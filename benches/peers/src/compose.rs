@@ -14,9 +14,9 @@ use std::time::Duration;
 use flowgauge::base::{FrameBatch, LinkType, NANOS_PER_SECOND};
 use flowgauge::source::{FileSource, Next, Source};
 
+use crate::cases::Random;
 use crate::pcap;
 use crate::readdress::readdress;
-use crate::support::Random;
 
 /// Start time of the trace.
 const EPOCH_SECONDS: u64 = 1_750_000_000;

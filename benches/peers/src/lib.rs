@@ -1,6 +1,8 @@
 //! Comparison of flowgauge with other programs and libraries: interleaved in one run, with checked results, and with
 //! medians and their spread.
 
+#[path = "../../cases/mod.rs"]
+mod cases;
 #[cfg(test)]
 mod collector_agreement;
 pub mod compose;
@@ -13,8 +15,6 @@ pub mod programs;
 pub mod readdress;
 pub mod report;
 pub mod rows;
-#[path = "../../support/mod.rs"]
-mod support;
 pub mod traffic;
 mod values;
 pub mod whole;

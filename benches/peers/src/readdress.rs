@@ -113,7 +113,7 @@ mod tests {
     use flowgauge::decode::link::{Checksum, checksums};
 
     use super::*;
-    use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};
+    use crate::cases::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
     /// Writes the right checksums into a frame without IP options.
     fn with_checksums(mut frame: Vec<u8>) -> Vec<u8> {

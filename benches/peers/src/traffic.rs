@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use flowgauge::base::FrameBatch;
 
+use crate::cases::traffic::{long_flows, short_flows};
 use crate::pcap;
-use crate::support::traffic::{long_flows, short_flows};
 
 /// Number of flows that are open at a time in a trace of short flows.
 const SHORT_OPEN_COUNT: usize = 30_000;

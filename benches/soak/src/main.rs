@@ -1,13 +1,13 @@
 //! Soak test: loops over captures at full speed through all layers and checks that resident memory does not grow.
 
+#[cfg(test)]
+#[path = "../../cases/mod.rs"]
+mod cases;
 mod graph;
 #[path = "../../peers/src/readdress.rs"]
 mod readdress;
 mod samples;
 mod soak;
-#[cfg(test)]
-#[path = "../../support/mod.rs"]
-mod support;
 mod trace;
 
 use std::env;

@@ -124,23 +124,24 @@ impl fmt::Debug for ClientSecurity {
     }
 }
 
-/// Limits of a bound socket.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct ServerConfig {
-    /// Permits endpoints that other hosts can reach. Default: false, only loopback addresses, IPC and `inproc`.
-    pub permits_remote: bool,
-    /// Credentials. Default: none.
-    pub security: ServerSecurity,
-    /// Maximum number of connected peers. Default: 256. Further connections are closed and counted.
-    pub peer_count_max: usize,
-    /// Maximum length of a message from a peer in octets. Default: 4096. A peer that sends a longer one is
-    /// disconnected and counted.
-    pub message_len_max: usize,
-    /// Maximum duration of the ZMTP handshake. Default: 5 s. A peer that needs longer is disconnected and counted.
-    pub handshake_timeout: Duration,
-    /// Maximum number of messages that wait for one peer (high-water mark). Default: 256.
-    pub high_water_mark: usize,
+flowgauge::configuration! {
+    /// Limits of a bound socket.
+    #[derive(Clone, Debug)]
+    pub struct ServerConfig {
+        /// Permits endpoints that other hosts can reach. Default: false, only loopback addresses, IPC and `inproc`.
+        pub permits_remote: bool,
+        /// Credentials. Default: none.
+        pub security: ServerSecurity,
+        /// Maximum number of connected peers. Default: 256. Further connections are closed and counted.
+        pub peer_count_max: usize,
+        /// Maximum length of a message from a peer in octets. Default: 4096. A peer that sends a longer one is
+        /// disconnected and counted.
+        pub message_len_max: usize,
+        /// Maximum duration of the ZMTP handshake. Default: 5 s. A peer that needs longer is disconnected and counted.
+        pub handshake_timeout: Duration,
+        /// Maximum number of messages that wait for one peer (high-water mark). Default: 256.
+        pub high_water_mark: usize,
+    }
 }
 
 impl Default for ServerConfig {
@@ -156,30 +157,31 @@ impl Default for ServerConfig {
     }
 }
 
-/// Settings of a [`Publisher`](crate::Publisher).
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct PublisherConfig {
-    /// Encoding of flow records. Default: [`Encoding::Records`]. Other events are always lines of ndjson.
-    pub encoding: Encoding,
-    /// Length of a payload in octets from which a message is sent. Default: 64 KiB.
-    pub payload_len: usize,
-    /// Time after which an incomplete message is sent. Default: 10 ms.
-    pub flush_interval: Duration,
-    /// Maximum number of messages that wait for the thread of the sockets. Default: 256.
-    pub queue_len: usize,
-    /// Behavior when a queue is full. Default: [`Overflow::Drop`].
-    pub overflow: Overflow,
-    /// Maximum number of subscriptions of one subscriber. Default: 1024. A subscriber with more is disconnected and
-    /// counted.
-    pub subscription_count_max: usize,
-    /// Maximum number of topics with an incomplete message. Default: 4096. When there are more, all are sent.
-    pub topic_count_max: usize,
-    /// Handle that ends waits: once it is set, the publisher waits for subscribers for one more second, all waits of
-    /// [`Overflow::Wait`] and of [`close`](crate::Publisher::close) together. Default: none.
-    pub stop: Option<StopHandle>,
-    /// Limits of the bound sockets.
-    pub server: ServerConfig,
+flowgauge::configuration! {
+    /// Settings of a [`Publisher`](crate::Publisher).
+    #[derive(Clone, Debug)]
+    pub struct PublisherConfig {
+        /// Encoding of flow records. Default: [`Encoding::Records`]. Other events are always lines of ndjson.
+        pub encoding: Encoding,
+        /// Length of a payload in octets from which a message is sent. Default: 64 KiB.
+        pub payload_len: usize,
+        /// Time after which an incomplete message is sent. Default: 10 ms.
+        pub flush_interval: Duration,
+        /// Maximum number of messages that wait for the thread of the sockets. Default: 256.
+        pub queue_len: usize,
+        /// Behavior when a queue is full. Default: [`Overflow::Drop`].
+        pub overflow: Overflow,
+        /// Maximum number of subscriptions of one subscriber. Default: 1024. A subscriber with more is disconnected and
+        /// counted.
+        pub subscription_count_max: usize,
+        /// Maximum number of topics with an incomplete message. Default: 4096. When there are more, all are sent.
+        pub topic_count_max: usize,
+        /// Handle that ends waits: once it is set, the publisher waits for subscribers for one more second, all waits of
+        /// [`Overflow::Wait`] and of [`close`](crate::Publisher::close) together. Default: none.
+        pub stop: Option<StopHandle>,
+        /// Limits of the bound sockets.
+        pub server: ServerConfig,
+    }
 }
 
 impl Default for PublisherConfig {
@@ -198,23 +200,24 @@ impl Default for PublisherConfig {
     }
 }
 
-/// Settings of a [`Subscriber`](crate::Subscriber).
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SubscriberConfig {
-    /// Credentials. Default: none.
-    pub security: ClientSecurity,
-    /// Maximum number of received messages that wait for [`recv`](crate::Subscriber::recv). Default: 256. When they
-    /// do, nothing more is read from the connection, and the publisher's queue fills.
-    pub high_water_mark: usize,
-    /// Maximum length of a message in octets. Default: 512 KiB, 8 times the payload of a publisher with default settings.
-    /// The connection is closed after a longer one.
-    pub message_len_max: usize,
-    /// Maximum number of octets of received messages that wait. Default: 256 MiB. Fewer messages than
-    /// [`high_water_mark`](Self::high_water_mark) wait if their maximum length requires it, but always one.
-    pub queue_octets_max: usize,
-    /// Time between attempts to connect again. Default: 100 ms.
-    pub reconnect_interval: Duration,
+flowgauge::configuration! {
+    /// Settings of a [`Subscriber`](crate::Subscriber).
+    #[derive(Clone, Debug)]
+    pub struct SubscriberConfig {
+        /// Credentials. Default: none.
+        pub security: ClientSecurity,
+        /// Maximum number of received messages that wait for [`recv`](crate::Subscriber::recv). Default: 256. When they
+        /// do, nothing more is read from the connection, and the publisher's queue fills.
+        pub high_water_mark: usize,
+        /// Maximum length of a message in octets. Default: 512 KiB, 8 times the payload of a publisher with default settings.
+        /// The connection is closed after a longer one.
+        pub message_len_max: usize,
+        /// Maximum number of octets of received messages that wait. Default: 256 MiB. Fewer messages than
+        /// [`high_water_mark`](Self::high_water_mark) wait if their maximum length requires it, but always one.
+        pub queue_octets_max: usize,
+        /// Time between attempts to connect again. Default: 100 ms.
+        pub reconnect_interval: Duration,
+    }
 }
 
 impl SubscriberConfig {

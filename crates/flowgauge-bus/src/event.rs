@@ -1,8 +1,7 @@
 //! Events: what a message contains.
 
 use flowgauge::FlowRecord;
-use flowgauge::export::FixedRecord;
-use flowgauge::export::{self, Format};
+use flowgauge::export::{FixedRecord, Style, write_json};
 
 use crate::message::Encoding;
 
@@ -25,7 +24,10 @@ impl Event for FlowRecord {
     fn encode(&self, encoding: Encoding, payload: &mut Vec<u8>) {
         match encoding {
             Encoding::Records => FixedRecord::append(self, payload),
-            Encoding::Ndjson => export::write_record(payload, Format::Ndjson, self),
+            Encoding::Ndjson => {
+                write_json(payload, self, Style::default());
+                payload.push(b'\n');
+            }
         }
     }
 }

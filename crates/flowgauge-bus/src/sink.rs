@@ -1,9 +1,9 @@
 //! A sink that publishes the events of a pipeline.
 
-use std::fmt::Write as _;
 use std::marker::PhantomData;
 
-use flowgauge::tracker::{Anomaly, Flow, FlowEvent, FlowView, Interest};
+use flowgauge::export::{Style, write_json};
+use flowgauge::tracker::{Anomaly, Flow, FlowAnomaly, FlowEvent, FlowView, Interest};
 use flowgauge::{EndReason, Flows, Sink, Stage};
 
 use crate::event::Line;
@@ -32,7 +32,7 @@ pub struct PublishSink<G = Flows> {
     has_keys: bool,
     generation: u64,
     wants: Wants,
-    line: String,
+    line: Vec<u8>,
     stage: PhantomData<fn() -> G>,
 }
 
@@ -54,7 +54,7 @@ impl PublishSink {
             has_keys: false,
             generation: 0,
             wants: Wants::default(),
-            line: String::new(),
+            line: Vec::new(),
             stage: PhantomData,
         }
     }
@@ -113,23 +113,9 @@ impl<G> PublishSink<G> {
     fn publish_anomaly(&mut self, anomaly: Anomaly, view: &FlowView<'_>) {
         let name = Topic::anomaly(anomaly);
         let topic = self.topic(name, view);
-        let (key, source) = (view.key(), view.initiator());
-        let port = |side| key.port(side).map_or_else(|| "null".to_owned(), |port: u16| port.to_string());
         self.line.clear();
-        let _ = write!(
-            self.line,
-            "{{\"anomaly\":\"{}\",\"timestamp_ns\":{},\"start_ns\":{},\"protocol\":\"{}\",\
-             \"source_address\":\"{}\",\"source_port\":{},\"destination_address\":\"{}\",\"destination_port\":{}}}",
-            name.as_str().trim_start_matches("anomaly."),
-            view.end().as_nanos(),
-            view.start().as_nanos(),
-            key.protocol().to_string().to_ascii_lowercase(),
-            view.address(source),
-            port(source),
-            view.address(source.other()),
-            port(source.other()),
-        );
-        self.publisher.publish(&topic, &Line(self.line.as_bytes()));
+        write_json(&mut self.line, &FlowAnomaly(view, anomaly), Style::default());
+        self.publisher.publish(&topic, &Line(&self.line));
     }
 }
 

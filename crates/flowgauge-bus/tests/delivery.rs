@@ -199,7 +199,7 @@ fn ndjson_has_a_line_per_record() {
         while number < 1000 {
             let batch = subscriber.recv(LIMIT).unwrap().unwrap();
             for line in batch.lines() {
-                assert!(line.contains(&format!("\"start_ns\":{number},")), "{line}");
+                assert!(line.contains(&format!("\"start\":{number},")), "{line}");
                 number += 1;
             }
         }

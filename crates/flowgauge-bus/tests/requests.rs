@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flowgauge::base::FrameBatch;
 use flowgauge::export::FixedRecord;
-use flowgauge::record::{SortKey, community_id};
+use flowgauge::record::SortKey;
 use flowgauge::{FileSource, KeyPolicy, Next, Pipeline, Source, records};
 use flowgauge_bus::{
     BusError, ClientSecurity, Encoding, PacketRing, Pair, Request, Requester, Router, RouterConfig, Topic,
@@ -51,7 +51,7 @@ fn open_flows_are_found_by_key_and_community_id_and_sorted() {
     let mut octets: Vec<u64> = views.iter().map(|view| view.octet_count()).collect();
     octets.sort_unstable_by(|a, b| b.cmp(a));
     let flow = views.iter().max_by_key(|view| view.octet_count()).unwrap();
-    let (key, id) = (*flow.key(), community_id(flow.key(), 0).as_str().to_owned());
+    let (key, id) = (*flow.key(), flow.key().community_id(0).as_str().to_owned());
     let packet_count = flow.packet_count();
 
     let ipc = format!(

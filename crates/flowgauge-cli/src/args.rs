@@ -9,8 +9,8 @@ use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
-    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FlowRecord, FragmentHandling,
-    Limits, Pipeline, Records, Resources, Stage, TrackerConfig,
+    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FragmentHandling, Limits,
+    Pipeline, Records, Resources, Stage, TrackerConfig,
 };
 
 use crate::console::Failure;
@@ -97,19 +97,6 @@ pub(crate) enum Pages {
     /// Ordinary pages, for several pipelines, and for interfaces: the kernel may need milliseconds for a huge page, in
     /// which frames could be lost.
     Ordinary,
-}
-
-/// Output format of flow records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// Columns that fit the width of the terminal
-    Table,
-    /// One JSON object per line
-    Ndjson,
-    /// A header line and one line per flow, with the fields of ndjson
-    Csv,
-    /// IPFIX messages (RFC 7011), to a collector or a file
-    Ipfix,
 }
 
 /// Octets of two packets that must be equal for a duplicate.
@@ -210,33 +197,6 @@ impl From<Fragments> for FragmentHandling {
             Fragments::AsTheyCome => Self::AsTheyCome,
         }
     }
-}
-
-/// Fields of flow records, by their indices in the schema.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Fields(pub(crate) Vec<usize>);
-
-impl Fields {
-    /// Returns whether any of the fields depends on the application protocol.
-    pub(crate) fn have_application(&self) -> bool {
-        self.0
-            .iter()
-            .any(|index| matches!(FlowRecord::SCHEMA[*index].name, "application" | "application_evidence"))
-    }
-}
-
-pub(crate) fn parse_fields(text: &str) -> Result<Fields, String> {
-    let mut indices = Vec::new();
-    for name in text.split(',').map(str::trim) {
-        let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
-        let index =
-            index.ok_or_else(|| format!("`{name}` is not a field; docs/fields.md lists all fields"))?;
-        if indices.contains(&index) {
-            return Err(format!("`{name}` is listed twice"));
-        }
-        indices.push(index);
-    }
-    Ok(Fields(indices))
 }
 
 /// A timeout; `None` for none.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flowgauge::filter::Subject;
-use flowgauge::record::community_id;
 use flowgauge::{Builder, EndReason, Filter, Flow, FlowView, Flows, Interest, Resources, Sink};
 
 use crate::console::{Console, Failure};
@@ -44,7 +43,7 @@ impl Choice {
     pub(crate) fn selects(&self, view: &FlowView<'_>, number: u64) -> bool {
         match self {
             Self::All => true,
-            Self::CommunityIds(ids) => ids.contains(community_id(view.key(), 0).as_str()),
+            Self::CommunityIds(ids) => ids.contains(view.community_id().as_str()),
             Self::Numbers(numbers) => numbers.contains(&number),
         }
     }

@@ -6,10 +6,6 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
-
-use serde::Serialize;
-use serde_json::ser::{CompactFormatter, Formatter};
 
 /// Returns whether a character is a control of the terminal, of the line, or of text direction.
 const fn is_control(letter: char) -> bool {
@@ -91,30 +87,6 @@ pub(crate) fn json_object(text: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(self::text(&text.replace(['\t', '\r', '\n'], " ")).into_owned()))
 }
 
-/// Writes a value as JSON, with the control characters in its texts escaped.
-pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    push_json(out, value).map_err(io::Error::from)
-}
-
-/// Writes a value as [`write_json`] does, but returns errors of serialization, as visitors of fields do.
-pub(crate) fn push_json(out: &mut impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, ControlEscaper))
-}
-
-/// JSON formatter that writes one line and escapes the control characters in texts. JSON itself requires escapes only
-/// below U+0020.
-struct ControlEscaper;
-
-impl Formatter for ControlEscaper {
-    #[inline]
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if is_plain(fragment.as_bytes()) {
-            return out.write_all(fragment.as_bytes());
-        }
-        CompactFormatter.write_string_fragment(out, &text(fragment))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,11 +107,6 @@ mod tests {
             let mut out = String::new();
             push_printable(&mut out, &letter.to_string());
             assert_eq!(out, escaped);
-            let mut json = Vec::new();
-            write_json(&mut json, &format!("a{letter}ü")).unwrap();
-            let json = String::from_utf8(json).unwrap();
-            assert!(!json.contains(is_control), "{code:x}");
-            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), format!("a{letter}ü"));
         }
         for plain in
             ["a b~", "\u{a0}ü", "\u{61b}\u{61d}", "\u{200d}", "\u{2027}\u{2030}", "\u{2065}", "שלום", "👍"]
@@ -153,13 +120,6 @@ mod tests {
         let mut out = String::new();
         push_printable(&mut out, "a\"'\\ü\u{200b}\u{e0001}👍");
         assert_eq!(out, "a\"'\\ü\\u200b\\udb40\\udc01👍");
-    }
-
-    #[test]
-    fn json_keeps_its_own_escapes() {
-        let mut json = Vec::new();
-        write_json(&mut json, &serde_json::json!({"a": ["\"\\\u{7}\u{85}", 1, null]})).unwrap();
-        assert_eq!(String::from_utf8(json).unwrap(), r#"{"a":["\"\\\u0007\u0085",1,null]}"#);
     }
 
     #[cfg(feature = "bus")]

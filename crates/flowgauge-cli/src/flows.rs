@@ -14,7 +14,6 @@ use flowgauge::{
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
 use crate::console::{Console, Failure};
-use crate::formats::Writer;
 use crate::input::Input;
 use crate::interrupt;
 use crate::order::{Order, Sorted};
@@ -30,7 +29,6 @@ use crate::summary;
 /// is written then. `--sort` and `--top` write the records at the end of the input instead. With `--sort`, memory
 /// grows with the number of flows.
 #[derive(Debug, Args)]
-#[command(after_help = "`flowgauge flows --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge flows day1.pcap day2.pcap.gz
   flowgauge flows capture.pcap --top 10 --sort packets
@@ -146,7 +144,7 @@ impl Run<'_> {
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
-        let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, files)?;
+        let writer = args.output.open(files)?;
         let rows = Rows::new(writer, input.is_stream());
         let (stats, rows) = match (sorted, self.args.shards.get()) {
             (None, 1) if !input.is_long() => {

@@ -1,164 +1,200 @@
-//! Output formats of flow records for programs: ndjson, csv and IPFIX. The table has its own file, and so has IPFIX.
+//! Output of flow records: the options of the formats, and the writer.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
 
-use flowgauge::export;
-use flowgauge::record::FlowRecord;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use flowgauge::FlowRecord;
+use flowgauge::export::{Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
 
-use crate::args::{Fields, Format};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
-use crate::table::Table;
 
 /// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;
 
+/// Returns standard output with a buffer.
+pub(crate) fn stdout() -> Out {
+    Box::new(BufWriter::with_capacity(1 << 16, io::stdout()))
+}
+
+/// Options for the output of flow records.
+#[derive(Debug, Args)]
+pub(crate) struct OutputArgs {
+    /// Output format
+    #[arg(long, short = 'f', value_name = "FORMAT", default_value = "table", value_parser = format_parser())]
+    pub(crate) format: Format,
+
+    /// Write only these fields of each flow, separated by commas
+    ///
+    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table
+    /// has a column for each of them.
+    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    pub(crate) fields: Option<Selection>,
+
+    #[command(flatten)]
+    pub(crate) style: StyleArgs,
+
+    #[command(flatten)]
+    pub(crate) export: ExportArgs,
+}
+
+/// Options for times and absent values in ndjson and csv.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct StyleArgs {
+    /// Times in ndjson and csv: ns, unix or rfc3339
+    ///
+    /// `ns` writes integers of nanoseconds, `unix` and `rfc3339` write lengths of time as seconds with nine decimals, and
+    /// points in time as seconds since 1970 or as date and time.
+    #[arg(long, value_name = "FORMAT", default_value = "ns")]
+    time: TimeFormat,
+
+    /// Absent values in ndjson and csv: omit or null
+    ///
+    /// `omit` writes no key in ndjson, and nothing in csv.
+    #[arg(long, value_name = "POLICY", default_value = "omit")]
+    nulls: Nulls,
+}
+
+impl StyleArgs {
+    pub(crate) fn style(self) -> Style {
+        let mut style = Style::default();
+        (style.time, style.nulls) = (self.time, self.nulls);
+        style
+    }
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let value = |format: Format| {
+        PossibleValue::new(format.name()).help(match format {
+            Format::Table => "Columns that fit the width of the terminal",
+            Format::Ndjson => "One JSON object per line",
+            Format::Csv => "A header line and one line per flow, with the fields of ndjson",
+            Format::Ipfix => "IPFIX messages (RFC 7011), to a collector or a file",
+            _ => "Records of 64 octets with the most important fields",
+        })
+    };
+    PossibleValuesParser::new(Format::ALL.map(value)).try_map(|name| name.parse::<Format>())
+}
+
+fn parse_fields(text: &str) -> Result<Selection, String> {
+    let names: Vec<_> = text.split(',').map(str::trim).collect();
+    Selection::of::<FlowRecord>(names.iter().copied()).map_err(|name| {
+        if names.iter().filter(|known| **known == name).count() > 1 {
+            format!("`{name}` is listed twice")
+        } else {
+            format!("`{name}` is not a field; docs/fields.md lists all fields")
+        }
+    })
+}
+
+impl OutputArgs {
+    /// Returns a failure if an option has no effect with the output format.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        if matches!(self.format, Format::Ipfix | Format::Fixed) && self.fields.is_some() {
+            return Err(Failure::Usage(format!("--fields cannot be combined with --format {}", self.format)));
+        }
+        let is_text = matches!(self.format, Format::Ndjson | Format::Csv);
+        if !is_text && self.style.style() != Style::default() {
+            return Err(Failure::Usage("--time and --nulls require --format ndjson or csv".to_owned()));
+        }
+        match self.export.used().find(|_| self.format != Format::Ipfix) {
+            Some(option) => Err(Failure::Usage(format!("{option} requires --format ipfix"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a format for programs, or a chosen field, contains the application protocol.
+    pub(crate) fn has_application(&self) -> bool {
+        match &self.fields {
+            Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
+            None => !matches!(self.format, Format::Table | Format::Fixed),
+        }
+    }
+
+    /// Creates the writer of flow records to standard output or, for IPFIX, to the destination of its options. `inputs`
+    /// are files that the output must not replace.
+    pub(crate) fn open(&self, inputs: &[PathBuf]) -> Result<Writer, Failure> {
+        match self.format {
+            Format::Ipfix => return Ok(Writer::Ipfix(Box::new(IpfixWriter::open(&self.export, inputs)?))),
+            Format::Fixed if io::stdout().is_terminal() => {
+                return Err(Failure::Usage(
+                    "fixed is a binary format and is not written to a terminal; redirect the output"
+                        .to_owned(),
+                ));
+            }
+            _ => {}
+        }
+        let mut options = FormatOptions::default();
+        options.selection.clone_from(&self.fields);
+        options.style = self.style.style();
+        options.line_width = line_width();
+        Ok(Writer::Standard(self.format.writer(stdout(), options)?))
+    }
+}
+
+/// Returns the line width in characters from the environment variable `COLUMNS`, or that of the terminal.
+pub(crate) fn line_width() -> Option<usize> {
+    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let from_terminal = || {
+        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        terminal.map(|(width, _)| usize::from(width.0))
+    };
+    from_environment.or_else(from_terminal).filter(|width| *width > 0)
+}
+
 /// Writes flow records one after another in one of the output formats.
 pub(crate) enum Writer {
-    Table(Box<Table<Out>>),
-    /// A text format. The first line is written together with the header, so that a run that fails to start writes
-    /// nothing.
-    Text(Text),
+    /// A format on standard output.
+    Standard(Box<dyn RecordWriter<FlowRecord> + Send>),
     Ipfix(Box<IpfixWriter>),
 }
 
-/// A text format for flow records, the fields that it writes, and the current line.
-pub(crate) struct Text {
-    format: export::Format,
-    /// Indices in the schema of the fields to write; `None` for all fields.
-    fields: Option<Vec<usize>>,
-    out: Out,
-    line: Vec<u8>,
-}
-
-impl Text {
-    fn new(format: export::Format, fields: Option<Vec<usize>>, out: Out) -> Self {
-        let mut line = Vec::new();
-        match &fields {
-            Some(fields) => export::write_fields_header(&mut line, format, fields),
-            None => export::write_header(&mut line, format),
-        }
-        Self { format, fields, out, line }
-    }
-
-    fn append(&mut self, record: &FlowRecord) {
-        match &self.fields {
-            Some(fields) => export::write_fields(&mut self.line, self.format, record, fields),
-            None => export::write_record(&mut self.line, self.format, record),
-        }
-    }
-
-    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        self.append(record);
-        self.write_line()
-    }
-
-    /// Writes a record if the caller permits the length of its line.
-    fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) -> io::Result<()> {
-        let start = self.line.len();
-        self.append(record);
-        if permits(self.line.len() - start) {
-            return self.write_line();
-        }
-        self.line.truncate(start);
-        Ok(())
-    }
-
-    /// Returns the length of the line of a record.
-    fn len_of(&mut self, record: &FlowRecord) -> usize {
-        let start = self.line.len();
-        self.append(record);
-        let len = self.line.len() - start;
-        self.line.truncate(start);
-        len
-    }
-
-    fn write_line(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.line)?;
-        self.line.clear();
-        Ok(())
-    }
-}
-
 impl Writer {
-    /// Creates a writer of flow records in a format to standard output or, for IPFIX, to the destination of `export`.
-    /// Formats with a header write it with the first record, or on flush. `inputs` are files that the output must not
-    /// replace.
-    pub(crate) fn open(
-        format: Format,
-        fields: Option<&Fields>,
-        export: &ExportArgs,
-        inputs: &[PathBuf],
-    ) -> Result<Self, Failure> {
-        let out = || -> Out { Box::new(BufWriter::with_capacity(1 << 16, io::stdout())) };
-        let fields = fields.map(|fields| fields.0.clone());
-        Ok(match format {
-            Format::Table => Self::Table(Box::new(match fields {
-                Some(fields) => Table::with_fields(out(), &fields),
-                None => Table::new(out()),
-            })),
-            Format::Ndjson => Self::Text(Text::new(export::Format::Ndjson, fields, out())),
-            Format::Csv => Self::Text(Text::new(export::Format::Csv, fields, out())),
-            Format::Ipfix => Self::Ipfix(Box::new(IpfixWriter::open(export, inputs)?)),
-        })
-    }
-
-    pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        match self {
-            Self::Table(table) => table.write(record),
-            Self::Text(text) => text.write(record),
-            Self::Ipfix(ipfix) => ipfix.write(record),
-        }
-    }
-
-    /// Writes a record if the caller permits its length in octets.
+    /// Writes a record if the caller permits its length in octets. A record of IPFIX is not longer than the record or
+    /// packet that it describes, and therefore has no length here. Returns whether it was written.
     pub(crate) fn write_if(
         &mut self,
         record: &FlowRecord,
-        permits: impl FnOnce(usize) -> bool,
-    ) -> io::Result<()> {
-        if let Self::Text(text) = self {
-            return text.write_if(record, permits);
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<bool> {
+        match self {
+            Self::Standard(writer) => writer.write_if(record, permits),
+            Self::Ipfix(ipfix) if permits(0) => ipfix.write(record).map(|()| true),
+            Self::Ipfix(_) => Ok(false),
         }
-        if permits(self.len_of(record)) { self.write(record) } else { Ok(()) }
     }
 
-    /// Returns the length in octets of a record as text. A record of IPFIX is not longer than the record or packet that
-    /// it describes, and therefore has no length here.
-    pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
+    #[inline]
+    pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         match self {
-            Self::Table(table) => table.len_of(record),
-            Self::Text(text) => text.len_of(record),
-            Self::Ipfix(_) => 0,
+            Self::Standard(writer) => writer.write(record),
+            Self::Ipfix(ipfix) => ipfix.write(record),
         }
     }
 
     /// Flushes buffered output.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
-            Self::Table(table) => table.flush(),
-            Self::Text(text) => {
-                text.write_line()?;
-                text.out.flush()
-            }
+            Self::Standard(writer) => writer.flush(),
             Self::Ipfix(ipfix) => ipfix.flush(),
         }
     }
 
     /// Flushes buffered output, and completes it.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        if let Self::Ipfix(ipfix) = self {
-            return ipfix.finish();
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Standard(writer) => writer.finish().map(drop).map_err(Failure::from),
+            Self::Ipfix(ipfix) => ipfix.finish(),
         }
-        self.flush().map_err(Failure::from)
     }
 
     /// Returns the failure for an error of a write.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match self {
             Self::Ipfix(ipfix) => ipfix.failure(error),
-            Self::Table(_) | Self::Text(_) => Failure::writing("standard output", error),
+            Self::Standard(_) => Failure::writing("standard output", error),
         }
     }
 }

@@ -14,7 +14,7 @@ use clap::Args;
 use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 
-use crate::args::{Fields, Format, parse_count};
+use crate::args::parse_count;
 use crate::console::Failure;
 use crate::endpoint::Endpoint;
 use crate::human::plural;
@@ -75,11 +75,8 @@ pub(crate) struct ExportArgs {
 }
 
 impl ExportArgs {
-    /// Returns a failure if an option has no effect with an output format. `fields` are those that `--fields` selects.
-    pub(crate) fn check(&self, format: Format, fields: Option<&Fields>) -> Result<(), Failure> {
-        if format == Format::Ipfix && fields.is_some() {
-            return Err(Failure::Usage("--fields cannot be combined with --format ipfix".to_owned()));
-        }
+    /// Returns the options that only IPFIX has and that were given.
+    pub(crate) fn used(&self) -> impl Iterator<Item = &'static str> {
         let used = [
             ("--to", self.to.is_some()),
             ("--rate", self.rate.is_some()),
@@ -87,10 +84,7 @@ impl ExportArgs {
             ("--milliseconds", self.milliseconds),
             ("--enterprise-number", self.enterprise_number.is_some()),
         ];
-        match used.into_iter().find(|(_, is_used)| *is_used && format != Format::Ipfix) {
-            Some((option, _)) => Err(Failure::Usage(format!("{option} requires --format ipfix"))),
-            None => Ok(()),
-        }
+        used.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
     }
 
     fn config(&self) -> ExporterConfig {

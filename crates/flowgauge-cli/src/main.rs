@@ -32,7 +32,6 @@ mod streams;
 #[cfg(feature = "bus")]
 mod subscribe;
 mod summary;
-mod table;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 mod tun;
 

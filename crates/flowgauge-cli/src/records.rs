@@ -5,25 +5,17 @@ use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
 use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
 
 use crate::args::{
-    Checksums, Fields, FlowScope, Format, Fragments, Pages, SharedArgs, Timeout, Tunnels, parse_fields,
-    parse_filter, parse_timeout,
+    Checksums, FlowScope, Fragments, Pages, SharedArgs, Timeout, Tunnels, parse_filter, parse_timeout,
 };
 use crate::console::Failure;
+use crate::formats::OutputArgs;
 use crate::human::plural;
-use crate::ipfix::ExportArgs;
 
 /// Options for flow records.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// Output format
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
-
-    /// Write only these fields of each flow, separated by commas
-    ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
-    pub(crate) fields: Option<Fields>,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 
     /// Write a record of each open flow every TIME, such as 30m
     ///
@@ -84,9 +76,6 @@ pub(crate) struct RecordArgs {
     fragment_policy: OverlapPolicy,
 
     #[command(flatten)]
-    pub(crate) export: ExportArgs,
-
-    #[command(flatten)]
     pub(crate) shared: SharedArgs,
 }
 
@@ -104,7 +93,7 @@ pub(crate) enum Applications {
 impl RecordArgs {
     /// Returns a failure if options contradict each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.export.check(self.format, self.fields.as_ref())
+        self.output.check()
     }
 
     /// Returns the parsed filter expression, if there is one.
@@ -117,10 +106,7 @@ impl RecordArgs {
         match self.application {
             Applications::Always => true,
             Applications::Never => false,
-            Applications::Auto => match &self.fields {
-                Some(fields) => fields.have_application(),
-                None => is_view || self.format != Format::Table,
-            },
+            Applications::Auto => is_view || self.output.has_application(),
         }
     }
 

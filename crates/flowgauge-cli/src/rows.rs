@@ -35,18 +35,22 @@ impl Rows {
     /// Writes the row of a flow record if the caller permits its length in octets.
     pub(crate) fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) {
         if self.outcome.is_ok() {
-            let count = &mut self.record_count;
-            self.outcome = self.writer.write_if(record, |len| {
-                let is_permitted = permits(len);
-                *count += u64::from(is_permitted);
-                is_permitted
-            });
+            let mut permits = Some(permits);
+            let mut is_permitted = |len| permits.take().is_some_and(|permits| permits(len));
+            let outcome = self.writer.write_if(record, &mut is_permitted);
+            self.record_count += u64::from(outcome.as_ref().is_ok_and(|is_written| *is_written));
+            self.outcome = outcome.map(drop);
         }
     }
 
-    /// Returns the length in octets of the row of a flow record.
+    /// Returns the length in octets of the row of a flow record, without writing it.
     pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
-        self.writer.len_of(record)
+        let mut known = 0;
+        self.write_if(record, |len| {
+            known = len;
+            false
+        });
+        known
     }
 
     /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed

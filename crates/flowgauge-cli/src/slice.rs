@@ -24,7 +24,6 @@ use crate::summary;
 /// transport header belong to no flow with ports, so a filter by port does not select them.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
-#[command(after_help = "`flowgauge slice --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
   flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -

@@ -1,24 +1,24 @@
 //! `flowgauge subscribe`: prints the events of a publisher.
 
-use std::io::{self, BufWriter, Write};
+use std::io::Write as _;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use flowgauge::{FlowRecord, export};
+use flowgauge::FlowRecord;
+use flowgauge::export::{Format, Lines, RecordWriter as _};
 use flowgauge_bus::{
     Batch, ClientSecurity, Encoding, PublicKey, SecretKey, Subscriber, SubscriberConfig, SubscriptionStats,
 };
 
-use crate::args::{Fields, Format, parse_count, parse_duration, parse_fields};
+use crate::args::{parse_count, parse_duration};
 use crate::console::{Console, Failure, write_line};
 use crate::curve::secret_key;
 use crate::escape;
-use crate::formats::{Out, Writer};
+use crate::formats::{Out, OutputArgs, stdout};
 use crate::human::plural;
 use crate::interrupt;
-use crate::ipfix::ExportArgs;
 use crate::rows::Rows;
 
 /// Print the flow records, messages and anomalies of a publisher (ZeroMQ).
@@ -28,9 +28,7 @@ use crate::rows::Rows;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Topics: flow.start, flow.update, flow.end, session.PROTOCOL, anomaly.NAME. A topic selects all
-topics that begin with it.
-
-`flowgauge subscribe --help` describes the options and shows examples."
+topics that begin with it."
 )]
 #[command(after_long_help = "Examples:
   flowgauge subscribe --connect tcp://127.0.0.1:5556 --topic flow.end
@@ -48,7 +46,8 @@ pub(crate) struct SubscribeArgs {
     connect: String,
 
     /// Public key of the publisher, if it encrypts (CURVE)
-    #[arg(long, value_name = "KEY")]
+    // A key may begin with a hyphen.
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     curve_server: Option<PublicKey>,
 
     /// Own secret key, in a file that is created if it does not exist; default: a new key
@@ -61,21 +60,8 @@ pub(crate) struct SubscribeArgs {
     #[arg(long, value_name = "PREFIX")]
     topic: Vec<String>,
 
-    /// Output format
-    ///
-    /// Messages and anomalies are written only as ndjson. Fixed records contain only the most important fields; the
-    /// publisher sends all fields with `--format ndjson`.
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
-    format: Format,
-
-    /// Write only these fields of each flow, separated by commas
-    ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
-    fields: Option<Fields>,
-
     #[command(flatten)]
-    export: ExportArgs,
+    output: OutputArgs,
 
     /// End after N records or messages
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU64>)]
@@ -102,7 +88,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge subscribe`.
 pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Failure> {
-    args.export.check(args.format, args.fields.as_ref())?;
+    args.output.check()?;
     let started_at = Instant::now();
     let failure = |error: flowgauge_bus::BusError| match error {
         flowgauge_bus::BusError::Endpoint { .. } => Failure::Usage(format!("--connect: {error}")),
@@ -165,13 +151,13 @@ fn own_key(args: &SubscribeArgs) -> Result<SecretKey, Failure> {
 }
 
 /// Output of records as rows; as ndjson, of lines too.
-struct Output<'a> {
+struct Output {
     /// `None` for ndjson, in which lines are written as they were received, with control characters escaped.
     rows: Option<Rows>,
-    fields: Option<&'a Fields>,
+    /// Whether fields were chosen, which a line that is no record does not have.
+    has_fields: bool,
     /// Standard output for ndjson.
-    out: Out,
-    line: Vec<u8>,
+    out: Lines<Out>,
     written_count: u64,
     /// Number of lines that the format cannot express.
     skipped_count: u64,
@@ -181,20 +167,17 @@ struct Output<'a> {
     limit: u64,
 }
 
-impl<'a> Output<'a> {
-    fn new(args: &'a SubscribeArgs) -> Result<Self, Failure> {
-        let rows = match args.format {
+impl Output {
+    fn new(args: &SubscribeArgs) -> Result<Self, Failure> {
+        let OutputArgs { format, fields, style, .. } = &args.output;
+        let rows = match format {
             Format::Ndjson => None,
-            format => {
-                let writer = Writer::open(format, args.fields.as_ref(), &args.export, &[])?;
-                Some(Rows::new(writer, true))
-            }
+            _ => Some(Rows::new(args.output.open(&[])?, true)),
         };
         Ok(Self {
             rows,
-            fields: args.fields.as_ref(),
-            out: Box::new(BufWriter::with_capacity(1 << 16, io::stdout())),
-            line: Vec::new(),
+            has_fields: fields.is_some(),
+            out: Lines::ndjson(stdout(), fields.clone(), style.style()),
             written_count: 0,
             skipped_count: 0,
             invalid_count: 0,
@@ -234,22 +217,13 @@ impl<'a> Output<'a> {
         self.written_count += 1;
         match &mut self.rows {
             Some(rows) => rows.write(record),
-            None => {
-                self.line.clear();
-                match self.fields {
-                    Some(Fields(fields)) => {
-                        export::write_fields(&mut self.line, export::Format::Ndjson, record, fields);
-                    }
-                    None => export::write_record(&mut self.line, export::Format::Ndjson, record),
-                }
-                self.out.write_all(&self.line)?;
-            }
+            None => self.out.write(record)?,
         }
         Ok(())
     }
 
     fn line(&mut self, line: &str, topic: &str) -> Result<(), Failure> {
-        if self.rows.is_some() || self.fields.is_some() {
+        if self.rows.is_some() || self.has_fields {
             if topic.starts_with("flow.")
                 && let Ok(record) = serde_json::from_str::<FlowRecord>(line)
             {
@@ -266,8 +240,9 @@ impl<'a> Output<'a> {
             return Ok(());
         };
         self.written_count += 1;
-        self.out.write_all(line.as_bytes())?;
-        self.out.write_all(b"\n")?;
+        let out = self.out.get_mut();
+        out.write_all(line.as_bytes())?;
+        out.write_all(b"\n")?;
         Ok(())
     }
 
@@ -279,11 +254,11 @@ impl<'a> Output<'a> {
             // The failure is returned by `finish`.
             self.limit = 0;
         }
-        Ok(self.out.flush()?)
+        Ok(self.out.get_mut().flush()?)
     }
 
     fn finish(mut self) -> Result<(), Failure> {
-        self.out.flush()?;
+        self.out.get_mut().flush()?;
         self.rows.map_or(Ok(0), Rows::finish).map(drop)
     }
 }

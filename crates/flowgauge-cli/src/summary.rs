@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use flowgauge::export::human::duration;
 use flowgauge::pipeline::PipelineStats;
+use flowgauge::session::FaultCounts;
 use flowgauge::source::SourceStats;
 
 use crate::console::write_line;
-use crate::human::{duration, plural, rate};
+use crate::human::{plural, rate};
 
 /// Writes the summary of a run to standard error; `result` describes the output of the run.
 pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
@@ -97,6 +99,11 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
         "with an encapsulation that was not recorded because memory was short (--memory)",
     );
     note(stats.sessions.suppressed_message_count, "message", "suppressed by the output limit per flow");
+    note(
+        stats.sessions.stopped_count,
+        "parser",
+        &format!("stopped: {}", reasons(faults(&stats.sessions.faults))),
+    );
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
     note(source.interface_drop_count, "packet", "dropped by the interface");
     note(
@@ -109,6 +116,14 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(source.failed_connection_count, "connection", "failed or closed without a capture");
     note(source.unknown_block_count, "pcapng block", "of unknown type skipped");
     lines
+}
+
+/// Returns the faults as text with their numbers of parsers, the most frequent fault first.
+fn faults(counts: &FaultCounts) -> Vec<(String, u64)> {
+    let mut faults: Vec<_> =
+        counts.iter().map(|(protocol, reason, count)| (format!("{protocol} {reason}"), count)).collect();
+    faults.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    faults
 }
 
 /// Formats reasons for omitted packets with their counts; only the first few are named.

@@ -11,12 +11,11 @@ use flowgauge::source::{TunConfig, TunDevice, TunLayer};
 use flowgauge::tap::{NeighborConfig, NeighborTable};
 use flowgauge::{EndReason, Flow, Flows, Interest, Pipeline, Sink};
 
-use crate::args::{Fields, Format, parse_count, parse_duration, parse_fields};
+use crate::args::{parse_count, parse_duration};
 use crate::console::{Failure, write_line};
-use crate::formats::Writer;
+use crate::formats::OutputArgs;
 use crate::human::plural;
 use crate::interrupt;
-use crate::ipfix::ExportArgs;
 use crate::rows::Rows;
 use crate::summary;
 
@@ -26,7 +25,6 @@ use crate::summary;
 /// command runs. Flows are tracked on the way. With offload, the kernel passes super-packets of up to 64 KiB, which are
 /// forwarded as they are and count as their segments. Needs root or the capability CAP_NET_ADMIN.
 #[derive(Debug, Args)]
-#[command(after_help = "`flowgauge tun --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge tun left0 right0
   flowgauge tun left0 right0 --format ndjson --duration 1m > flows.ndjson
@@ -75,18 +73,8 @@ pub(crate) struct TunArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
-    /// Output format
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
-    format: Format,
-
-    /// Write only these fields of each flow, separated by commas
-    ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
-    fields: Option<Fields>,
-
     #[command(flatten)]
-    export: ExportArgs,
+    output: OutputArgs,
 
     /// Suppress the summary; problems are still reported
     #[arg(long, short = 'q')]
@@ -95,7 +83,7 @@ pub(crate) struct TunArgs {
 
 /// Runs the command `flowgauge tun`.
 pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
-    args.export.check(args.format, args.fields.as_ref())?;
+    args.output.check()?;
     let failure = |error: flowgauge::source::Error| Failure::Other(error.to_string());
     let mut config = TunConfig::default();
     config.offload = !args.no_offload;
@@ -107,7 +95,7 @@ pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     }
     let right = TunDevice::open(&args.right, config).map_err(failure)?;
     let table = neighbors(&args.tap, &right)?;
-    let rows = Rows::new(Writer::open(args.format, args.fields.as_ref(), &args.export, &[])?, true);
+    let rows = Rows::new(args.output.open(&[])?, true);
     let pipeline = Pipeline::builder().build(RowSink { rows: Some(rows) })?;
     let mut forwarder = Forwarder::new(pipeline, (), left, right)
         .map_err(failure)?

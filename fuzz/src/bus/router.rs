@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::{EndReason, Frame, Limits, Resources, Timestamp};
 use flowgauge::export::FixedRecord;
-use flowgauge::record::community_id;
 use flowgauge::{KeyPolicy, Pipeline};
 use flowgauge_bus::{Answers, PacketRing, Request};
 
@@ -71,7 +70,7 @@ fn check(request: &Request, (status, content): &(&'static str, bytes::Bytes), pi
     let records: Vec<_> =
         pipeline.flows().map(|(view, _)| (view, view.record(EndReason::ActiveTimeout))).collect();
     let of_id = |id: &str| -> Vec<u8> {
-        let matching = records.iter().filter(|(view, _)| community_id(view.key(), 0).as_str() == id);
+        let matching = records.iter().filter(|(view, _)| view.community_id().as_str() == id);
         matching.flat_map(|(_, record)| FixedRecord::encode(record)).collect()
     };
     match request {
@@ -132,7 +131,7 @@ pub fn run(data: &[u8]) {
             Step::Flow { number, is_slice } => {
                 let view = pipeline.flows().nth(usize::from(*number)).map(|(view, _)| *view.key());
                 view.map(|key| {
-                    let id = community_id(&key, 0).as_str().to_owned();
+                    let id = key.community_id(0).as_str().to_owned();
                     if *is_slice { Request::Slice(id) } else { Request::CommunityId(id) }
                 })
             }

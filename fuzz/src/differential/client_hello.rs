@@ -18,7 +18,7 @@ fn client(body: &[u8]) {
     let Ok((rest, theirs)) = theirs else { return };
     let ours = ours.expect("tls-parser found a ClientHello");
     let _ = (ours.ja3(), ours.ja4(), ours.version());
-    let _ = serde_json::to_string(&ours).expect("every ClientHello can be serialized");
+    flowgauge::export::write_json(&mut Vec::new(), &ours, flowgauge::export::Style::default());
     assert_eq!((ours.legacy_version.0, ours.random.0), (theirs.version.0, theirs.random));
     assert_eq!(ours.session_id.0, theirs.session_id.unwrap_or_default());
     let suites: Vec<u16> = ours.cipher_suites.iter().map(|suite| suite.0).collect();
@@ -81,7 +81,7 @@ fn server(body: &[u8]) {
     let ours = ServerHello::parse(body, None);
     let Ok((rest, theirs)) = parse_tls_handshake_server_hello(body) else { return };
     let ours = ours.expect("tls-parser found a ServerHello");
-    let _ = serde_json::to_string(&ours).expect("every ServerHello can be serialized");
+    flowgauge::export::write_json(&mut Vec::new(), &ours, flowgauge::export::Style::default());
     assert_eq!((ours.legacy_version.0, ours.random.0), (theirs.version.0, theirs.random));
     assert_eq!(ours.session_id.0, theirs.session_id.unwrap_or_default());
     assert_eq!(ours.cipher_suite.0, theirs.cipher.0);

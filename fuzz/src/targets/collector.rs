@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use flowgauge::codec::Reader;
-use flowgauge::export::{Format, write_record};
+use flowgauge::export::{Style, write_json};
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::{FlowRecord, Timestamp};
@@ -34,7 +34,7 @@ impl Transport for Messages {
 
 fn line(record: &FlowRecord) -> String {
     let mut line = Vec::new();
-    write_record(&mut line, Format::Ndjson, record);
+    write_json(&mut line, record, Style::default());
     String::from_utf8(line).expect("ndjson is UTF-8")
 }
 

@@ -303,7 +303,14 @@ macro_rules! one_parser {
             #[derive(Debug)]
             enum Report;
             parsers { One: $Parser = &PROTOCOL }
-            recognized {}
         }
     };
+}
+
+/// Returns a message as a JSON object, which must be valid.
+pub fn json(message: &impl flowgauge::row::Union) -> String {
+    let mut out = Vec::new();
+    flowgauge::export::write_message(&mut out, message, flowgauge::export::Style::default());
+    serde_json::from_slice::<serde_json::Value>(&out).expect("a JSON object");
+    String::from_utf8(out).expect("JSON is UTF-8")
 }

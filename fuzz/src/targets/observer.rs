@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use super::dialogue::json;
 use flowgauge::base::{EndReason, Side};
 use flowgauge::decode::extractor::Packet;
 use flowgauge::pipeline::{Flows, Sessions, Sink, Streams};
@@ -154,7 +155,7 @@ impl Observer {
 
     fn message(&mut self, flow: &mut Flow<'_, Log>, meta: &MessageMeta, message: &Message<'_>) {
         self.totals.message_count += 1;
-        let json = serde_json::to_string(message).expect("every message can be serialized");
+        let json = json(message);
         assert!(json.len() < TEXT_LEN_MAX);
         if self.keeps {
             // The timestamp of octets held after a hole depends on the call in which the hole became due.

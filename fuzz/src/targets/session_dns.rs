@@ -4,7 +4,7 @@
 use flowgauge::protocols::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
 use flowgauge::session::{MessageMeta, Protocol};
 
-use super::dialogue::{Expectations, Input, Line, play, run_all_variants};
+use super::dialogue::{Expectations, Input, Line, json, play, run_all_variants};
 use super::input::structured;
 
 static DNS: Protocol = Protocol::new("dns").over_streams(&[53], None).over_datagrams(&[53], None);
@@ -19,12 +19,11 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Dns: DnsParser = &DNS, Mdns: MdnsParser = &MDNS, Llmnr: LlmnrParser = &LLMNR }
-    recognized {}
 }
 
 fn describe(meta: &MessageMeta, report: Report<'_>) -> Line {
     let (Report::Dns(report) | Report::Mdns(report) | Report::Llmnr(report)) = report;
-    let json = serde_json::to_string(&report).expect("every message can be serialized");
+    let json = json(&report);
     let mut text = format!("{} {json}", meta.from.name());
     let (Message::Query(message) | Message::Response(message)) = report else { return Line::Whole(text) };
     for item in message.items() {

@@ -3,7 +3,7 @@
 use flowgauge::protocols::http2::{Http2Parser, Message};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Expectations, Line, run_all_variants};
+use super::dialogue::{Expectations, Line, json, run_all_variants};
 
 crate::one_parser!(Http2Parser, "http2", 80);
 
@@ -12,7 +12,7 @@ fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
     match message {
         Message::Body(body) => Line::Part(format!("{from} body {}", body.transaction), body.bytes.to_vec()),
         message => {
-            let json = serde_json::to_string(&message).expect("every message can be serialized");
+            let json = json(&message);
             Line::Whole(format!("{from} {json} {message:?}"))
         }
     }

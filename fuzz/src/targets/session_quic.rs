@@ -12,7 +12,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 
 use super::compare::assert_same;
-use super::dialogue::{Expectations, Line, Step as Played, play};
+use super::dialogue::{Expectations, Line, Step as Played, json, play};
 use super::input::{Octets, items, structured};
 
 crate::one_parser!(QuicParser, "quic", 443);
@@ -144,7 +144,7 @@ pub fn seal(sealing: &Sealing<'_>, frames: &[u8]) -> Vec<u8> {
 }
 
 fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
-    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    let json = json(&message);
     Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 

@@ -3,13 +3,13 @@
 use flowgauge::protocols::smtp::SmtpParser;
 use flowgauge::session::{MessageMeta, Role};
 
-use super::dialogue::{Expectations, Input, Line, Step, run_all_variants};
+use super::dialogue::{Expectations, Input, Line, Step, json, run_all_variants};
 use super::input::structured;
 
 crate::one_parser!(SmtpParser, "smtp", 25);
 
 fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
-    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    let json = json(&message);
     Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 

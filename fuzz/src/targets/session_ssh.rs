@@ -3,12 +3,12 @@
 use flowgauge::protocols::ssh::SshParser;
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Expectations, Line, run_all_variants};
+use super::dialogue::{Expectations, Line, json, run_all_variants};
 
 crate::one_parser!(SshParser, "ssh", 22);
 
 fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
-    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    let json = json(&message);
     Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 

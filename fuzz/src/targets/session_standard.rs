@@ -4,12 +4,12 @@
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Expectations, Input, Line, play};
+use super::dialogue::{Expectations, Input, Line, json, play};
 use super::input::structured;
 use super::phrases::PHRASES;
 
 fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
-    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    let json = json(&message);
     let _ = (message.is_content(), meta.from.name());
     Line::Whole(json)
 }

@@ -4,7 +4,7 @@
 use flowgauge::protocols::tls::{DtlsParser, TlsParser};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Expectations, Input, Line, play, run_all_variants};
+use super::dialogue::{Expectations, Input, Line, json, play, run_all_variants};
 use super::input::structured;
 
 static TLS: flowgauge::session::Protocol =
@@ -20,12 +20,11 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Tls: TlsParser = &TLS, Dtls: DtlsParser = &DTLS }
-    recognized {}
 }
 
 fn describe(meta: &MessageMeta, message: Report<'_>) -> Line {
     let (Report::Tls(message) | Report::Dtls(message)) = message;
-    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    let json = json(&message);
     Line::Whole(format!("{} {json} {}", meta.from.name(), format!("{message:?}").len()))
 }
 

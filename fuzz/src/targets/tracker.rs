@@ -180,8 +180,8 @@ impl Observer<State> for Sink {
         self.check_call(flow);
     }
 
-    fn active_timeout(&mut self, flow: &mut Flow<'_, State>) {
-        self.records.push(flow.view.record(EndReason::ActiveTimeout));
+    fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
+        self.records.push(flow.view.record(reason));
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {

@@ -34,7 +34,10 @@
 //! assert_eq!(counts, [2, 4]);
 //! # Ok::<(), flowgauge::source::Error>(())
 //! ```
+//!
+//! A program that parses packets itself creates them with [`Packet::builder`].
 
+mod builder;
 mod fast;
 mod general;
 mod packet;
@@ -42,6 +45,7 @@ mod policy;
 mod quoted;
 mod skip;
 
+pub use builder::{PacketBuilder, PacketError};
 pub use policy::{Direction, KeyPolicy, Scope};
 #[doc(hidden)]
 pub use quoted::quoted_key;

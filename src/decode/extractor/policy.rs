@@ -24,32 +24,33 @@ pub enum Scope {
     Interface,
 }
 
-/// Fields that distinguish flows, in addition to addresses and protocol.
-///
-/// A field that differs between the two directions of a conversation cannot be in a key, so tunnel endpoint
-/// identifiers and MPLS labels are not available.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct KeyPolicy {
-    /// Ports, and ICMP types instead of ports for ICMP. If false, there is one flow per address pair and
-    /// protocol. On by default.
-    pub ports: bool,
-    /// VLAN ids of the frame. Off by default, because many networks tag the two directions differently.
-    pub vlan_ids: bool,
-    /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
-    pub vni: bool,
-    /// Decapsulation of tunnels. Enabled by default: a frame counts for its innermost flow.
-    pub decapsulation: Decapsulation,
-    /// UDP ports that identify tunnels.
-    pub tunnel_ports: TunnelPorts,
-    /// Identifier field of ICMP echo messages, so that each `ping` is a flow. Off by default, as in Community
-    /// ID.
-    pub echo_id: bool,
-    /// Number of flows per conversation: one for both directions, or one for each direction. One flow for
-    /// both directions by default.
-    pub direction: Direction,
-    /// Scope of the flow keys, which separates flows with the same five-tuple. Fixed at zero by default.
-    pub scope: Scope,
+crate::base::configuration! {
+    /// Fields that distinguish flows, in addition to addresses and protocol.
+    ///
+    /// A field that differs between the two directions of a conversation cannot be in a key, so tunnel endpoint
+    /// identifiers and MPLS labels are not available.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct KeyPolicy {
+        /// Ports, and ICMP types instead of ports for ICMP. If false, there is one flow per address pair and
+        /// protocol. On by default.
+        pub ports: bool,
+        /// VLAN ids of the frame. Off by default, because many networks tag the two directions differently.
+        pub vlan_ids: bool,
+        /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
+        pub vni: bool,
+        /// Decapsulation of tunnels. Enabled by default: a frame counts for its innermost flow.
+        pub decapsulation: Decapsulation,
+        /// UDP ports that identify tunnels.
+        pub tunnel_ports: TunnelPorts,
+        /// Identifier field of ICMP echo messages, so that each `ping` is a flow. Off by default, as in Community
+        /// ID.
+        pub echo_id: bool,
+        /// Number of flows per conversation: one for both directions, or one for each direction. One flow for
+        /// both directions by default.
+        pub direction: Direction,
+        /// Scope of the flow keys, which separates flows with the same five-tuple. Fixed at zero by default.
+        pub scope: Scope,
+    }
 }
 
 impl KeyPolicy {

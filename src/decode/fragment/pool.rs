@@ -126,10 +126,7 @@ impl<T: Copy> Pool<T> {
             };
             ConfigError::too_small("fragment", field, fixed as u64)
         })?;
-        let hasher = match resources.seeds {
-            Some([a, b, c, d]) => RandomState::with_seeds(a, b, c, d),
-            None => RandomState::new(),
-        };
+        let hasher = crate::base::hash_state(resources.seeds);
         Ok(Self {
             slots: Slots::new(limits.fragment_datagram_count_max),
             memory,

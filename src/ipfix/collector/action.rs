@@ -6,11 +6,10 @@ use std::net::IpAddr;
 use super::field::{Specifier, unsigned};
 use super::sampling::SamplingElement;
 use super::times::{AbsoluteUnit, DataContext, Moment, Related, TimeUnit, set_time};
-use crate::base::{ApplicationName, Encapsulation, EndReason, VlanIds};
+use crate::base::{ApplicationName, Encapsulation, EndReason, OuterFlow, VlanIds};
 use crate::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
-use crate::record::{
-    Draft, FieldSet, FlowRecord, InformationElement, SETTERS, Setter, SideRecord, field_index, field_set,
-};
+use crate::record::{Draft, FieldSet, FlowRecord, SETTERS, Setter, SideRecord, field_index, field_set};
+use crate::row::{InformationElement, Table as _};
 
 /// Elements that this crate defines, with the enterprise number that the exporter of a domain uses, as learned from its
 /// type records (RFC 5610).
@@ -39,11 +38,13 @@ impl OwnElements {
 
     /// Records the name of an element, if it is the name of a field.
     pub(super) fn define(&mut self, enterprise_number: u32, id: u16, name: &str) {
-        let mut fields = FlowRecord::SCHEMA.iter();
-        let found = fields.find(|field| {
-            matches!(field.ipfix, Some(InformationElement::Own(_))) && own_name(field).eq(name.chars())
+        let first = name.as_bytes().first();
+        let found = FlowRecord::COLUMNS.iter().position(|column| {
+            column.name.as_bytes().first() == first
+                && matches!(column.ipfix, Some(InformationElement::Own(_)))
+                && own_name(column).eq(name.chars())
         });
-        let Some(field) = found.map(|field| field.index) else { return };
+        let Some(field) = found else { return };
         let element = OwnElement { enterprise_number, id, field };
         if self.elements.contains(&element) || self.revision >= Self::REVISION_MAX {
             return;
@@ -99,6 +100,7 @@ pub(super) enum Action {
     Mac(usize, Set<[u8; 6]>),
     Text(usize, fn(&mut Draft, &str) -> Option<()>),
     Encapsulation(usize, Set<Encapsulation>),
+    OuterFlow(usize, Set<OuterFlow>),
     ApplicationName,
     EndReason,
     /// Sets the outer VLAN id.
@@ -143,8 +145,8 @@ impl Action {
             }
             _ => (element, false),
         };
-        let field = FlowRecord::SCHEMA.iter().find(|field| field.ipfix == Some(element))?;
-        Self::of_field(field.index, is_ipv6)
+        let index = FlowRecord::COLUMNS.iter().position(|column| column.ipfix == Some(element))?;
+        Self::of_field(index, is_ipv6)
     }
 
     fn of_field(index: usize, is_ipv6: bool) -> Option<Self> {
@@ -155,6 +157,7 @@ impl Action {
             Setter::Mac(set) => Self::Mac(index, *set),
             Setter::Text(set) => Self::Text(index, *set),
             Setter::Encapsulation(set) => Self::Encapsulation(index, *set),
+            Setter::OuterFlow(set) => Self::OuterFlow(index, *set),
             Setter::VlanIds(_) | Setter::Derived => return None,
         })
     }
@@ -227,7 +230,11 @@ impl Action {
 
     const fn permits_len(self, len: u16) -> bool {
         match self {
-            Self::Skip | Self::Text(..) | Self::Encapsulation(..) | Self::ApplicationName => true,
+            Self::Skip
+            | Self::Text(..)
+            | Self::Encapsulation(..)
+            | Self::OuterFlow(..)
+            | Self::ApplicationName => true,
             Self::Ipv4(..) => len == 4,
             Self::Ipv6(..) => len == 16,
             Self::Mac(..) => len == 6,
@@ -287,7 +294,8 @@ impl Action {
             | Self::Ipv6(index, _)
             | Self::Mac(index, _)
             | Self::Text(index, _)
-            | Self::Encapsulation(index, _) => FieldSet::EMPTY.with(index),
+            | Self::Encapsulation(index, _)
+            | Self::OuterFlow(index, _) => FieldSet::EMPTY.with(index),
             Self::ApplicationName => const { field_set(&["application"]) },
             Self::EndReason => const { field_set(&["flow_end_reason"]) },
             Self::VlanId(direction) | Self::CustomerVlanId(direction) => direction
@@ -298,8 +306,8 @@ impl Action {
             Self::Ttl(Direction::Forward) => const { field_set(&["ttl_min", "ttl_max"]) },
             Self::Ttl(Direction::Reverse) => const { field_set(&["reverse_ttl_min", "reverse_ttl_max"]) },
             Self::IcmpTypeCode => const { field_set(&["icmp_type", "icmp_code"]) },
-            Self::Time(Moment::Start, _) => const { field_set(&["start_ns"]) },
-            Self::Time(Moment::End, _) => const { field_set(&["end_ns"]) },
+            Self::Time(Moment::Start, _) => const { field_set(&["start"]) },
+            Self::Time(Moment::End, _) => const { field_set(&["end"]) },
         }
     }
 
@@ -340,6 +348,7 @@ impl Action {
                 text => set(draft, text)?,
             },
             Self::Encapsulation(_, set) => set(draft, Encapsulation::parse(text(octets)?)?)?,
+            Self::OuterFlow(_, set) => set(draft, OuterFlow::parse(text(octets)?)?)?,
             Self::ApplicationName => draft.application.0 = application_name(text(octets)?)?,
             Self::EndReason => record.flow_end_reason = EndReason::from_number(unsigned(octets)?)?,
             Self::VlanId(direction) => {

@@ -100,7 +100,7 @@ impl Domains {
             let range = (1, u32::MAX.into());
             return Err(ConfigError::out_of_range("ipfix", "domain_count_max", range));
         }
-        let hasher = RandomState::new();
+        let hasher = crate::base::hash_state(None);
         Ok(Self {
             domains: HashMap::with_hasher(hasher.clone()),
             addresses: HashMap::with_hasher(hasher),

@@ -70,7 +70,7 @@ use std::net::SocketAddr;
 
 use ahash::RandomState;
 
-use crate::base::{ConfigError, Frame, Timestamp};
+use crate::base::{ConfigError, Frame, Timestamp, hash_state};
 use crate::codec::Reader;
 use crate::ipfix::{HEADER_LEN, VERSION};
 use domain::{Domain, Sets};
@@ -109,7 +109,7 @@ impl Collector {
     pub fn new(config: CollectorConfig) -> Result<Self, ConfigError> {
         Ok(Self {
             domains: Domains::new(config)?,
-            numbers: RandomState::new(),
+            numbers: hash_state(None),
             stats: CollectorStats::default(),
         })
     }

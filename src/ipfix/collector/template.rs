@@ -12,14 +12,15 @@ use crate::base::{IpProtocol, VlanIds};
 use crate::codec::{ReadError, Reader};
 use crate::ipfix::{ENTERPRISE_BIT, VARIABLE_LEN, iana};
 use crate::record::{Draft, FieldSet, FieldSource, FlowRecord, field_index, fill};
+use crate::row::Table as _;
 
 const PROTOCOL: usize = field_index("protocol");
 const SOURCE_ADDRESS: usize = field_index("source_address");
 const DESTINATION_ADDRESS: usize = field_index("destination_address");
 const DESTINATION_PORT: usize = field_index("destination_port");
-const START: usize = field_index("start_ns");
-const END: usize = field_index("end_ns");
-const DURATION: usize = field_index("duration_ns");
+const START: usize = field_index("start");
+const END: usize = field_index("end");
+const DURATION: usize = field_index("duration");
 const VLAN_IDS: usize = field_index("vlan_ids");
 const REVERSE_VLAN_IDS: usize = field_index("reverse_vlan_ids");
 const COMMUNITY_ID: usize = field_index("community_id");
@@ -242,7 +243,7 @@ struct Location {
     len: u16,
 }
 
-const FIELD_COUNT: usize = FlowRecord::SCHEMA.len();
+const FIELD_COUNT: usize = FlowRecord::COLUMNS.len();
 
 /// The octets of a set from a record on, and the locations of its fields in the order of the schema.
 struct Record<'a> {

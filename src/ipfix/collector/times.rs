@@ -131,8 +131,8 @@ impl RelativeTimes {
         let record = &mut draft.record;
         let mut absent = FieldSet::EMPTY;
         for (uptime_ms, target, field) in [
-            (self.start_uptime_ms, &mut record.start, const { field_set(&["start_ns"]) }),
-            (self.end_uptime_ms, &mut record.end, const { field_set(&["end_ns"]) }),
+            (self.start_uptime_ms, &mut record.start, const { field_set(&["start"]) }),
+            (self.end_uptime_ms, &mut record.end, const { field_set(&["end"]) }),
         ] {
             match uptime_ms.map(time) {
                 Some(Some(time)) => *target = time,

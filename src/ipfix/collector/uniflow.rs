@@ -5,7 +5,8 @@ use std::time::Duration;
 use lru::LruCache;
 
 use crate::base::{Account, Allowance, ConfigError, FlowKey, Resources, Side, Timestamp};
-use crate::record::{FieldSet, FieldSide, FlowRecord};
+use crate::record::{FieldSet, FlowRecord};
+use crate::row::{ColumnSide, Table as _};
 
 /// Interval by which the two uniflows of a flow may lie apart: each ends with its own last packet.
 const GAP_MAX: Duration = Duration::from_secs(10);
@@ -172,9 +173,12 @@ fn join(first: FlowRecord, second: &FlowRecord) -> FlowRecord {
 
 /// Returns the fields of a set with forward and reverse fields exchanged, and without the shared ones.
 fn turned(known: FieldSet) -> FieldSet {
-    let of = |side| FlowRecord::SCHEMA.iter().filter(move |field| field.side == side);
-    of(FieldSide::Forward).zip(of(FieldSide::Reverse)).fold(FieldSet::EMPTY, |set, (forward, reverse)| {
-        let set = if known.contains(forward.index) { set.with(reverse.index) } else { set };
-        if known.contains(reverse.index) { set.with(forward.index) } else { set }
+    let of = |side| {
+        let columns = FlowRecord::COLUMNS.iter().enumerate();
+        columns.filter(move |(_, column)| column.side == side).map(|(index, _)| index)
+    };
+    of(ColumnSide::Forward).zip(of(ColumnSide::Reverse)).fold(FieldSet::EMPTY, |set, (forward, reverse)| {
+        let set = if known.contains(forward) { set.with(reverse) } else { set };
+        if known.contains(reverse) { set.with(forward) } else { set }
     })
 }

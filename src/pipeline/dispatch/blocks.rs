@@ -103,6 +103,11 @@ impl Blocks {
         Self { free, freed, memory, count: 0, count_max, largest_bytes: 0, stats: QueueStats::default() }
     }
 
+    /// Returns the memory that all layers have charged to the budget in bytes.
+    pub(super) fn budget_held(&self) -> u64 {
+        self.memory.budget().held()
+    }
+
     /// Returns a block for the reader to fill: one that the shards have returned, or a new one if the budget permits.
     /// Otherwise waits until a block is returned.
     pub(super) fn next(&mut self) -> Block {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use super::super::jumps::Jumps;
-use super::super::runner::Intake;
+use super::super::runner::{Intake, IntakeState};
 use super::blocks::{Block, Blocks, Lent, QueueStats};
 use super::dispatcher::Dispatcher;
 use crate::base::ring::Producer;
@@ -112,8 +112,8 @@ impl Intake for Reader {
         }
     }
 
-    fn frame_count(&self) -> u64 {
-        self.frame_count
+    fn state(&self) -> IntakeState {
+        IntakeState { frame_count: self.frame_count, flow_count: None, held_bytes: self.blocks.budget_held() }
     }
 }
 

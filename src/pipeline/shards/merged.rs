@@ -132,7 +132,8 @@ impl<W: Fn(&FlowView<'_>) -> bool, G: Stage> Sink for Feed<'_, W, G> {
 pub(in crate::pipeline) fn run_records<G: Stage>(
     layers: Layers<'_>,
     shard_count: usize,
-    run: (&mut (impl Source + ?Sized), &RunOptions),
+    source: &mut (impl Source + ?Sized),
+    options: &RunOptions,
     wants: &(impl Fn(&FlowView<'_>) -> bool + Sync),
     deliver: impl FnMut(FlowRecord) + Send,
 ) -> Result<Summary, Error> {
@@ -150,7 +151,7 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
     let mut summary = thread::scope(|scope| {
         scope.spawn(move || merge(&mut merges, deliver));
         let mut sinks = sinks;
-        run_with(layers, &mut sinks, run, |feed, step| feed.end(step))
+        run_with(layers, &mut sinks, source, options, |feed, step| feed.end(step))
     })?;
     summary.stats.queues.refused_count += refused_count.load(Relaxed);
     Ok(summary)

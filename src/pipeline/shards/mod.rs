@@ -49,7 +49,18 @@ impl Builder {
     /// Records are ordered by the batch in which their flows ended, and within a batch by the time of their last
     /// packets, as far as the order of each shard permits. `deliver` runs on its own thread. At most some 16,000
     /// records of a shard are queued. With the stage [`Sessions`](super::Sessions), records name the application
-    /// protocol.
+    /// protocol. The reader is ahead of `deliver`, which therefore also receives records after a stop.
+    ///
+    /// ```
+    /// use flowgauge::{FileSource, Flows, Pipeline, RunOptions};
+    ///
+    /// let mut source = FileSource::open("examples/data/web.pcap")?;
+    /// let (mut octet_count, options) = (0, RunOptions::default());
+    /// let add = |record: flowgauge::FlowRecord| octet_count += record.octet_count();
+    /// Pipeline::builder().run_records::<Flows>(2, &mut source, &options, |_| true, add)?;
+    /// assert!(octet_count > 1_000_000);
+    /// # Ok::<(), flowgauge::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -68,6 +79,6 @@ impl Builder {
     ) -> Result<Summary, Error> {
         self.check_stage::<G>()?;
         let layers = (&self.config, &self.resources);
-        merged::run_records::<G>(layers, shard_count, (source, options), &wants, deliver)
+        merged::run_records::<G>(layers, shard_count, source, options, &wants, deliver)
     }
 }

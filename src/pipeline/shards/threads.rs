@@ -38,7 +38,7 @@ pub(super) fn run<K: Sink + Send>(
     source: &mut (impl Source + ?Sized),
     options: &RunOptions,
 ) -> Result<Summary, Error> {
-    run_with(layers, sinks, (source, options), |_, _| {})
+    run_with(layers, sinks, source, options, |_, _| {})
 }
 
 /// Returns one share of the flows for each of `count` shards.
@@ -57,7 +57,8 @@ fn shares((config, resources): Layers<'_>, count: usize) -> Result<Vec<Share>, C
 pub(super) fn run_with<K: Sink + Send>(
     layers: Layers<'_>,
     sinks: &mut [K],
-    (source, options): (&mut (impl Source + ?Sized), &RunOptions),
+    source: &mut (impl Source + ?Sized),
+    options: &RunOptions,
     after: impl Fn(&mut K, Step) + Sync,
 ) -> Result<Summary, Error> {
     let (config, resources) = layers;

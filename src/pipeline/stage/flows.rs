@@ -1,9 +1,7 @@
 //! The stage of sinks that need only flows.
 
-use std::convert::Infallible;
-
 use super::super::config::Config;
-use super::super::sink::{Sink, SlotOf, Stage, sealed};
+use super::super::sink::{NotInStage, Sink, SlotOf, Stage, sealed};
 use crate::base::Packet;
 use crate::base::{ConfigError, Resources};
 use crate::tracker::{Flow, Interest};
@@ -13,7 +11,9 @@ use crate::tracker::{Flow, Interest};
 pub enum Flows {}
 
 impl Stage for Flows {
-    type Message<'m> = Infallible;
+    type Message<'m> = NotInStage;
+    type StreamEvent<'e> = NotInStage;
+    type SessionEvent = NotInStage;
 }
 
 impl sealed::Stage for Flows {

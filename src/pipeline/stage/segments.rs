@@ -68,7 +68,8 @@ pub(super) fn may_have_due_holes(pair: &Pair, packet: &Packet<'_>) -> bool {
 pub(super) fn end_due_holes(
     streams: &mut Streams,
     pair: &mut Pair,
-    (id, now): (FlowId, Timestamp),
+    id: FlowId,
+    now: Timestamp,
     consumer: &mut impl Consumer,
 ) {
     // When nothing else is due, a stream named by the reassembler is returned to its place in the queue.
@@ -99,7 +100,8 @@ fn first_due(streams: &Streams, pair: &Pair) -> Option<(Timestamp, Side)> {
 pub(super) fn segment(
     streams: &mut Streams,
     pair: &mut Pair,
-    (view, packet): (&FlowView<'_>, &Packet<'_>),
+    view: &FlowView<'_>,
+    packet: &Packet<'_>,
     consumer: &mut impl Consumer,
 ) {
     let Some(segment) = Segment::of(packet) else { return };
@@ -134,7 +136,7 @@ pub(super) fn finish(
     if view.key().protocol() != IpProtocol::TCP {
         return;
     }
-    end_due_holes(streams, pair, (view.id(), view.clock()), consumer);
+    end_due_holes(streams, pair, view.id(), view.clock(), consumer);
     for side in [Side::A, Side::B] {
         let is_stopped = consumer.is_muted();
         let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };

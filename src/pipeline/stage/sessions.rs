@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
-use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
+use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
 use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
@@ -25,6 +25,8 @@ pub struct Sessions<P>(PhantomData<fn() -> P>);
 
 impl<P: Protocols> Stage for Sessions<P> {
     type Message<'m> = P::Message<'m>;
+    type StreamEvent<'e> = NotInStage;
+    type SessionEvent = SessionEvent;
 }
 
 /// State of a flow in the stage [`Sessions`]: the flow's TCP streams and its session.
@@ -237,7 +239,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         let view = flow.view;
         let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
         match packet.transport {
-            Transport::Tcp => segments::segment(streams, pair, (&view, packet), &mut conversation),
+            Transport::Tcp => segments::segment(streams, pair, &view, packet, &mut conversation),
             Transport::Icmp => {}
             _ => conversation.datagram(packet),
         }
@@ -284,7 +286,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
     ) {
         let view = flow.view;
         let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
-        segments::end_due_holes(streams, pair, (view.id(), now), &mut conversation);
+        segments::end_due_holes(streams, pair, view.id(), now, &mut conversation);
         if conversation.is_muted {
             flow.mute();
         }

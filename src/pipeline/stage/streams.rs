@@ -1,10 +1,9 @@
 //! The stage of sinks that process TCP streams.
 
-use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
-use super::super::sink::{Sink, Slot, SlotOf, Stage, sealed};
+use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
 use crate::base::Packet;
@@ -18,7 +17,9 @@ use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 pub enum Streams {}
 
 impl Stage for Streams {
-    type Message<'m> = Infallible;
+    type Message<'m> = NotInStage;
+    type StreamEvent<'e> = StreamEvent<'e>;
+    type SessionEvent = NotInStage;
 }
 
 /// Delivers the TCP stream events of one flow to the sink.
@@ -27,7 +28,7 @@ struct SinkConsumer<'a, 't, K: Sink + ?Sized> {
     flow: Flow<'t, K::State>,
 }
 
-impl<K: Sink + ?Sized> Consumer for SinkConsumer<'_, '_, K> {
+impl<K: Sink<Stage = Streams> + ?Sized> Consumer for SinkConsumer<'_, '_, K> {
     #[inline]
     fn take(&mut self, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         self.sink.stream(&mut self.flow, side, event)
@@ -98,7 +99,7 @@ impl sealed::Stage for Streams {
     ) {
         let Slot { stage: pair, state } = &mut *flow.state;
         let mut consumer = SinkConsumer { sink, flow: Flow::new(state, flow.view) };
-        segments::segment(streams, pair, (&flow.view, packet), &mut consumer);
+        segments::segment(streams, pair, &flow.view, packet, &mut consumer);
         if consumer.is_muted() {
             flow.mute();
         }
@@ -140,7 +141,7 @@ impl sealed::Stage for Streams {
     ) {
         let Slot { stage: pair, state } = &mut *flow.state;
         let mut consumer = SinkConsumer { sink, flow: Flow::new(state, flow.view) };
-        segments::end_due_holes(streams, pair, (flow.view.id(), now), &mut consumer);
+        segments::end_due_holes(streams, pair, flow.view.id(), now, &mut consumer);
         if consumer.is_muted() {
             flow.mute();
         }

@@ -267,13 +267,6 @@ impl fmt::Debug for RecordData<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for RecordData<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Iterator over the fields of a DNS record's data, [`RecordData`].
 #[derive(Clone, Debug)]
 pub struct Values<'m> {

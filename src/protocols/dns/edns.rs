@@ -37,7 +37,7 @@ impl<'m> Edns<'m> {
     }
 
     /// Iterates over the EDNS options, up to the first one that is malformed.
-    pub fn options(&self) -> impl Iterator<Item = EdnsOption<'m>> + use<'m> {
+    pub fn options(&self) -> impl Iterator<Item = EdnsOption<'m>> + Clone + use<'m> {
         pairs(self.options).map(|(code, data)| EdnsOption { code: OptionCode(code), data })
     }
 }

@@ -1,5 +1,7 @@
 //! Matching of DNS responses to queries.
 
+use std::time::Duration;
+
 use super::numbers::RecordType;
 use crate::base::Timestamp;
 use crate::session::Role;
@@ -15,29 +17,27 @@ pub const UNANSWERED_NS: u64 = 10_000_000_000;
 /// together.
 const INLINE_COUNT: usize = 2;
 
-/// A DNS query without a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Unanswered {
-    /// Transaction number of the query in its flow.
-    pub transaction: u64,
-    /// Identifier in the DNS header of the query.
-    pub id: u16,
-    /// Role of the side that sent the query.
-    pub querier: Role,
-    /// Number of times the query was sent again.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
-    pub retransmission_count: u32,
-    /// Nanoseconds from the first transmission of the query until this report.
-    pub waited_ns: u64,
-    /// Reason why the query is no longer outstanding.
-    pub reason: UnansweredReason,
+crate::message! {
+    /// A DNS query without a response.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "dns.unanswered" pub struct Unanswered {
+        /// Transaction number of the query in its flow.
+        pub transaction: u64,
+        /// Identifier in the DNS header of the query.
+        pub id: u16,
+        /// Role of the side that sent the query.
+        pub querier: Role,
+        /// Number of times the query was sent again.
+        pub retransmission_count: u32 [sparse],
+        /// Time from the first transmission of the query until this report.
+        pub waited: Duration,
+        /// Reason why the query is no longer outstanding.
+        pub reason: UnansweredReason,
+    }
 }
 
 /// Reason why an unanswered query is no longer outstanding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum UnansweredReason {
     /// Neither a response nor a retransmission occurred for [`UNANSWERED_NS`].
@@ -48,9 +48,8 @@ pub enum UnansweredReason {
     Displaced,
 }
 
-#[cfg(feature = "serde")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
+crate::row::cells! {
+    name UnansweredReason { Timeout => "timeout", EndOfFlow => "end_of_flow", Displaced => "displaced" }
 }
 
 /// Properties by which a message is assigned to an exchange, a DNS query with its responses.
@@ -96,7 +95,7 @@ impl Exchange {
             id: self.id,
             querier: self.querier,
             retransmission_count: self.retransmission_count,
-            waited_ns: since(self.queried, now),
+            waited: Duration::from_nanos(since(self.queried, now)),
             reason,
         }
     }
@@ -309,7 +308,7 @@ mod tests {
         exchanges.age(at(14_999), no_report);
         let mut unanswered = Vec::new();
         exchanges.age(at(15_000), |query| {
-            unanswered.push((query.transaction, query.waited_ns, query.retransmission_count))
+            unanswered.push((query.transaction, query.waited.as_nanos(), query.retransmission_count))
         });
         exchanges.end(Role::Client, at(15_000), no_report);
         assert_eq!(unanswered, [(0, 15_000_000_000, 1)]);

@@ -19,7 +19,6 @@ pub enum Variant {
 
 /// Reason why parsing of a DNS message stopped early. Everything parsed before is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ParseError {
     /// The message is truncated by the snap length, or octets of the stream are missing.
@@ -36,18 +35,14 @@ pub enum ParseError {
     LongName,
 }
 
-impl ParseError {
-    /// Returns the name of the reason, which is one or two words joined by underscores.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Truncated => "truncated",
-            Self::Short => "short",
-            Self::BadLabel => "bad_label",
-            Self::BadPointer => "bad_pointer",
-            Self::TooManyPointers => "too_many_pointers",
-            Self::LongName => "long_name",
-        }
+crate::row::cells! {
+    name ParseError {
+        Truncated => "truncated",
+        Short => "short",
+        BadLabel => "bad_label",
+        BadPointer => "bad_pointer",
+        TooManyPointers => "too_many_pointers",
+        LongName => "long_name",
     }
 }
 
@@ -114,7 +109,7 @@ impl Flags {
 
     /// Iterates over the names of the flags that are set, except for QR, in the order of the bits: `aa`, `tc`, `rd`,
     /// `ra`, `z`, `ad`, `cd`; for LLMNR `c`, `tc`, `t`.
-    pub fn names(self, variant: Variant) -> impl Iterator<Item = &'static str> {
+    pub fn names(self, variant: Variant) -> impl Iterator<Item = &'static str> + Clone {
         const DNS: [(u16, &str); 7] = [
             (0x0400, "aa"),
             (0x0200, "tc"),

@@ -1,5 +1,7 @@
 //! DNS message; its sections are parsed on iteration.
 
+use std::time::Duration;
+
 use super::edns::Edns;
 use super::header::{Header, ParseError, Variant};
 use super::numbers::{Rcode, RecordType};
@@ -23,8 +25,8 @@ pub struct DnsMessage<'m> {
     pub transaction: Option<u64>,
     /// For a query: number of times it was sent before.
     pub retransmission_count: u32,
-    /// For a response: nanoseconds since its query was first sent.
-    pub response_time_ns: Option<u64>,
+    /// For a response: time since its query was first sent.
+    pub response_time: Option<Duration>,
     /// For a response: number of earlier responses to the same query. Not zero in a zone transfer, and if a response
     /// was duplicated in the network or forged.
     pub earlier_response_count: u32,
@@ -43,7 +45,7 @@ impl<'m> DnsMessage<'m> {
             variant,
             transaction: None,
             retransmission_count: 0,
-            response_time_ns: None,
+            response_time: None,
             earlier_response_count: 0,
         })
     }

@@ -64,8 +64,6 @@ mod data;
 mod edns;
 mod exchange;
 mod header;
-#[cfg(feature = "serde")]
-mod json;
 mod location;
 mod message;
 mod name;
@@ -77,6 +75,7 @@ mod presentation;
 mod probe;
 mod record;
 mod service;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod types;

@@ -125,13 +125,6 @@ impl fmt::Debug for Name<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Name<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Iterator over the labels of a domain [`Name`], leftmost first.
 #[derive(Clone, Debug)]
 pub struct Labels<'m> {

@@ -32,15 +32,7 @@ macro_rules! numbers {
             }
         }
 
-        #[cfg(feature = "serde")]
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match self.name() {
-                    Some(name) => serializer.serialize_str(name),
-                    None => serializer.collect_str(self),
-                }
-            }
-        }
+        crate::row::cells! { registered $type; }
     };
 }
 

@@ -1,5 +1,7 @@
 //! The parsers of DNS, mDNS and LLMNR: datagrams, and streams of messages that are preceded by their lengths.
 
+use std::time::Duration;
+
 use super::exchange::{Exchanges, Subject, Unanswered, hash_question};
 use super::header::{HEADER_LEN, ParseError, Variant};
 use super::message::DnsMessage;
@@ -8,33 +10,32 @@ use super::numbers::RecordType;
 use super::probe;
 use crate::base::Timestamp;
 use crate::codec::Reader;
-use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Progress, Role};
+use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Payload, Progress, Role};
 
-/// A message that the parsers of DNS, mDNS and LLMNR report.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Message<'m> {
-    /// A message with the QR flag zero: a query, a notification, an update; in mDNS also a probe.
-    Query(DnsMessage<'m>),
-    /// A message with the QR flag set.
-    Response(DnsMessage<'m>),
-    /// A DNS query without a response.
-    Unanswered(Unanswered),
-    /// A datagram without a valid DNS header.
-    Unreadable(Unreadable),
+crate::messages! {
+    /// A message that the parsers of DNS, mDNS and LLMNR report.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Message<'m> {
+        /// A message with the QR flag zero: a query, a notification, an update; in mDNS also a probe.
+        Query(DnsMessage<'m>) = "dns.query",
+        /// A message with the QR flag set.
+        Response(DnsMessage<'m>) = "dns.response",
+        /// A DNS query without a response.
+        Unanswered(Unanswered),
+        /// A datagram without a valid DNS header.
+        Unreadable(Unreadable),
+    }
 }
 
-/// A datagram that is not a DNS message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Unreadable {
-    /// Length of the datagram's payload on the wire in octets.
-    pub len: usize,
-    /// Reason why it is not a message: truncated by the snap length, or shorter than a header.
-    pub reason: ParseError,
+crate::message! {
+    /// A datagram that is not a DNS message.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "dns.unreadable" pub struct Unreadable {
+        /// Length of the datagram's payload on the wire in octets.
+        pub len: usize [octets],
+        /// Reason why it is not a message: truncated by the snap length, or shorter than a header.
+        pub reason: ParseError,
+    }
 }
 
 /// Parsing state of one flow, for all variants of DNS.
@@ -62,7 +63,7 @@ impl Core {
         Self { variant, exchanges: Exchanges::default(), lanes: Default::default() }
     }
 
-    fn message(&mut self, (bytes, len): (&[u8], usize), from: Role, now: Timestamp, out: Sink<'_>) {
+    fn message(&mut self, Payload { bytes, len }: Payload<'_>, from: Role, now: Timestamp, out: Sink<'_>) {
         let Some(mut message) = DnsMessage::read(bytes, len, self.variant) else {
             let reason = if bytes.len() < len { ParseError::Truncated } else { ParseError::Short };
             return out(Message::Unreadable(Unreadable { len, reason }));
@@ -75,7 +76,7 @@ impl Core {
             if is_response {
                 if let Some(answered) = self.exchanges.answer(&subject, now) {
                     message.transaction = Some(answered.transaction);
-                    message.response_time_ns = Some(answered.response_time_ns);
+                    message.response_time = Some(Duration::from_nanos(answered.response_time_ns));
                     message.earlier_response_count = answered.earlier_response_count;
                 }
             } else {
@@ -123,7 +124,7 @@ impl Core {
                 return Err(Fault::new("counts_beyond_length"));
             }
             lane.len = None;
-            self.message((message, len), input.from, input.timestamp, out);
+            self.message(Payload { bytes: message, len }, input.from, input.timestamp, out);
             rest = after;
         }
     }
@@ -133,7 +134,7 @@ impl Core {
         if let Some(len) = from.of_mut(&mut self.lanes).len.take()
             && rest.len() >= HEADER_LEN
         {
-            self.message((rest, usize::from(len)), from, now, out);
+            self.message(Payload { bytes: rest, len: usize::from(len) }, from, now, out);
         }
     }
 
@@ -212,7 +213,7 @@ macro_rules! parser {
 
             #[inline]
             fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-                self.0.message((datagram.bytes, datagram.len), datagram.from, datagram.timestamp, out);
+                self.0.message(Payload { bytes: datagram.bytes, len: datagram.len }, datagram.from, datagram.timestamp, out);
                 Ok(Progress::Took(datagram.bytes.len()))
             }
 

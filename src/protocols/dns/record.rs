@@ -24,41 +24,34 @@ pub enum Section {
 
 /// A question of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Question<'m> {
     /// Domain name that is queried.
     pub name: Name<'m>,
     /// Type of the requested records.
-    #[cfg_attr(feature = "serde", serde(rename = "type"))]
     pub record_type: RecordType,
     /// Class of the requested records.
     pub class: Class,
     /// QU bit of multicast DNS: a unicast response is accepted (RFC 6762 section 5.4).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub unicast_response: bool,
 }
 
 /// A resource record of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Record<'m> {
     /// Name to which the record belongs.
     pub name: Name<'m>,
     /// Type of the record.
-    #[cfg_attr(feature = "serde", serde(rename = "type"))]
     pub record_type: RecordType,
     /// Class of the record; in an OPT record, the number of octets that the sender accepts.
     pub class: Class,
     /// Cache-flush bit of multicast DNS: older records of the same name, type and class are invalid (RFC 6762 section
     /// 10.2).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cache_flush: bool,
     /// Time to live in seconds; an OPT record uses the field for other values.
     pub ttl: u32,
     /// Data of the record.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "RecordData::is_empty"))]
     pub data: RecordData<'m>,
 }
 

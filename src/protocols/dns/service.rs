@@ -60,7 +60,7 @@ impl fmt::Display for ServiceParameters<'_> {
 
 /// Iterates over pairs of a key and a value. Each key has two octets and is followed by the value's length of two
 /// octets and the value.
-pub(super) fn pairs(list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn pairs(list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> + Clone {
     let mut rest = list;
     std::iter::from_fn(move || {
         let ([key, low_key, len, low_len], after) = rest.split_first_chunk::<4>()?;

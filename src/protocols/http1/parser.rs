@@ -109,7 +109,7 @@ impl Parser for HttpParser {
         // it has not seen.
         let (mut taken, mut seen_len) = (0, input.seen_len);
         while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            match self.step(input.from, (rest, seen_len), out)? {
+            match self.step(input.from, rest, seen_len, out)? {
                 Step::Took(len) => taken += len,
                 Step::Wait(len) => return Ok(Progress::Took(taken + len)),
                 Step::Done => return Ok(Progress::Done),
@@ -202,15 +202,10 @@ impl HttpParser {
     /// Performs one parsing step on the next octets of a direction, at least one. The first `seen_len` octets were
     /// searched in the same state before.
     #[inline]
-    fn step(
-        &mut self,
-        from: Role,
-        (bytes, seen_len): (&[u8], usize),
-        out: Out<'_, Self>,
-    ) -> Result<Step, Fault> {
+    fn step(&mut self, from: Role, bytes: &[u8], seen_len: usize, out: Out<'_, Self>) -> Result<Step, Fault> {
         let lane = from.of_mut(&mut self.lanes);
         match lane.state {
-            State::Head => self.head(from, (bytes, seen_len), out),
+            State::Head => self.head(from, bytes, seen_len, out),
             State::Fixed { left } => {
                 let len = lane.piece(bytes, left, out);
                 match left - len as u64 {
@@ -252,7 +247,7 @@ impl HttpParser {
                 Ok(Step::Took(len))
             }
             State::UntilClose => Ok(Step::Took(lane.piece(bytes, u64::MAX, out))),
-            State::Waiting => Ok(self.wait(from, (bytes, seen_len))),
+            State::Waiting => Ok(self.wait(from, bytes, seen_len)),
             State::Ended => Ok(Step::Done),
             State::Astray { left } => match resync::search(from, bytes, seen_len) {
                 Search::Found(place) | Search::From(place) if place as u64 > left => {
@@ -276,7 +271,7 @@ impl HttpParser {
 
     /// Processes octets of the client after a request for a protocol other than HTTP, while the response determines
     /// their protocol.
-    fn wait(&mut self, from: Role, (bytes, seen_len): (&[u8], usize)) -> Step {
+    fn wait(&mut self, from: Role, bytes: &[u8], seen_len: usize) -> Step {
         let lane = from.of_mut(&mut self.lanes);
         let (seen, new) = bytes.split_at_checked(seen_len).unwrap_or((&[], bytes));
         // The first octets determine whether this is a request, or else the end of its line does.
@@ -294,12 +289,7 @@ impl HttpParser {
         }
     }
 
-    fn head(
-        &mut self,
-        from: Role,
-        (bytes, seen_len): (&[u8], usize),
-        out: Out<'_, Self>,
-    ) -> Result<Step, Fault> {
+    fn head(&mut self, from: Role, bytes: &[u8], seen_len: usize, out: Out<'_, Self>) -> Result<Step, Fault> {
         if from == Role::Server && self.pending.next_kind() == Kind::Simple {
             match head::begins_status_line(bytes) {
                 None => return Ok(Step::Wait(0)),

@@ -370,11 +370,11 @@ impl Connection {
             if status >= 200 {
                 half.phase = Phase::Open;
             }
-            emit_response(transaction, (status, known), anomaly, all, out);
+            emit_response(transaction, status, known, anomaly, all, out);
         } else if is_request || is_promised {
             // The request of a pushed stream has no body, and its number is that of the later response.
             half.phase = if is_promised { Phase::Idle } else { Phase::Open };
-            emit_request(transaction, known, (anomaly, is_promised), all, out);
+            emit_request(transaction, known, anomaly, is_promised, all, out);
         } else {
             trailers = all;
             half.phase = Phase::Open;
@@ -552,7 +552,8 @@ fn fault(error: HpackError) -> Fault {
 fn emit_request(
     transaction: u64,
     known: Known<'_>,
-    (anomaly, pushed): (Option<Anomaly>, bool),
+    anomaly: Option<Anomaly>,
+    pushed: bool,
     fields: Fields<'_>,
     out: Out<'_, Http2Parser>,
 ) {
@@ -589,7 +590,8 @@ fn emit_request(
 
 fn emit_response(
     transaction: u64,
-    (status, known): (u16, Known<'_>),
+    status: u16,
+    known: Known<'_>,
     anomaly: Option<Anomaly>,
     fields: Fields<'_>,
     out: Out<'_, Http2Parser>,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::version::Version;
 use crate::codec::{Prefix, Reader};
+use crate::row::{Cell, Column, Type, Visitor};
 
 /// Maximum length in octets of a connection id in the QUIC versions that are parsed (RFC 9000 section 17.2).
 pub(super) const CONNECTION_ID_LEN_MAX: usize = 20;
@@ -20,7 +21,7 @@ pub(super) const TAG_LEN: usize = 16;
 const LONG_HEADER: u8 = 0x80;
 pub(super) const FIXED_BIT: u8 = 0x40;
 
-/// A connection id, displayed and serialized in hexadecimal digits.
+/// A connection id, displayed and written in hexadecimal digits.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ConnectionId<'a>(pub &'a [u8]);
 
@@ -36,10 +37,11 @@ impl fmt::Debug for ConnectionId<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for ConnectionId<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl Cell for ConnectionId<'_> {
+    const TYPE: Type = Type::Octets;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        visitor.octets(column, self.0);
     }
 }
 

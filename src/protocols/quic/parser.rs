@@ -115,7 +115,7 @@ impl QuicParser {
     ) -> Result<bool, Fault> {
         match body {
             Body::Initial(initial) => Ok(self.initial(header, initial, datagram, out)),
-            Body::Retry { token, tagged, tag } => Ok(self.retry(header, token, (tagged, *tag), out)),
+            Body::Retry { token, tagged, tag } => Ok(self.retry(header, token, tagged, *tag, out)),
             Body::VersionNegotiation(versions) => Ok(self.version_negotiation(header, versions, out)),
             Body::ZeroRtt => Ok(true),
             Body::Handshake => Ok(false),
@@ -153,7 +153,7 @@ impl QuicParser {
         let Some(connection) = self.connection.as_deref_mut() else { return false };
         for frame in Frames::new(opened.frames()) {
             match frame {
-                Frame::Crypto { offset, bytes } => crypto(connection, from, (offset, bytes), &at, out),
+                Frame::Crypto { offset, bytes } => crypto(connection, from, offset, bytes, &at, out),
                 Frame::Close { error_code, frame_type, reason } => {
                     let meta = (at.transaction, header.version);
                     out(Message::Close(Close::new(meta, (error_code, frame_type), reason)));
@@ -197,7 +197,8 @@ impl QuicParser {
         &mut self,
         header: &LongHeader<'_>,
         token: &[u8],
-        (tagged, tag): (&[u8], [u8; packet::TAG_LEN]),
+        tagged: &[u8],
+        tag: [u8; packet::TAG_LEN],
         out: Out<'_, Self>,
     ) -> bool {
         let (transaction, rules) = (self.transaction(), header.version.rules());
@@ -247,7 +248,8 @@ impl QuicParser {
 fn crypto(
     connection: &mut Connection,
     from: Role,
-    (offset, bytes): (u64, &[u8]),
+    offset: u64,
+    bytes: &[u8],
     at: &At<'_>,
     out: Out<'_, QuicParser>,
 ) {

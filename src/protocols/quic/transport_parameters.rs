@@ -83,9 +83,12 @@ impl<'m> TransportParameters<'m> {
 
     /// Iterates over the versions that the client supports, most preferred first (RFC 9368 section 3).
     pub fn versions(&self) -> impl Iterator<Item = Version> + use<'m> {
+        self.offered().iter()
+    }
+
+    fn offered(&self) -> Versions<'m> {
         // The first one is the version in use.
-        let offered = self.find(VERSION_INFORMATION).and_then(|versions| versions.get(4..));
-        Versions(offered.unwrap_or_default()).iter()
+        Versions(self.find(VERSION_INFORMATION).and_then(|versions| versions.get(4..)).unwrap_or_default())
     }
 }
 
@@ -95,29 +98,22 @@ impl fmt::Debug for TransportParameters<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for TransportParameters<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        let mut map = serializer.serialize_map(None)?;
-        let numbers = [
-            ("max_idle_timeout_ms", self.max_idle_timeout_ms()),
-            ("max_udp_payload_len", self.max_udp_payload_len()),
-            ("initial_max_data_len", self.initial_max_data_len()),
-            ("max_datagram_frame_len", self.max_datagram_frame_len()),
-        ];
-        for (name, number) in numbers {
-            if let Some(number) = number {
-                map.serialize_entry(name, &number)?;
-            }
-        }
-        let versions: Vec<_> = self.versions().collect();
-        if !versions.is_empty() {
-            map.serialize_entry("versions", &versions)?;
-        }
-        if let Some(user_agent) = self.user_agent() {
-            map.serialize_entry("user_agent", &user_agent)?;
-        }
-        map.end()
+crate::table! {
+    /// QUIC transport parameters (RFC 9000 section 18.2).
+    impl['m] "quic.transport_parameters" for TransportParameters<'m> as parameters {
+        /// Idle timeout; zero or null means no timeout.
+        "max_idle_timeout_ms": Option<u64> [milliseconds] = parameters.max_idle_timeout_ms();
+        /// Maximum length of the UDP payloads that the client accepts.
+        "max_udp_payload_len": Option<u64> [octets] = parameters.max_udp_payload_len();
+        /// Initial flow-control limit for the data of all streams together.
+        "initial_max_data_len": Option<u64> [octets] = parameters.initial_max_data_len();
+        /// Maximum length of a DATAGRAM frame that the client accepts (RFC 9221).
+        "max_datagram_frame_len": Option<u64> [octets] = parameters.max_datagram_frame_len();
+        /// Versions that the client supports, most preferred first (RFC 9368 section 3).
+        "versions": Versions<'m> [sparse] = parameters.offered();
+        /// User agent sent by Google's clients.
+        "user_agent": Option<Text<'m>> = parameters.user_agent();
     }
 }
+
+crate::row::cells! { group TransportParameters<'m>; }

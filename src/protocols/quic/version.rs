@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// A QUIC version number as in long headers. Serialized as its name.
+use crate::row::{Cell, Column, List, ListOf, Type, Visitor};
+
+/// A QUIC version number as in long headers. Written as its name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
@@ -131,13 +133,6 @@ impl fmt::Debug for Version {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Version {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// Constants of Initial and Retry packets that depend on the QUIC version.
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -218,7 +213,7 @@ pub struct Versions<'m>(pub(super) &'m [u8]);
 
 impl<'m> Versions<'m> {
     /// Iterates over the versions in the order of the list, including reserved ones.
-    pub fn iter(&self) -> impl Iterator<Item = Version> + use<'m> {
+    pub fn iter(&self) -> impl Iterator<Item = Version> + Clone + use<'m> {
         self.0
             .chunks_exact(4)
             .map(|version| Version(version.iter().fold(0, |number, octet| number << 8 | u32::from(*octet))))
@@ -231,10 +226,13 @@ impl fmt::Debug for Versions<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Versions<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+crate::row::cells! { displayed Version; }
+
+impl Cell for Versions<'_> {
+    const TYPE: Type = ListOf::<Version>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter()).visit(column, visitor);
     }
 }
 

@@ -6,8 +6,8 @@
 //!
 //! To add a parser for a recognized protocol: create a folder beside this one, for example `src/protocols/mqtt/`, with
 //! `PROTOCOL` (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line
-//! from [`ALL`], and add it to the `parsers` of the set. A parser of an application needs only one line: `parsers {
-//! Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
+//! from [`ALL`], and add it to the `parsers` of the set. A parser of an application needs only one line in a set that
+//! extends [`Standard`](super::Standard): `extends Standard; parsers { Mqtt: MyMqtt = &recognizers::MQTT }`.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.

@@ -102,12 +102,7 @@ impl Verb {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Verb {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
+crate::row::cells! { named Verb; }
 
 /// The path and the parameters of MAIL or RCPT: `FROM:<a@b> SIZE=9` after the name of the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,119 +1,107 @@
 //! Messages of the SMTP parser.
 
 use super::command::Verb;
+use crate::row::{Cell, Column, Group, List, ListOf, Type, Visitor};
 use crate::session::Text;
 
-/// A message of [`SmtpParser`](super::SmtpParser).
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Message<'m> {
-    /// The first reply of the server.
-    Greeting(Greeting<'m>),
-    /// A command of the client.
-    Command(Command<'m>),
-    /// A reply of the server.
-    Reply(Reply<'m>),
-    /// Summary of a mail: its envelope and result.
-    Mail(Mail<'m>),
+crate::messages! {
+    /// A message of [`SmtpParser`](super::SmtpParser).
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Message<'m> {
+        /// The first reply of the server.
+        Greeting(Greeting<'m>),
+        /// A command of the client.
+        Command(Command<'m>),
+        /// A reply of the server.
+        Reply(Reply<'m>),
+        /// Summary of a mail: its envelope and result.
+        Mail(Mail<'m>),
+    }
 }
 
-/// The first reply of the SMTP server (RFC 5321 section 4.2, Greeting).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Greeting<'m> {
-    /// The reply code: 220, or 554 or another one from a server that is not available.
-    pub code: u16,
-    /// The first word of the greeting, which is the server's name.
-    pub host: Text<'m>,
-    /// The complete text of the greeting, lines joined by LF.
-    pub text: Text<'m>,
+crate::message! {
+    /// The first reply of the SMTP server (RFC 5321 section 4.2, Greeting).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "smtp.greeting" pub struct Greeting<'m> {
+        /// The reply code: 220, or 554 or another one from a server that is not available.
+        pub code: u16,
+        /// The first word of the greeting, which is the server's name.
+        pub host: Text<'m>,
+        /// The complete text of the greeting, lines joined by LF.
+        pub text: Text<'m>,
+    }
 }
 
-/// An SMTP command and its argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Command<'m> {
-    /// Number of the command in its connection.
-    pub transaction: u64,
-    /// Number of the mail to which the command belongs.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub mail: Option<u64>,
-    /// The name of the command.
-    pub verb: Verb,
-    /// The argument of the command. For AUTH, only the mechanism; nothing for MAIL and RCPT, of which the argument is
-    /// in `address` and `parameters`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub argument: Option<Text<'m>>,
-    /// The address in the path of MAIL or RCPT, without brackets; empty for the null sender.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub address: Option<Text<'m>>,
-    /// The text after the path of MAIL or RCPT.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub parameters: Option<Text<'m>>,
-    /// Kind of credentials that the client presents with the command: the mechanism of AUTH in lower case.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub credentials: Option<&'static str>,
-    /// True if the command's line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_truncated: bool,
+crate::message! {
+    /// An SMTP command and its argument.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "smtp.command" pub struct Command<'m> {
+        /// Number of the command in its connection.
+        pub transaction: u64,
+        /// Number of the mail to which the command belongs.
+        pub mail: Option<u64>,
+        /// The name of the command.
+        pub verb: Verb,
+        /// The argument of the command. For AUTH, only the mechanism; nothing for MAIL and RCPT, of which the argument is
+        /// in `address` and `parameters`.
+        pub argument: Option<Text<'m>>,
+        /// The address in the path of MAIL or RCPT, without brackets; empty for the null sender.
+        pub address: Option<Text<'m>>,
+        /// The text after the path of MAIL or RCPT.
+        pub parameters: Option<Text<'m>>,
+        /// Kind of credentials that the client presents with the command: the mechanism of AUTH in lower case.
+        pub credentials: Option<&'static str> [sensitive],
+        /// True if the command's line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
+        pub is_truncated: bool [sparse],
+    }
 }
 
-/// An SMTP reply (RFC 5321 section 4.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Reply<'m> {
-    /// Number of the command that the reply answers; `None` if it is unknown. DATA has two replies, and the AUTH
-    /// command several.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub transaction: Option<u64>,
-    /// Number of the mail to which the reply belongs.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub mail: Option<u64>,
-    /// The reply code of three digits.
-    pub code: u16,
-    /// The text of the reply, lines joined by LF. Empty if AUTH or an unknown command was refused, because the text may
-    /// repeat the credentials.
-    pub text: Text<'m>,
-    /// True if the text of the reply was truncated.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_truncated: bool,
-    /// True if a code of the reply is followed by neither a space nor a hyphen, so that the text begins with that
-    /// octet; or if a middle line has no code.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_malformed: bool,
+crate::message! {
+    /// An SMTP reply (RFC 5321 section 4.2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "smtp.reply" pub struct Reply<'m> {
+        /// Number of the command that the reply answers; `None` if it is unknown. DATA has two replies, and the AUTH
+        /// command several.
+        pub transaction: Option<u64>,
+        /// Number of the mail to which the reply belongs.
+        pub mail: Option<u64>,
+        /// The reply code of three digits.
+        pub code: u16,
+        /// The text of the reply, lines joined by LF. Empty if AUTH or an unknown command was refused, because the text may
+        /// repeat the credentials.
+        pub text: Text<'m>,
+        /// True if the text of the reply was truncated.
+        pub is_truncated: bool [sparse],
+        /// True if a code of the reply is followed by neither a space nor a hyphen, so that the text begins with that
+        /// octet; or if a middle line has no code.
+        pub is_malformed: bool [sparse],
+    }
 }
 
-/// The envelope of an SMTP mail, and its result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Mail<'m> {
-    /// Number of the mail in its connection.
-    pub mail: u64,
-    /// The reverse path of the mail, the address in MAIL; empty for the null sender.
-    pub reverse_path: Text<'m>,
-    /// The first recipients of the mail, in the order of their RCPT commands.
-    pub recipients: &'m [Recipient],
-    /// Number of RCPT commands for the mail.
-    pub recipient_count: u32,
-    /// The length of the mail in octets that the client declared with SIZE.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub declared_len: Option<u64>,
-    /// Number of octets of the mail's content, without the dots added for transparency.
-    pub content_len: u64,
-    /// True if all of the mail's content and all of its commands were captured.
-    pub is_complete: bool,
-    /// The code of the reply to the content, or to a DATA command that was refused; in LMTP, of the first positive
-    /// reply, or else of the last one. `None` if no reply was captured.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub code: Option<u16>,
-    /// True if `code` is positive: the server accepted the mail for at least one recipient.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub is_accepted: Option<bool>,
+crate::message! {
+    /// The envelope of an SMTP mail, and its result.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "smtp.mail" pub struct Mail<'m> {
+        /// Number of the mail in its connection.
+        pub mail: u64,
+        /// The reverse path of the mail, the address in MAIL; empty for the null sender.
+        pub reverse_path: Text<'m>,
+        /// The first recipients of the mail, in the order of their RCPT commands.
+        pub recipients: &'m [Recipient],
+        /// Number of RCPT commands for the mail.
+        pub recipient_count: u32,
+        /// The length of the mail in octets that the client declared with SIZE.
+        pub declared_len: Option<u64> [octets],
+        /// Number of octets of the mail's content, without the dots added for transparency.
+        pub content_len: u64 [octets],
+        /// True if all of the mail's content and all of its commands were captured.
+        pub is_complete: bool,
+        /// The code of the reply to the content, or to a DATA command that was refused; in LMTP, of the first positive
+        /// reply, or else of the last one. `None` if no reply was captured.
+        pub code: Option<u16>,
+        /// True if `code` is positive: the server accepted the mail for at least one recipient.
+        pub is_accepted: Option<bool>,
+    }
 }
 
 /// A recipient of a mail, and the last reply about it.
@@ -135,16 +123,21 @@ impl Recipient {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Recipient {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct as _;
-        let mut object = serializer.serialize_struct("Recipient", 2)?;
-        object.serialize_field("address", &Text(&self.address))?;
-        if let Some(code) = self.code {
-            object.serialize_field("code", &code)?;
-        }
-        object.end()
+crate::table! {
+    /// A recipient of a mail, and the last reply about it.
+    impl "smtp.recipient" for Recipient as recipient {
+        /// The recipient's address, as sent.
+        "address": Text<'static> => Text(&recipient.address);
+        /// The code of the last reply about the recipient.
+        "code": Option<u16> = recipient.code;
+    }
+}
+
+impl Cell for &[Recipient] {
+    const TYPE: Type = ListOf::<Group<Recipient>>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter().map(Group)).visit(column, visitor);
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use ahash::RandomState;
 use md5::{Digest, Md5};
 
+use crate::row::{Cell, Column, Displayed, List, ListOf, Type, Visitor};
 use crate::session::{Role, Text};
 
 /// Maximum number of names in an algorithm list that is searched linearly instead of with a set. Implementations
@@ -18,7 +18,7 @@ pub struct NameList<'a>(pub &'a [u8]);
 
 impl<'a> NameList<'a> {
     /// Iterates over the names of the list; an empty list has none.
-    pub fn iter(self) -> impl Iterator<Item = Text<'a>> + use<'a> {
+    pub fn iter(self) -> impl Iterator<Item = Text<'a>> + Clone + use<'a> {
         self.0.split(|octet| *octet == b',').filter(|name| !name.is_empty()).map(Text)
     }
 
@@ -29,8 +29,17 @@ impl<'a> NameList<'a> {
         if other.iter().nth(SHORT_LIST_COUNT).is_none() {
             return self.iter().find(|name| other.iter().any(|offered| offered.0 == name.0));
         }
-        let offered: HashSet<Text<'_>, RandomState> = other.iter().collect();
+        let mut offered = HashSet::with_hasher(crate::base::hash_state(None));
+        offered.extend(other.iter());
         self.iter().find(|name| offered.contains(name))
+    }
+}
+
+impl Cell for NameList<'_> {
+    const TYPE: Type = ListOf::<Text<'_>>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter()).visit(column, visitor);
     }
 }
 
@@ -43,13 +52,6 @@ impl fmt::Debug for NameList<'_> {
 impl<'a> From<&'a str> for NameList<'a> {
     fn from(names: &'a str) -> Self {
         Self(names.as_bytes())
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for NameList<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
     }
 }
 
@@ -128,7 +130,11 @@ impl<'m> KexInit<'m> {
     /// Returns the HASSH or HASSHServer fingerprint in hexadecimal digits, as it is published.
     #[must_use]
     pub fn hassh_hex(&self) -> String {
-        self.hassh().iter().map(|octet| format!("{octet:02x}")).collect()
+        self.hassh_digits().to_string()
+    }
+
+    fn hassh_digits(&self) -> Digits {
+        Digits(self.hassh())
     }
 
     fn hassh_parts(&self) -> [&'m [u8]; 4] {
@@ -139,6 +145,15 @@ impl<'m> KexInit<'m> {
             own(&self.mac_algorithms),
             own(&self.compression_algorithms),
         ]
+    }
+}
+
+/// A digest that is displayed in hexadecimal digits.
+struct Digits([u8; 16]);
+
+impl fmt::Display for Digits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
 
@@ -158,65 +173,64 @@ impl fmt::Debug for KexInit<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for KexInit<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeStruct as _;
-        let mut object = serializer.serialize_struct("KexInit", 12)?;
-        object.serialize_field(
-            if self.from == Role::Client { "hassh" } else { "hassh_server" },
-            &self.hassh_hex(),
-        )?;
-        object.serialize_field("kex_algorithms", &self.kex_algorithms)?;
-        object.serialize_field("server_host_key_algorithms", &self.server_host_key_algorithms)?;
-        let pairs = [
-            (
-                ["encryption_algorithms_client_to_server", "encryption_algorithms_server_to_client"],
-                &self.encryption_algorithms,
-            ),
-            (["mac_algorithms_client_to_server", "mac_algorithms_server_to_client"], &self.mac_algorithms),
-            (
-                ["compression_algorithms_client_to_server", "compression_algorithms_server_to_client"],
-                &self.compression_algorithms,
-            ),
-            (["languages_client_to_server", "languages_server_to_client"], &self.languages),
-        ];
-        for (keys, lists) in pairs {
-            for (key, list) in keys.into_iter().zip(lists) {
-                object.serialize_field(key, list)?;
-            }
-        }
-        object.serialize_field("first_kex_packet_follows", &self.first_kex_packet_follows)?;
-        object.end()
+crate::table! {
+    /// SSH_MSG_KEXINIT: the algorithms that a side supports, most preferred first (RFC 4253 section 7.1).
+    impl['m] "ssh.kex_init" for KexInit<'m> as message {
+        /// HASSH fingerprint of a client.
+        "hassh": Option<Displayed<Digits>> = (message.from == Role::Client).then(|| Displayed(message.hassh_digits()));
+        /// HASSHServer fingerprint of a server.
+        "hassh_server": Option<Displayed<Digits>> = (message.from == Role::Server).then(|| Displayed(message.hassh_digits()));
+        /// Key exchange methods, including extension markers.
+        "kex_algorithms": NameList<'m> = message.kex_algorithms;
+        /// Host key algorithms, most preferred first.
+        "server_host_key_algorithms": NameList<'m> = message.server_host_key_algorithms;
+        /// Ciphers from client to server.
+        "encryption_algorithms_client_to_server": NameList<'m> = *Role::Client.of(&message.encryption_algorithms);
+        /// Ciphers from server to client.
+        "encryption_algorithms_server_to_client": NameList<'m> = *Role::Server.of(&message.encryption_algorithms);
+        /// Message authentication codes from client to server.
+        "mac_algorithms_client_to_server": NameList<'m> = *Role::Client.of(&message.mac_algorithms);
+        /// Message authentication codes from server to client.
+        "mac_algorithms_server_to_client": NameList<'m> = *Role::Server.of(&message.mac_algorithms);
+        /// Compression methods from client to server.
+        "compression_algorithms_client_to_server": NameList<'m> = *Role::Client.of(&message.compression_algorithms);
+        /// Compression methods from server to client.
+        "compression_algorithms_server_to_client": NameList<'m> = *Role::Server.of(&message.compression_algorithms);
+        /// Language tags from client to server.
+        "languages_client_to_server": NameList<'m> = *Role::Client.of(&message.languages);
+        /// Language tags from server to client.
+        "languages_server_to_client": NameList<'m> = *Role::Server.of(&message.languages);
+        /// True if a key exchange packet follows that the side sends before the method is negotiated, as a guess.
+        "first_kex_packet_follows": bool = message.first_kex_packet_follows;
     }
 }
 
-/// Algorithms negotiated by both KEXINIT messages: from each pair of lists, the client's first name that the server
-/// lists too (RFC 4253 section 7.1). `None` if there is no such name, which ends the connection.
-///
-/// RFC 4253 section 7.1 skips a key exchange method that requires a type of host key which the server lacks; this rule
-/// is not implemented.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Negotiated<'m> {
-    /// Negotiated key exchange method.
-    pub kex_algorithm: Option<Text<'m>>,
-    /// Negotiated host key algorithm.
-    pub server_host_key_algorithm: Option<Text<'m>>,
-    /// Cipher from client to server.
-    pub encryption_algorithm_client_to_server: Option<Text<'m>>,
-    /// Cipher from server to client.
-    pub encryption_algorithm_server_to_client: Option<Text<'m>>,
-    /// MAC algorithm from client to server; `None` also if the cipher authenticates (RFC 5647 section 5.1, OpenSSH
-    /// PROTOCOL 1.6).
-    pub mac_algorithm_client_to_server: Option<Text<'m>>,
-    /// MAC algorithm from server to client; `None` also if the cipher authenticates.
-    pub mac_algorithm_server_to_client: Option<Text<'m>>,
-    /// Compression method from client to server.
-    pub compression_algorithm_client_to_server: Option<Text<'m>>,
-    /// Compression method from server to client.
-    pub compression_algorithm_server_to_client: Option<Text<'m>>,
+crate::message! {
+    /// Algorithms negotiated by both KEXINIT messages: from each pair of lists, the client's first name that the server
+    /// lists too (RFC 4253 section 7.1). `None` if there is no such name, which ends the connection.
+    ///
+    /// RFC 4253 section 7.1 skips a key exchange method that requires a type of host key which the server lacks; this rule
+    /// is not implemented.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "ssh.negotiated" pub struct Negotiated<'m> {
+        /// Negotiated key exchange method.
+        pub kex_algorithm: Option<Text<'m>>,
+        /// Negotiated host key algorithm.
+        pub server_host_key_algorithm: Option<Text<'m>>,
+        /// Cipher from client to server.
+        pub encryption_algorithm_client_to_server: Option<Text<'m>>,
+        /// Cipher from server to client.
+        pub encryption_algorithm_server_to_client: Option<Text<'m>>,
+        /// MAC algorithm from client to server; `None` also if the cipher authenticates (RFC 5647 section 5.1, OpenSSH
+        /// PROTOCOL 1.6).
+        pub mac_algorithm_client_to_server: Option<Text<'m>>,
+        /// MAC algorithm from server to client; `None` also if the cipher authenticates.
+        pub mac_algorithm_server_to_client: Option<Text<'m>>,
+        /// Compression method from client to server.
+        pub compression_algorithm_client_to_server: Option<Text<'m>>,
+        /// Compression method from server to client.
+        pub compression_algorithm_server_to_client: Option<Text<'m>>,
+    }
 }
 
 impl<'m> Negotiated<'m> {

@@ -3,46 +3,45 @@
 use super::kexinit::{KexInit, Negotiated};
 use crate::session::Text;
 
-/// An SSH message, reported by [`SshParser`](super::SshParser).
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Message<'m> {
-    /// The identification line of a side.
-    Identification(Identification<'m>),
-    /// An SSH_MSG_KEXINIT: the algorithm lists of a side.
-    KexInit(KexInit<'m>),
-    /// The negotiated algorithms, reported after the second side's KEXINIT.
-    Negotiated(Negotiated<'m>),
-    /// An SSH_MSG_DISCONNECT that a side sends before its KEXINIT.
-    Disconnect(Disconnect<'m>),
+crate::messages! {
+    /// An SSH message, reported by [`SshParser`](super::SshParser).
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Message<'m> {
+        /// The identification line of a side.
+        Identification(Identification<'m>),
+        /// An SSH_MSG_KEXINIT: the algorithm lists of a side.
+        KexInit(KexInit<'m>),
+        /// The negotiated algorithms, reported after the second side's KEXINIT.
+        Negotiated(Negotiated<'m>),
+        /// An SSH_MSG_DISCONNECT that a side sends before its KEXINIT.
+        Disconnect(Disconnect<'m>),
+    }
 }
 
-/// An SSH identification line: `SSH-` version `-` software, and comments after a space (RFC 4253 section 4.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Identification<'m> {
-    /// Protocol version, for example `2.0`.
-    pub protocol_version: Text<'m>,
-    /// Name and version of the software, for example `OpenSSH_9.2p1`.
-    pub software_version: Text<'m>,
-    /// Comments: the text after the first space of the line; `None` if there is no space.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub comments: Option<Text<'m>>,
-    /// Number of other lines that the side sent before its identification line.
-    pub preceding_line_count: u8,
+crate::message! {
+    /// An SSH identification line: `SSH-` version `-` software, and comments after a space (RFC 4253 section 4.2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "ssh.identification" pub struct Identification<'m> {
+        /// Protocol version, for example `2.0`.
+        pub protocol_version: Text<'m>,
+        /// Name and version of the software, for example `OpenSSH_9.2p1`.
+        pub software_version: Text<'m>,
+        /// Comments: the text after the first space of the line; `None` if there is no space.
+        pub comments: Option<Text<'m>>,
+        /// Number of other lines that the side sent before its identification line.
+        pub preceding_line_count: u8,
+    }
 }
 
-/// Content of an SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Disconnect<'m> {
-    /// Reason code of the disconnect (RFC 4250 section 4.2.2).
-    pub reason_code: u32,
-    /// Description of the reason, for human readers.
-    pub description: Text<'m>,
+crate::message! {
+    /// Content of an SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "ssh.disconnect" pub struct Disconnect<'m> {
+        /// Reason code of the disconnect (RFC 4250 section 4.2.2).
+        pub reason_code: u32,
+        /// Description of the reason, for human readers.
+        pub description: Text<'m>,
+    }
 }
 
 impl<'m> Identification<'m> {

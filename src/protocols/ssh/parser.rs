@@ -55,7 +55,7 @@ impl Parser for SshParser {
             let seen_len = input.seen_len.saturating_sub(taken);
             let step = match *input.from.of(&self.sides) {
                 Stage::Packets(_) if self.is_version_1 => Step::Done,
-                Stage::Lines(count) => self.line((rest, seen_len), input.from, count, out)?,
+                Stage::Lines(count) => self.line(rest, seen_len, input.from, count, out)?,
                 Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
             };
             match step {
@@ -76,7 +76,8 @@ impl SshParser {
     /// first `seen_len` octets are known to contain no line end.
     fn line(
         &mut self,
-        (bytes, seen_len): (&[u8], usize),
+        bytes: &[u8],
+        seen_len: usize,
         from: Role,
         count: u8,
         out: Out<'_, Self>,

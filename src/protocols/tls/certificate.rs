@@ -9,13 +9,13 @@ use super::der::{Values, tag};
 use super::lists::Hex;
 use super::name::{AltName, AltNames, DistinguishedName};
 use crate::codec::Reader;
+use crate::row::{Group, List, ListOf};
 
 /// Maximum number of certificates of a chain that are examined.
 pub const CERTIFICATE_COUNT_MAX: usize = 32;
 
-/// Minimum length in octets of data that may be a certificate. No fingerprint of shorter data is serialized, because it
+/// Minimum length in octets of data that may be a certificate. No fingerprint of shorter data is written, because it
 /// would be longer than the data.
-#[cfg(feature = "serde")]
 const FINGERPRINT_LEN_MIN: usize = 64;
 
 /// The chain of certificates that a side presents, its own certificate first (RFC 5246 section 7.4.2). May be empty.
@@ -45,22 +45,6 @@ impl<'a> CertificateChain<'a> {
 impl fmt::Debug for CertificateChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for CertificateChain<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        struct List<'a>(CertificateChain<'a>);
-        impl serde::Serialize for List<'_> {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_seq(self.0.iter())
-            }
-        }
-        let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("certificates", &List(*self))?;
-        map.end()
     }
 }
 
@@ -145,36 +129,7 @@ impl<'a> Certificate<'a> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Certificate<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("subject", &self.subject)?;
-        map.serialize_entry("issuer", &self.issuer)?;
-        map.serialize_entry("serial", &self.serial)?;
-        if let Some(time) = &self.not_before {
-            map.serialize_entry("not_before", time)?;
-        }
-        if let Some(time) = &self.not_after {
-            map.serialize_entry("not_after", time)?;
-        }
-        if !self.alt_names.is_empty() {
-            map.serialize_entry("alt_names", &self.alt_names)?;
-        }
-        if self.alt_names.iter().nth(super::ALT_NAME_COUNT_MAX).is_some() {
-            map.serialize_entry("truncated", &true)?;
-        }
-        if self.der.len() >= FINGERPRINT_LEN_MIN {
-            map.serialize_entry("sha256", &Hex(&self.sha256()))?;
-            map.serialize_entry("sha1", &Hex(&self.sha1()))?;
-        }
-        map.serialize_entry("len", &self.der.len())?;
-        map.end()
-    }
-}
-
-/// A time in a certificate: seconds since 1970 in UTC, negative for earlier times. Displayed and serialized as
+/// A time in a certificate: seconds since 1970 in UTC, negative for earlier times. Displayed and written as
 /// `2024-01-31T12:00:00Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CertificateTime(pub i64);
@@ -271,12 +226,47 @@ impl fmt::Display for CertificateTime {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for CertificateTime {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+crate::table! {
+    /// The certificates of one side, its own first.
+    impl['a] "tls.certificate_chain" for CertificateChain<'a> as chain {
+        /// The certificates.
+        "certificates": ListOf<Group<Certificate<'a>>> => List(chain.iter().map(Group));
     }
 }
+
+crate::table! {
+    /// An X.509 certificate.
+    impl['a] "tls.certificate" for Certificate<'a> as certificate {
+        /// Subject as a distinguished name (RFC 4514).
+        "subject": DistinguishedName<'a> = certificate.subject;
+        /// Issuer as a distinguished name.
+        "issuer": DistinguishedName<'a> = certificate.issuer;
+        /// Serial number.
+        "serial": Hex<'a> = certificate.serial;
+        /// Time at which the certificate becomes valid.
+        "not_before": Option<CertificateTime> = certificate.not_before;
+        /// Time after which the certificate is not valid any more.
+        "not_after": Option<CertificateTime> = certificate.not_after;
+        /// Subject alternative names.
+        "alt_names": AltNames<'a> [sparse] = certificate.alt_names;
+        /// True if there are more alternative names than are written.
+        "truncated": bool [sparse] = certificate.alt_names.iter().nth(super::ALT_NAME_COUNT_MAX).is_some();
+        /// SHA-256 digest of the encoded certificate; null if it is too short to be one.
+        "sha256": Option<Hex<'static>> => certificate.has_fingerprint().then(|| certificate.sha256()).as_ref().map(|digest| Hex(digest));
+        /// SHA-1 digest of the encoded certificate; null if it is too short to be one.
+        "sha1": Option<Hex<'static>> => certificate.has_fingerprint().then(|| certificate.sha1()).as_ref().map(|digest| Hex(digest));
+        /// Length of the encoded certificate.
+        "len": usize [octets] = certificate.der.len();
+    }
+}
+
+impl Certificate<'_> {
+    const fn has_fingerprint(&self) -> bool {
+        self.der.len() >= FINGERPRINT_LEN_MIN
+    }
+}
+
+crate::row::cells! { displayed CertificateTime; }
 
 #[cfg(test)]
 mod tests {

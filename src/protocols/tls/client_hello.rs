@@ -7,7 +7,6 @@ use crate::session::Text;
 
 /// Protocol that carries TLS handshake messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Transport {
     /// Records in a stream: TLS.
     Stream,
@@ -19,8 +18,7 @@ pub enum Transport {
 
 /// A ClientHello (RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1).
 ///
-/// A `ClientHello` borrows the octets of the message; lists and extensions are parsed on access. Only
-/// [`ja4`](Self::ja4) allocates.
+/// A `ClientHello` borrows the octets of the message; lists and extensions are parsed on access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ClientHello<'a> {
@@ -168,9 +166,8 @@ impl<'a> ClientHello<'a> {
     }
 
     /// Returns whether one of the lists of the hello has more than [`LISTED_COUNT_MAX`](super::LISTED_COUNT_MAX) items,
-    /// so that not all are serialized.
-    #[cfg(feature = "serde")]
-    fn is_longer_than_listed(&self) -> bool {
+    /// so that not all are written.
+    pub(super) fn is_longer_than_listed(&self) -> bool {
         let counts = [
             self.cipher_suites.count(),
             self.supported_versions().count(),
@@ -181,49 +178,6 @@ impl<'a> ClientHello<'a> {
         counts.iter().any(|count| *count > max)
             || self.extensions.iter().nth(max).is_some()
             || self.alpn().iter().nth(max).is_some()
-    }
-}
-
-/// Serializes the parameters that a client offers, and the fingerprints, which are computed on serialization.
-#[cfg(feature = "serde")]
-impl serde::Serialize for ClientHello<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("version", &self.version())?;
-        map.serialize_entry("legacy_version", &self.legacy_version)?;
-        if let Some(name) = self.server_name() {
-            map.serialize_entry("server_name", &name)?;
-        }
-        if self.alpn().first().is_some() {
-            map.serialize_entry("alpn", &self.alpn())?;
-        }
-        map.serialize_entry("ja3", &self.ja3())?;
-        map.serialize_entry("ja4", &self.ja4())?;
-        map.serialize_entry("random", &self.random)?;
-        map.serialize_entry("session_id", &self.session_id)?;
-        if let Some(cookie) = &self.cookie {
-            map.serialize_entry("cookie", cookie)?;
-        }
-        map.serialize_entry("cipher_suites", &self.cipher_suites)?;
-        map.serialize_entry("extensions", &self.extensions)?;
-        if !self.supported_versions().is_empty() {
-            map.serialize_entry("supported_versions", &self.supported_versions())?;
-        }
-        if !self.signature_algorithms().is_empty() {
-            map.serialize_entry("signature_algorithms", &self.signature_algorithms())?;
-        }
-        if !self.supported_groups().is_empty() {
-            map.serialize_entry("supported_groups", &self.supported_groups())?;
-        }
-        if self.is_longer_than_listed() {
-            map.serialize_entry("truncated", &true)?;
-        }
-        map.serialize_entry("has_ech", &self.has_ech())?;
-        map.serialize_entry("has_session_ticket", &self.has_session_ticket())?;
-        map.serialize_entry("has_pre_shared_key", &self.has_pre_shared_key())?;
-        map.serialize_entry("has_early_data", &self.has_early_data())?;
-        map.end()
     }
 }
 

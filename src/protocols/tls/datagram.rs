@@ -3,7 +3,7 @@
 use super::client_hello::Transport;
 use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
 use super::handshake::{CLIENT_HELLO, Handshake};
-use super::message::{Alert, Message};
+use super::message::{Alert, ChangeCipherSpec, Message};
 use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
 use crate::codec::Reader;
 use crate::session::credit::Credit;
@@ -83,7 +83,7 @@ impl Parser for DtlsParser {
             match record.kind {
                 _ if record.epoch > 0 => self.encrypted(place),
                 APPLICATION_DATA | HEARTBEAT => {}
-                CHANGE_CIPHER_SPEC => out(Message::ChangeCipherSpec),
+                CHANGE_CIPHER_SPEC => out(Message::ChangeCipherSpec(ChangeCipherSpec {})),
                 ALERT => {
                     if let Some(alert) = Alert::parse(record.content) {
                         out(Message::Alert(alert));

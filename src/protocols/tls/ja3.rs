@@ -14,7 +14,7 @@ use super::lists::{Extensions, Hex};
 use super::numbers::is_grease;
 use super::server_hello::ServerHello;
 
-/// A JA3 or JA3S fingerprint: an MD5 digest, displayed and serialized as lower-case hex.
+/// A JA3 or JA3S fingerprint: an MD5 digest, displayed and written as lower-case hex.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ja3(pub [u8; 16]);
 
@@ -65,12 +65,7 @@ impl fmt::Debug for Ja3 {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Ja3 {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+crate::row::cells! { displayed Ja3; }
 
 fn write_client(hello: &ClientHello<'_>, put: &mut impl FnMut(&[u8])) {
     write_number(hello.legacy_version.0, put);

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::client_hello::{ClientHello, Transport};
 use super::numbers::{Version, is_grease};
+use crate::row::{Cell, Column, Type, Visitor};
 use crate::session::Text;
 
 /// Length of a JA4 fingerprint in octets.
@@ -21,7 +22,8 @@ const LEN: usize = 36;
 pub struct Ja4([u8; LEN]);
 
 impl ClientHello<'_> {
-    /// Returns the JA4 fingerprint of the client. Sorts, allocates and hashes on each call.
+    /// Returns the JA4 fingerprint of the client. Sorts and hashes on each call; allocates if a list has more than 128
+    /// numbers.
     #[must_use]
     pub fn ja4(&self) -> Ja4 {
         Ja4::new(self)
@@ -30,8 +32,9 @@ impl ClientHello<'_> {
 
 impl Ja4 {
     pub(super) fn new(hello: &ClientHello<'_>) -> Self {
-        let suites = sorted(hello.cipher_suites.iter().map(|suite| suite.0));
-        let kinds = sorted(hello.extensions.iter().map(|extension| extension.kind.0));
+        let mut suites = Sorted::of(hello.cipher_suites.iter().map(|suite| suite.0));
+        let mut kinds = Sorted::of(hello.extensions.iter().map(|extension| extension.kind.0));
+        let (suites, kinds) = (suites.numbers(), kinds.numbers());
         let mut text = [b'0'; LEN];
         let mut at = 0;
         let mut put = |part: &[u8]| {
@@ -52,18 +55,17 @@ impl Ja4 {
         put(&protocol(hello.alpn().first()));
         put(b"_");
         let mut list = Hashed::default();
-        list.add(&suites);
+        list.add(suites.iter().copied());
         put(&list.digits());
         put(b"_");
         let mut list = Hashed::default();
-        let named: Vec<u16> = kinds.into_iter().filter(|kind| !matches!(kind, 0 | 16)).collect();
-        list.add(&named);
+        list.add(kinds.iter().copied().filter(|kind| !matches!(kind, 0 | 16)));
         let schemes = hello.signature_algorithms();
-        let schemes: Vec<u16> =
-            schemes.iter().map(|scheme| scheme.0).filter(|scheme| !is_grease(*scheme)).collect();
-        if !schemes.is_empty() {
+        let mut schemes =
+            schemes.iter().map(|scheme| scheme.0).filter(|scheme| !is_grease(*scheme)).peekable();
+        if schemes.peek().is_some() {
             list.put(b"_");
-            list.add(&schemes);
+            list.add(schemes);
         }
         put(&list.digits());
         Self(text)
@@ -88,17 +90,46 @@ impl fmt::Debug for Ja4 {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Ja4 {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
+impl Cell for Ja4 {
+    const TYPE: Type = Type::Text;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        visitor.text(column, self.as_str());
     }
 }
 
-fn sorted(numbers: impl Iterator<Item = u16>) -> Vec<u16> {
-    let mut numbers: Vec<u16> = numbers.filter(|number| !is_grease(*number)).collect();
-    numbers.sort_unstable();
-    numbers
+/// Numbers in ascending order, without GREASE. Those of usual messages are stored inline.
+struct Sorted {
+    inline: [u16; Self::INLINE_COUNT],
+    len: usize,
+    /// All numbers, if there are more than fit inline.
+    more: Vec<u16>,
+}
+
+impl Sorted {
+    const INLINE_COUNT: usize = 128;
+
+    fn of(numbers: impl Iterator<Item = u16> + Clone) -> Self {
+        let numbers = numbers.filter(|number| !is_grease(*number));
+        let mut sorted = Self { inline: [0; Self::INLINE_COUNT], len: 0, more: Vec::new() };
+        for (place, number) in sorted.inline.iter_mut().zip(numbers.clone()) {
+            *place = number;
+            sorted.len += 1;
+        }
+        if numbers.clone().nth(Self::INLINE_COUNT).is_some() {
+            sorted.more = numbers.collect();
+        }
+        sorted.numbers().sort_unstable();
+        sorted
+    }
+
+    fn numbers(&mut self) -> &mut [u16] {
+        if self.more.is_empty() {
+            self.inline.get_mut(..self.len).unwrap_or_default()
+        } else {
+            &mut self.more
+        }
+    }
 }
 
 /// Returns the offered version with the highest number, as JA4 specifies: drafts of TLS 1.3 have higher numbers than
@@ -160,8 +191,8 @@ impl Hashed {
         self.hasher.update(text);
     }
 
-    fn add(&mut self, numbers: &[u16]) {
-        for (place, number) in numbers.iter().enumerate() {
+    fn add(&mut self, numbers: impl IntoIterator<Item = u16>) {
+        for (place, number) in numbers.into_iter().enumerate() {
             if place > 0 {
                 self.put(b",");
             }
@@ -213,21 +244,32 @@ mod tests {
     }
 
     #[test]
+    fn long_lists_are_sorted_too() {
+        for count in [0, 1, 127, 128, 129, 1000_u16] {
+            let numbers =
+                (0..count).map(|index| index.wrapping_mul(40_503)).filter(|number| !is_grease(*number));
+            let mut expected: Vec<u16> = numbers.clone().collect();
+            expected.sort_unstable();
+            assert_eq!(Sorted::of(numbers.chain([0x0a0a])).numbers(), expected);
+        }
+    }
+
+    #[test]
     fn hashes_match_the_description() {
         // Cipher suites, extensions and signature schemes of the example in the description of JA4.
         let mut list = Hashed::default();
-        list.add(&[
+        list.add([
             0x002f, 0x0035, 0x009c, 0x009d, 0x1301, 0x1302, 0x1303, 0xc013, 0xc014, 0xc02b, 0xc02c, 0xc02f,
             0xc030, 0xcca8, 0xcca9,
         ]);
         assert_eq!(&list.digits(), b"8daaf6152771");
         let mut list = Hashed::default();
-        list.add(&[
+        list.add([
             0x0005, 0x000a, 0x000b, 0x000d, 0x0012, 0x0015, 0x0017, 0x001b, 0x0023, 0x002b, 0x002d, 0x0033,
             0x4469, 0xff01,
         ]);
         list.put(b"_");
-        list.add(&[0x0403, 0x0804, 0x0401, 0x0503, 0x0805, 0x0501, 0x0806, 0x0601]);
+        list.add([0x0403, 0x0804, 0x0401, 0x0503, 0x0805, 0x0501, 0x0806, 0x0601]);
         assert_eq!(&list.digits(), b"e5627efa2ab1");
     }
 }

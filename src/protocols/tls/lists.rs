@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 
 use super::numbers::ExtensionType;
 use crate::codec::{Prefix, Reader};
+use crate::row::{Cell, Column, List, ListOf, Type, Visitor};
 use crate::session::Text;
 
-/// Maximum number of items of a list that are serialized, because a number of two octets may have a name of forty.
+/// Maximum number of items of a list that are written, because a number of two octets may have a name of forty.
 /// Programs that try all cipher suites offer some 350.
 pub const LISTED_COUNT_MAX: usize = 512;
 
@@ -56,13 +57,6 @@ impl<T: From<u16> + fmt::Debug> fmt::Debug for Numbers<'_, T> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl<T: From<u16> + serde::Serialize> serde::Serialize for Numbers<'_, T> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX))
-    }
-}
-
 /// A list of names of application protocols (RFC 7301), each preceded by a length of one octet.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct AlpnNames<'a> {
@@ -86,13 +80,6 @@ impl<'a> AlpnNames<'a> {
 impl fmt::Debug for AlpnNames<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for AlpnNames<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX))
     }
 }
 
@@ -172,15 +159,7 @@ impl fmt::Debug for Extensions<'_> {
     }
 }
 
-/// Serializes the extensions as the list of their types.
-#[cfg(feature = "serde")]
-impl serde::Serialize for Extensions<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX).map(|extension| extension.kind))
-    }
-}
-
-/// Octets that are displayed and serialized as lower-case hex.
+/// Octets that are displayed and written as lower-case hex.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hex<'a>(pub &'a [u8]);
 
@@ -207,10 +186,36 @@ impl fmt::Debug for Hex<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for Hex<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+impl<T: From<u16> + Cell> Cell for Numbers<'_, T> {
+    const TYPE: Type = ListOf::<T>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter().take(LISTED_COUNT_MAX)).visit(column, visitor);
+    }
+}
+
+impl Cell for AlpnNames<'_> {
+    const TYPE: Type = ListOf::<Text<'_>>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter().take(LISTED_COUNT_MAX)).visit(column, visitor);
+    }
+}
+
+/// The types of the extensions.
+impl Cell for Extensions<'_> {
+    const TYPE: Type = ListOf::<ExtensionType>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter().take(LISTED_COUNT_MAX).map(|extension| extension.kind)).visit(column, visitor);
+    }
+}
+
+impl Cell for Hex<'_> {
+    const TYPE: Type = Type::Octets;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        visitor.octets(column, self.0);
     }
 }
 

@@ -7,46 +7,52 @@ use super::numbers::{AlertDescription, AlertLevel, CipherSuite, NamedGroup, Vers
 use super::server_hello::ServerHello;
 use crate::codec::{Prefix, Reader};
 
-/// A message of TLS or DTLS, excluding those that are encrypted.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Message<'m> {
-    /// A ClientHello. A second one follows a HelloRetryRequest or a HelloVerifyRequest.
-    ClientHello(ClientHello<'m>),
-    /// A ClientHello in the format of SSL 2.0.
-    Ssl2ClientHello(Ssl2ClientHello<'m>),
-    /// A ServerHello or HelloRetryRequest.
-    ServerHello(ServerHello<'m>),
-    /// A HelloVerifyRequest, with which a DTLS server validates the client's address.
-    HelloVerifyRequest(HelloVerifyRequest<'m>),
-    /// Certificates of one side, up to TLS 1.2.
-    CertificateChain(CertificateChain<'m>),
-    /// A ServerKeyExchange with the group of the server's key, up to TLS 1.2; since TLS 1.3 the group is in the
-    /// ServerHello.
-    ServerKeyExchange(ServerKeyExchange),
-    /// A NewSessionTicket of the server, up to TLS 1.2.
-    NewSessionTicket(NewSessionTicket),
-    /// A ChangeCipherSpec: change of the sender's direction to encryption, up to TLS 1.2. TLS 1.3 sends it for
-    /// compatibility only.
-    ChangeCipherSpec,
-    /// An alert in the clear: a warning, or the reason for the end of the connection.
-    Alert(Alert),
+crate::messages! {
+    /// A message of TLS or DTLS, excluding those that are encrypted.
+    #[derive(Clone, Debug, PartialEq)]
+    pub enum Message<'m> {
+        /// A ClientHello. A second one follows a HelloRetryRequest or a HelloVerifyRequest.
+        ClientHello(ClientHello<'m>),
+        /// A ClientHello in the format of SSL 2.0.
+        Ssl2ClientHello(Ssl2ClientHello<'m>),
+        /// A ServerHello or HelloRetryRequest.
+        ServerHello(ServerHello<'m>),
+        /// A HelloVerifyRequest, with which a DTLS server validates the client's address.
+        HelloVerifyRequest(HelloVerifyRequest<'m>),
+        /// Certificates of one side, up to TLS 1.2.
+        CertificateChain(CertificateChain<'m>),
+        /// A ServerKeyExchange with the group of the server's key, up to TLS 1.2; since TLS 1.3 the group is in the
+        /// ServerHello.
+        ServerKeyExchange(ServerKeyExchange),
+        /// A NewSessionTicket of the server, up to TLS 1.2.
+        NewSessionTicket(NewSessionTicket),
+        /// A ChangeCipherSpec: change of the sender's direction to encryption, up to TLS 1.2. TLS 1.3 sends it for
+        /// compatibility only.
+        ChangeCipherSpec(ChangeCipherSpec),
+        /// An alert in the clear: a warning, or the reason for the end of the connection.
+        Alert(Alert),
+    }
 }
 
-/// A ClientHello in the format of SSL 2.0, in which clients also offered SSL 3.0 and TLS 1.0 (RFC 2246 appendix E).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Ssl2ClientHello<'a> {
-    /// Highest version that the client offers.
-    pub version: Version,
-    /// Offered cipher specifications, concatenated, three octets each; those of SSL 3.0 and TLS start with zero.
-    pub cipher_specs: Hex<'a>,
-    /// Id of the session to be resumed: 16 octets, or empty.
-    pub session_id: Hex<'a>,
-    /// Random octets of the client.
-    pub challenge: Hex<'a>,
+crate::message! {
+    /// A ChangeCipherSpec: change of the sender's direction to encryption.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    "tls.change_cipher_spec" pub struct ChangeCipherSpec {}
+}
+
+crate::message! {
+    /// A ClientHello in the format of SSL 2.0, in which clients also offered SSL 3.0 and TLS 1.0 (RFC 2246 appendix E).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.ssl2_client_hello" pub struct Ssl2ClientHello<'a> {
+        /// Highest version that the client offers.
+        pub version: Version,
+        /// Offered cipher specifications, concatenated, three octets each; those of SSL 3.0 and TLS start with zero.
+        pub cipher_specs: Hex<'a>,
+        /// Id of the session to be resumed: 16 octets, or empty.
+        pub session_id: Hex<'a>,
+        /// Random octets of the client.
+        pub challenge: Hex<'a>,
+    }
 }
 
 impl<'a> Ssl2ClientHello<'a> {
@@ -88,15 +94,15 @@ impl<'a> Ssl2ClientHello<'a> {
     }
 }
 
-/// A HelloVerifyRequest of a DTLS server (RFC 6347 section 4.2.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct HelloVerifyRequest<'a> {
-    /// Version in the HelloVerifyRequest, usually the lowest that the server supports.
-    pub version: Version,
-    /// Cookie that the client must return in its next ClientHello.
-    pub cookie: Hex<'a>,
+crate::message! {
+    /// A HelloVerifyRequest of a DTLS server (RFC 6347 section 4.2.1).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.hello_verify_request" pub struct HelloVerifyRequest<'a> {
+        /// Version in the HelloVerifyRequest, usually the lowest that the server supports.
+        pub version: Version,
+        /// Cookie that the client must return in its next ClientHello.
+        pub cookie: Hex<'a>,
+    }
 }
 
 impl<'a> HelloVerifyRequest<'a> {
@@ -107,14 +113,14 @@ impl<'a> HelloVerifyRequest<'a> {
     }
 }
 
-/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). A ServerKeyExchange with another key is not
-/// reported, nor is one that arrives before the ServerHello, which is possible with datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct ServerKeyExchange {
-    /// Named group of the server's key.
-    pub group: NamedGroup,
+crate::message! {
+    /// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). A ServerKeyExchange with another key is not
+    /// reported, nor is one that arrives before the ServerHello, which is possible with datagrams.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.server_key_exchange" pub struct ServerKeyExchange {
+        /// Named group of the server's key.
+        pub group: NamedGroup,
+    }
 }
 
 impl ServerKeyExchange {
@@ -133,15 +139,15 @@ impl ServerKeyExchange {
     }
 }
 
-/// A NewSessionTicket of the server (RFC 5077 section 3.3). Only the server can decrypt the ticket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct NewSessionTicket {
-    /// Lifetime hint of the ticket in seconds; zero if unspecified.
-    pub lifetime_s: u32,
-    /// Length of the ticket in octets.
-    pub ticket_len: u16,
+crate::message! {
+    /// A NewSessionTicket of the server (RFC 5077 section 3.3). Only the server can decrypt the ticket.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.new_session_ticket" pub struct NewSessionTicket {
+        /// Lifetime hint of the ticket in seconds; zero if unspecified.
+        pub lifetime_s: u32,
+        /// Length of the ticket in octets.
+        pub ticket_len: u16 [octets],
+    }
 }
 
 impl NewSessionTicket {
@@ -151,15 +157,15 @@ impl NewSessionTicket {
     }
 }
 
-/// A TLS alert in the clear (RFC 8446 section 6).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Alert {
-    /// Severity of the alert.
-    pub level: AlertLevel,
-    /// Description of the alert: its reason.
-    pub description: AlertDescription,
+crate::message! {
+    /// A TLS alert in the clear (RFC 8446 section 6).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.alert" pub struct Alert {
+        /// Severity of the alert.
+        pub level: AlertLevel,
+        /// Description of the alert: its reason.
+        pub description: AlertDescription,
+    }
 }
 
 impl Alert {

@@ -49,6 +49,7 @@ mod datagram;
 mod der;
 mod fragments;
 mod handshake;
+mod hello_tables;
 mod ja3;
 mod ja4;
 mod lists;
@@ -67,7 +68,10 @@ pub use handshake::HANDSHAKE_LEN_MAX;
 pub use ja3::Ja3;
 pub use ja4::Ja4;
 pub use lists::{AlpnNames, Extension, Extensions, Hex, LISTED_COUNT_MAX, Numbers};
-pub use message::{Alert, HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange, Ssl2ClientHello};
+pub use message::{
+    Alert, ChangeCipherSpec, HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange,
+    Ssl2ClientHello,
+};
 pub use name::{ALT_NAME_COUNT_MAX, AltName, AltNames, Attribute, DistinguishedName};
 pub use numbers::{
     AlertDescription, AlertLevel, CipherSuite, ExtensionType, NamedGroup, SignatureScheme, Version, is_grease,

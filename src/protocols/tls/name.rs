@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use super::der::{Value, Values, tag};
 use super::lists::Hex;
+use crate::row::{Cell, Column, Group, List, ListOf, Type, Visitor};
 use crate::session::Text;
 
-/// A distinguished name in a certificate. Displayed and serialized in the format of RFC 4514: most specific RDN first,
+/// A distinguished name in a certificate. Displayed and written in the format of RFC 4514: most specific RDN first,
 /// attributes of one RDN joined by a plus sign: `CN=example.org+UID=7,C=CH`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct DistinguishedName<'a> {
@@ -43,8 +44,14 @@ impl<'a> DistinguishedName<'a> {
 
 impl fmt::Display for DistinguishedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sets: Vec<_> = Values(self.der).filter(|set| set.tag == tag::SET).collect();
-        for (place, set) in sets.iter().rev().enumerate() {
+        let sets = Values(self.der).filter(|set| set.tag == tag::SET);
+        // Names usually have a few sets, which are kept without an allocation to be read from the last one.
+        let mut few = [None; 16];
+        let count = few.iter_mut().zip(sets.clone()).map(|(place, set)| *place = Some(set)).count();
+        let is_long = sets.clone().nth(few.len()).is_some();
+        let many: Vec<_> = if is_long { sets.map(Some).collect() } else { Vec::new() };
+        let sets = if is_long { &many } else { few.get(..count).unwrap_or_default() };
+        for (place, set) in sets.iter().flatten().rev().enumerate() {
             for (position_in_set, attribute) in Attribute::all_of(set.content).enumerate() {
                 match (place, position_in_set) {
                     (0, 0) => {}
@@ -64,12 +71,7 @@ impl fmt::Debug for DistinguishedName<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for DistinguishedName<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+crate::row::cells! { displayed DistinguishedName<'a>; }
 
 /// An attribute of a distinguished name. Displayed as `CN=example.org`, escaped as in RFC 4514. If the type has no
 /// short name, the attribute is displayed as `1.2.3=#0c0161`: object identifier, then the octets of tag, length and
@@ -228,7 +230,6 @@ fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
 
 /// A subject alternative name (RFC 5280 section 4.2.1.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum AltName<'a> {
     /// The DNS name of a server.
@@ -245,7 +246,7 @@ pub enum AltName<'a> {
     Other(Hex<'a>),
 }
 
-/// Maximum number of subject alternative names of a certificate that are serialized.
+/// Maximum number of subject alternative names of a certificate that are written.
 pub const ALT_NAME_COUNT_MAX: usize = 1024;
 
 /// Subject alternative names of a certificate.
@@ -293,10 +294,29 @@ impl fmt::Debug for AltNames<'_> {
     }
 }
 
-#[cfg(feature = "serde")]
-impl serde::Serialize for AltNames<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().take(ALT_NAME_COUNT_MAX))
+crate::table! {
+    /// A subject alternative name: one of its kinds.
+    impl['a] "tls.alt_name" for AltName<'a> as name {
+        /// The DNS name of a server.
+        "dns": Option<Text<'a>> = if let AltName::Dns(name) = name { Some(*name) } else { None };
+        /// An email address.
+        "email": Option<Text<'a>> = if let AltName::Email(address) = name { Some(*address) } else { None };
+        /// A URI.
+        "uri": Option<Text<'a>> = if let AltName::Uri(uri) = name { Some(*uri) } else { None };
+        /// The IP address of a server.
+        "ip": Option<IpAddr> = if let AltName::Ip(address) = name { Some(*address) } else { None };
+        /// A directory name: a distinguished name.
+        "directory": Option<DistinguishedName<'a>> = if let AltName::Directory(name) = name { Some(*name) } else { None };
+        /// A name of another kind, in DER.
+        "other": Option<Hex<'a>> = if let AltName::Other(der) = name { Some(*der) } else { None };
+    }
+}
+
+impl Cell for AltNames<'_> {
+    const TYPE: Type = ListOf::<Group<AltName<'_>>>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.iter().take(ALT_NAME_COUNT_MAX).map(Group)).visit(column, visitor);
     }
 }
 
@@ -318,6 +338,20 @@ mod tests {
     const UTF8_STRING: u8 = 0x0c;
     const IA5_STRING: u8 = 0x16;
     const CN: &[u8] = &[0x55, 0x04, 0x03];
+
+    #[test]
+    fn names_of_any_length_begin_with_their_last_attribute() {
+        for count in [0, 1, 15, 16, 17, 40] {
+            let set = |number: usize| {
+                let pair =
+                    [der(0x06, &[0x55, 0x04, 0x03]), der(0x0c, format!("n{number}").as_bytes())].concat();
+                der(0x31, &der(0x30, &pair))
+            };
+            let content: Vec<u8> = (0..count).flat_map(set).collect();
+            let expected: Vec<_> = (0..count).rev().map(|number| format!("CN=n{number}")).collect();
+            assert_eq!(DistinguishedName::new(&content).to_string(), expected.join(","));
+        }
+    }
 
     #[test]
     fn names_are_written_as_in_rfc_4514() {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cipher_names::CIPHER_NAMES;
 
-/// Defines a type for the numbers of a registry, which is displayed and serialized as the registered name, or otherwise
+/// Defines a type for the numbers of a registry, which is displayed and written as the registered name, or otherwise
 /// as `0xNNNN`.
 macro_rules! numbers {
     ($(#[$meta:meta])* $type:ident($repr:ty), $width:literal, $name:expr) => {
@@ -36,15 +36,7 @@ macro_rules! numbers {
             }
         }
 
-        #[cfg(feature = "serde")]
-        impl serde::Serialize for $type {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                match self.name() {
-                    Some(name) => serializer.serialize_str(name),
-                    None => serializer.collect_str(self),
-                }
-            }
-        }
+        crate::row::cells! { registered $type; }
     };
 }
 

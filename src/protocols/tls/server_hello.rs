@@ -102,31 +102,3 @@ impl<'a> ServerHello<'a> {
         share.first_chunk().map(|group| NamedGroup(u16::from_be_bytes(*group)))
     }
 }
-
-/// Serializes the parameters that a server chose, and the fingerprint, which is computed on serialization.
-#[cfg(feature = "serde")]
-impl serde::Serialize for ServerHello<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        use serde::ser::SerializeMap;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("version", &self.version())?;
-        map.serialize_entry("legacy_version", &self.legacy_version)?;
-        map.serialize_entry("cipher_suite", &self.cipher_suite)?;
-        if let Some(protocol) = self.alpn() {
-            map.serialize_entry("alpn", &protocol)?;
-        }
-        map.serialize_entry("ja3s", &self.ja3s())?;
-        map.serialize_entry("random", &self.random)?;
-        map.serialize_entry("session_id", &self.session_id)?;
-        map.serialize_entry("compression_method", &self.compression_method)?;
-        map.serialize_entry("extensions", &self.extensions)?;
-        if let Some(group) = self.key_share_group() {
-            map.serialize_entry("key_share_group", &group)?;
-        }
-        map.serialize_entry("is_hello_retry_request", &self.is_hello_retry_request())?;
-        if let Some(is_resumed) = self.is_resumed {
-            map.serialize_entry("is_resumed", &is_resumed)?;
-        }
-        map.end()
-    }
-}

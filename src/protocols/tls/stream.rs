@@ -2,7 +2,7 @@
 
 use super::client_hello::Transport;
 use super::handshake::{CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind};
-use super::message::{Alert, Message, Ssl2ClientHello};
+use super::message::{Alert, ChangeCipherSpec, Message, Ssl2ClientHello};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
 /// Length of a TLS record header in octets.
@@ -178,7 +178,7 @@ impl TlsParser {
                 let lane = from.of_mut(&mut self.lanes);
                 // From here on, octets that resemble a message may be encrypted.
                 (lane.has_changed, lane.is_doubtful, lane.partial) = (true, true, Vec::new());
-                out(Message::ChangeCipherSpec);
+                out(Message::ChangeCipherSpec(ChangeCipherSpec {}));
                 let hides = self.handshake.hides().unwrap_or(self.handshake.offers_hiding);
                 Ok(if hides { After::GoOn } else { After::Done })
             }

@@ -7,25 +7,26 @@ use std::time::Duration;
 
 use crate::base::{Limits, VlanIds};
 
-/// Configuration of a [`NeighborTable`](super::NeighborTable).
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct NeighborConfig {
-    /// Hardware address of the local interface; must be a unicast address and not zero.
-    pub hardware_address: [u8; 6],
-    /// VLAN ids of the local interface: frames with other tags are ignored, and frames that the neighbor table
-    /// creates carry these tags.
-    pub vlan_ids: VlanIds,
-    /// True if advertisements identify the local interface as a router. Default false.
-    pub is_router: bool,
-    /// Lifetime of a learned hardware address, but not less than `request_interval`. Default 60 s. A request that
-    /// refreshes the address is sent in the last quarter of the lifetime.
-    pub lifetime: Duration,
-    /// Minimum time between two requests for an address, and maximum time from a request to its reply: a
-    /// later reply is ignored. Default 1 s (RFC 1122 section 2.3.2.1; RETRANS_TIMER of RFC 4861 section 10).
-    pub request_interval: Duration,
-    /// Limits, of which the neighbor table uses `neighbor_count_max` and `neighbor_request_count_max`.
-    pub limits: Limits,
+crate::base::configuration! {
+    /// Configuration of a [`NeighborTable`](super::NeighborTable).
+    #[derive(Clone, Copy, Debug)]
+    pub struct NeighborConfig {
+        /// Hardware address of the local interface; must be a unicast address and not zero.
+        pub hardware_address: [u8; 6],
+        /// VLAN ids of the local interface: frames with other tags are ignored, and frames that the neighbor table
+        /// creates carry these tags.
+        pub vlan_ids: VlanIds,
+        /// True if advertisements identify the local interface as a router. Default false.
+        pub is_router: bool,
+        /// Lifetime of a learned hardware address, but not less than `request_interval`. Default 60 s. A request that
+        /// refreshes the address is sent in the last quarter of the lifetime.
+        pub lifetime: Duration,
+        /// Minimum time between two requests for an address, and maximum time from a request to its reply: a
+        /// later reply is ignored. Default 1 s (RFC 1122 section 2.3.2.1; RETRANS_TIMER of RFC 4861 section 10).
+        pub request_interval: Duration,
+        /// Limits, of which the neighbor table uses `neighbor_count_max` and `neighbor_request_count_max`.
+        pub limits: Limits,
+    }
 }
 
 impl NeighborConfig {

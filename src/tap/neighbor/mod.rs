@@ -117,8 +117,8 @@ impl NeighborTable {
             config,
             now: Timestamp::ZERO,
             local: Vec::new(),
-            neighbors: LruCache::unbounded_with_hasher(RandomState::new()),
-            requests: LruCache::unbounded_with_hasher(RandomState::new()),
+            neighbors: LruCache::unbounded_with_hasher(crate::base::hash_state(None)),
+            requests: LruCache::unbounded_with_hasher(crate::base::hash_state(None)),
             stats: NeighborStats::default(),
         })
     }

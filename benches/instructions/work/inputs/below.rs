@@ -12,7 +12,7 @@ use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 use super::feed::INPUT_LEN;
 use super::frames::Frames;
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER, set_seq, tcp, udp};
+use crate::cases::{CLIENT, SERVER, set_seq, tcp, udp};
 
 /// A window, and frames to be checked.
 pub(crate) struct Checking {

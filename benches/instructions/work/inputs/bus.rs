@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use flowgauge::base::{Frame, Limits, Resources, Timestamp};
 use flowgauge::export::FixedRecord;
-use flowgauge::record::community_id;
 use flowgauge::{FlowKey, FlowRecord, KeyPolicy, Pipeline};
 use flowgauge_bus::{Answers, Encoding, Header, PacketRing, Request, Tracking};
 
 use super::feed::INPUT_LEN;
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER, udp};
+use crate::cases::{CLIENT, SERVER, udp};
 
 /// Octets that ZMTP adds to each of the three frames of a message.
 const FRAME_HEADER_LEN: usize = 2;
@@ -160,7 +159,7 @@ impl Answering {
 }
 
 fn ids(pipeline: &Pipeline<()>) -> impl Iterator<Item = String> {
-    pipeline.flows().map(|(view, _)| community_id(view.key(), 0).as_str().to_owned())
+    pipeline.flows().map(|(view, _)| view.key().community_id(0).as_str().to_owned())
 }
 
 pub(crate) fn ids_of_flows(pipeline: &Pipeline<()>) -> Vec<String> {

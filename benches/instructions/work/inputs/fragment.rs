@@ -7,7 +7,7 @@ use flowgauge::decode::fragment::{DatagramKey, Fragment, OverlapPolicy, Pool, Po
 
 use super::feed::INPUT_LEN;
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER};
+use crate::cases::{CLIENT, SERVER};
 
 /// Length of Ethernet and IPv4 headers.
 const HEADERS_LEN: usize = 34;

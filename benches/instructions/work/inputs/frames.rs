@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::feed::INPUT_LEN;
-use crate::support::{TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+use crate::cases::{TCP_FLAGS, TCP_SEQ, set_seq, tcp};
 
 pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;

@@ -8,7 +8,7 @@ use flowgauge::tracker::{Tracker, TrackerConfig};
 
 use super::frames::{ACK, Frames, RST, SYN, segment};
 use crate::SEEDS;
-use crate::support::{CLIENT, SERVER, udp};
+use crate::cases::{CLIENT, SERVER, udp};
 
 const FLOW_COUNT: u32 = 256;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::cases::Random;
 use crate::messages::{NetflowHeader, set};
-use crate::support::Random;
 
 /// Length of a field of variable length in a template (RFC 7011 section 7).
 const VARIABLE_LEN: u16 = 65_535;

@@ -7,21 +7,19 @@
 use std::hint::black_box;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
 
 use flowgauge::base::{Application, ApplicationName, Evidence};
 use flowgauge::ipfix::collector::{Collector, CollectorConfig};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
-use flowgauge::{FlowKey, FlowRecord, TcpFlags, Timestamp};
+use flowgauge::{FlowRecord, Timestamp};
 use netflow_parser::{NetflowPacket, NetflowParser};
 
 use super::{FLOWGAUGE, MakeRow, NETFLOW_PARSER};
+use crate::cases::flow_records::{self, RECORD_COUNT};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
 use crate::messages::{NetflowHeader, exported, set};
 use crate::values::{Values, of_packet};
-
-const RECORD_COUNT: u16 = 1000;
 
 pub(super) fn rows() -> Vec<MakeRow> {
     let decode = |id: &str, messages: fn() -> Vec<Vec<u8>>| -> MakeRow {
@@ -41,25 +39,9 @@ fn flow_records() -> Vec<FlowRecord> {
     // Without it, the name would be empty, and netflow_parser does not read empty texts.
     let name = ApplicationName::new("https").expect("a valid name");
     let application = Some(Application { name, evidence: Evidence::Port });
-    let record = |index: u16| {
-        let client = SocketAddr::from((Ipv4Addr::from(0x0a00_0000 + u32::from(index)), 1024 + index));
-        let (key, initiator) = FlowKey::tcp(client, SocketAddr::from(([192, 0, 2, 1], 443)));
-        let start = Timestamp::from_parts(1_700_000_000, u64::from(index) * 1_000_003);
-        let mut record = FlowRecord::new(key, initiator, start);
-        record.application = application;
-        record.end = start.saturating_add(Duration::from_micros(12_345));
-        for (side, packet_count) in [(&mut record.forward, 10), (&mut record.reverse, 14)] {
-            side.counters.packet_count = packet_count;
-            side.counters.octet_count = packet_count * 700;
-            side.counters.ip_octet_count = packet_count * 686;
-            side.tcp_flags = TcpFlags(0x1b);
-            side.hop_limits = Some((57, 64));
-            side.dscp = Some(0);
-            side.mac = Some([2, 0, 0, 0, 0, 1]);
-        }
-        record
-    };
-    (0..RECORD_COUNT).map(record).collect()
+    let mut records = flow_records::flow_records();
+    records.iter_mut().for_each(|record| record.application = application);
+    records
 }
 
 fn header(record_count: u16) -> NetflowHeader {

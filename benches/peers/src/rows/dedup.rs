@@ -8,9 +8,9 @@ use flowgauge::dedup::{DedupConfig, Window};
 use flowscope::{Dedup, PacketView};
 
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::cases::{CLIENT, SERVER, set_seq, tcp};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
-use crate::support::{CLIENT, SERVER, set_seq, tcp};
 
 const FRAME_COUNT: u32 = 1024;
 

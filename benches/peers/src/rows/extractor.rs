@@ -8,9 +8,9 @@ use flowscope::FlowExtractor;
 use flowscope::extract::FiveTuple;
 
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::cases::{CLIENT, SERVER, tcp, udp};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
-use crate::support::{CLIENT, SERVER, tcp, udp};
 
 pub(super) fn rows() -> Vec<MakeRow> {
     let tcp_frame = tcp((CLIENT, 40_000), (SERVER, 443), &[0; 18]);

@@ -9,9 +9,9 @@ use flowgauge::reassembler::{
 use flowscope::{BufferedReassembler, Reassembler as _, SegmentBufferReassembler};
 
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::cases::{CLIENT, SERVER, tcp};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
-use crate::support::{CLIENT, SERVER, tcp};
 
 const LEN: u32 = 1500;
 

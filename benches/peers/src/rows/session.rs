@@ -10,33 +10,14 @@ use flowscope::extract::{FiveTuple, FiveTupleKey};
 use flowscope::{PacketView, SessionParser};
 
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::cases::session::{Connections, ISN, LEN, handshake};
+use crate::cases::{CLIENT, SERVER, TCP_SEQ, set_seq, tcp};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
-use crate::support::session::Connections;
-use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
-
-const LEN: u32 = 1400;
-
-const ISN: u32 = 1000;
 
 pub(super) fn rows() -> Vec<MakeRow> {
     let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscope_contender()]);
     vec![("session_driver/passthrough".to_owned(), Box::new(make))]
-}
-
-/// Frames with SYN, SYN+ACK and ACK.
-fn handshake() -> [Vec<u8>; 3] {
-    let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
-    [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
-        |(is_client, flags, seq, ack)| {
-            let (source, destination) = if is_client { (client, server) } else { (server, client) };
-            let mut frame = tcp(source, destination, &[]);
-            set_seq(&mut frame, seq);
-            frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&u32::to_be_bytes(ack));
-            frame[TCP_FLAGS] = flags;
-            frame
-        },
-    )
 }
 
 /// A frame with data, and its sequence number.

@@ -10,9 +10,9 @@ use flowscope::extract::FiveTuple;
 use flowscope::{FlowTracker, FlowTrackerConfig};
 
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::cases::{CLIENT, Random, SERVER, set_seq, tcp};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
-use crate::support::{CLIENT, Random, SERVER, set_seq, tcp};
 
 /// Packets per step in the row of a million flows, which flowgauge tracks in batches.
 const BATCH: usize = 32;

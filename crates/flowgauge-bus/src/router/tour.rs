@@ -1,13 +1,13 @@
 //! Requests that read all open flows or all kept packets. They are answered together, in steps of bounded length.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::time::Instant;
 
 use bytes::Bytes;
 use flowgauge::base::{EndReason, FlowKey};
 use flowgauge::export::FixedRecord;
-use flowgauge::record::{SortKey, community_id};
+use flowgauge::record::SortKey;
 use flowgauge::source::PcapngWriter;
 use flowgauge::tracker::FlowView;
 use flowgauge::{FlowScan, Interface, Pipeline, Sink};
@@ -24,7 +24,7 @@ type Encoded = [u8; FixedRecord::LEN];
 /// when it began. Its work therefore does not depend on the number of requests.
 pub(super) struct Tour {
     scan: FlowScan,
-    by_id: HashMap<String, ById>,
+    by_id: BTreeMap<String, ById>,
     tops: Vec<Top>,
     slices: Option<Slices>,
 }
@@ -62,7 +62,7 @@ struct Slice {
 impl Tour {
     pub(super) fn new(requests: impl Iterator<Item = Numbered>) -> Self {
         let mut tour =
-            Self { scan: FlowScan::default(), by_id: HashMap::new(), tops: Vec::new(), slices: None };
+            Self { scan: FlowScan::default(), by_id: BTreeMap::new(), tops: Vec::new(), slices: None };
         for (number, request) in requests {
             match request {
                 Request::CommunityId(id) => tour.by_id.entry(id).or_default().records.push(number),
@@ -120,7 +120,7 @@ impl Tour {
     fn flow(&mut self, view: &FlowView<'_>) {
         let encode = || FixedRecord::encode(&view.record(EndReason::ActiveTimeout));
         if !self.by_id.is_empty()
-            && let Some(wanted) = self.by_id.get_mut(community_id(view.key(), 0).as_str())
+            && let Some(wanted) = self.by_id.get_mut(view.community_id().as_str())
         {
             wanted.encoded.extend_from_slice(&encode());
             wanted.key.get_or_insert(*view.key());
@@ -259,8 +259,7 @@ mod tests {
     #[test]
     fn steps_are_short_and_one_pass_answers_all_requests() {
         let (pipeline, ring) = state();
-        let ids: Vec<_> =
-            pipeline.flows().map(|(view, _)| community_id(view.key(), 0).as_str().to_owned()).collect();
+        let ids: Vec<_> = pipeline.flows().map(|(view, _)| view.community_id().as_str().to_owned()).collect();
         assert_eq!(ids.iter().collect::<HashSet<_>>().len(), usize::from(FLOW_COUNT));
         let mut requests = vec![
             Request::Top { count: 10, key: SortKey::Packets },
@@ -291,8 +290,7 @@ mod tests {
             assert_eq!(*absent, not_found());
         }
         for (id, (by_id, slice)) in ids.iter().zip(answers[5..35].iter().zip(&answers[35..])) {
-            let (view, _) =
-                pipeline.flows().find(|(view, _)| community_id(view.key(), 0).as_str() == id).unwrap();
+            let (view, _) = pipeline.flows().find(|(view, _)| view.community_id().as_str() == id).unwrap();
             let record = view.record(EndReason::ActiveTimeout);
             assert_eq!(by_id.1, FixedRecord::encode(&record).as_slice());
             let file = FileSource::from_reader(std::io::Cursor::new(slice.1.to_vec())).unwrap();
@@ -313,7 +311,7 @@ mod tests {
         push(&mut ring, 200);
         let (view, _) =
             pipeline.flows().find(|(view, _)| view.key().port(flowgauge::Side::A) == Some(1000)).unwrap();
-        let id = community_id(view.key(), 0).as_str().to_owned();
+        let id = view.community_id().as_str().to_owned();
         let mut tour = Tour::new([(7, Request::Slice(id))].into_iter());
         let (late, mut answer) = (Instant::now(), None);
         for _ in 0..10_000 {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::{Fields, Format, Timeout, parse_duration, parse_fields, parse_size, parse_timeout};
+use crate::args::{Timeout, parse_duration, parse_size, parse_timeout};
 use crate::endpoint::Endpoint;
-use crate::ipfix::ExportArgs;
+use crate::formats::OutputArgs;
 
 /// Print or export flow records that other programs and devices export with IPFIX, NetFlow or sFlow.
 ///
@@ -16,7 +16,6 @@ use crate::ipfix::ExportArgs;
 /// absent. Packets that an exporter sampled become flows; the field `sampling_interval` states that one of so many
 /// packets was counted.
 #[derive(Debug, Args)]
-#[command(after_help = "`flowgauge collect --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge collect --listen udp://0.0.0.0:2055 --listen udp://0.0.0.0:4739
   flowgauge collect --listen tcp://127.0.0.1:4739 --format ndjson > flows.ndjson
@@ -67,18 +66,8 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 
-    /// Output format
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
-
-    /// Write only these fields of each flow, separated by commas
-    ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
-    pub(crate) fields: Option<Fields>,
-
     #[command(flatten)]
-    pub(crate) export: ExportArgs,
+    pub(crate) output: OutputArgs,
 
     /// Suppress the summary; problems are still reported
     #[arg(long, short = 'q')]

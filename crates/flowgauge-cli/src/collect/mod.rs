@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
+use flowgauge::export::human::duration;
 use flowgauge::ipfix::MessageReader;
 use flowgauge::ipfix::collector::{Collected, Collector, CollectorConfig, CollectorStats, UniflowJoiner};
 use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
@@ -20,8 +21,7 @@ use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
 use crate::args::Timeout;
 use crate::bound::Bound;
 use crate::console::{Console, Failure, write_line};
-use crate::formats::Writer;
-use crate::human::{duration, plural};
+use crate::human::plural;
 use crate::input::is_stdin;
 use crate::interrupt;
 use crate::ipfix::now;
@@ -45,14 +45,14 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge collect`.
 pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failure> {
-    args.export.check(args.format, args.fields.as_ref())?;
+    args.output.check()?;
     let started_at = Instant::now();
     let stop = interrupt::stop();
     let events = match args.listen.as_slice() {
         [] => None,
         endpoints => Some(listener::listen(endpoints, &stop).map_err(Failure::Other)?),
     };
-    let writer = Writer::open(args.format, args.fields.as_ref(), &args.export, &args.files)?;
+    let writer = args.output.open(&args.files)?;
     let mut limits = Limits::DEFAULT;
     limits.total_bytes_max = args.memory.unwrap_or(limits.total_bytes_max);
     let resources = Resources::new(limits);

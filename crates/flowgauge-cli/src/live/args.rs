@@ -17,7 +17,6 @@ use crate::records::RecordArgs;
 /// dropped are reported while their number grows, and in the summary.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("origin").required(true).args(["interface", "listen", "connect"])))]
-#[command(after_help = "`flowgauge live --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge live -i eth0
   flowgauge live -i eth0 --capture-filter 'not port 22' --format ndjson > flows.ndjson

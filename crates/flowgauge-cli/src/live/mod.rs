@@ -11,15 +11,15 @@ use std::io::{self, IsTerminal as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use flowgauge::export::Format;
 use flowgauge::source::SourceStats;
 use flowgauge::{
     Builder, DriverConfig, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Source as _,
     Stage, Standard,
 };
 
-use crate::args::{Format, Pages, Timeout, check};
+use crate::args::{Pages, Timeout, check};
 use crate::console::{Console, Failure, write_line};
-use crate::formats::Writer;
 use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
@@ -42,8 +42,8 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let is_view = args.view == ViewChoice::Auto
-        && args.records.format == Format::Table
-        && args.records.fields.is_none()
+        && args.records.output.format == Format::Table
+        && args.records.output.fields.is_none()
         && io::stdin().is_terminal()
         && io::stdout().is_terminal();
     // A record would begin the counts of a flow in the view again.
@@ -107,7 +107,7 @@ impl Run<'_> {
         console: &mut Console,
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let records = &self.args.records;
-        let writer = Writer::open(records.format, records.fields.as_ref(), &records.export, &[])?;
+        let writer = records.output.open(&[])?;
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
         let mut pipeline = builder.build(RowSink::<G>::new(Rows::new(writer, true), self.filter))?;
         let stats = input.run(&mut pipeline, console)?;

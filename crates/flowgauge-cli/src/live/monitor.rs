@@ -79,7 +79,7 @@ impl Source for Monitor {
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(recorder) = &mut *recorder {
             recorder.write(batch, self.source.interfaces()).map_err(|error: io::Error| {
-                source::Error::Io { path: recorder.current().to_owned(), error }
+                source::Error::Io { path: recorder.current().to_owned(), error: error.into() }
             })?;
         }
         drop(recorder);

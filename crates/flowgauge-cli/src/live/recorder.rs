@@ -48,7 +48,7 @@ impl Recorder {
         if rotation.kept_count.is_some() && !rotation.is_enabled() {
             return Err(Failure::Usage("--keep requires --rotate-size or --rotate-interval".to_owned()));
         }
-        let may_overwrite = args.records.export.force;
+        let may_overwrite = args.records.output.export.force;
         let name = if rotation.is_enabled() { numbered(path, 1) } else { path.clone() };
         let file = create(&name, may_overwrite).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {

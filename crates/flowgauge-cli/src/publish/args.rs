@@ -16,7 +16,6 @@ use crate::args::{SharedArgs, Timeout, parse_count, parse_duration, parse_timeou
 /// library can subscribe; docs/design/bus.md describes the messages. Ctrl-C ends the input, and all records are sent.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("input").required(true).args(["files", "interface"])))]
-#[command(after_help = "`flowgauge publish --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge publish capture.pcap --bind tcp://127.0.0.1:5556 --wait-for-subscribers 1
   flowgauge publish -i eth0 --bind ipc:///run/flows --bind tcp://127.0.0.1:5556
@@ -53,7 +52,8 @@ pub(crate) struct PublishArgs {
     pub(super) curve_key: Option<PathBuf>,
 
     /// Accept only subscribers with this public key; may be repeated
-    #[arg(long, value_name = "KEY", requires = "curve_key")]
+    // A key may begin with a hyphen.
+    #[arg(long, value_name = "KEY", requires = "curve_key", allow_hyphen_values = true)]
     pub(super) curve_client: Vec<PublicKey>,
 
     /// Encoding of flow records

@@ -11,7 +11,8 @@ use flowgauge::{
     Builder, DriverConfig, ErrorPolicy, Flows, Resources, Sessions, Sink, Source, Stage, Standard,
 };
 use flowgauge_bus::{
-    Overflow, PublishSink, Publisher, PublisherConfig, PublisherStats, SecretKey, ServerSecurity,
+    Overflow, PublishSink, Publisher, PublisherConfig, PublisherStats, SecretKey, ServerConfig,
+    ServerSecurity,
 };
 
 use crate::args::{Pages, Timeout, check, parse_filter};
@@ -134,16 +135,20 @@ impl Run<'_> {
     /// Binds all endpoints.
     fn publisher(&self, secret_key: Option<SecretKey>) -> Result<Publisher, Failure> {
         let args = self.args;
-        let mut config = PublisherConfig::default();
-        config.encoding = args.format.into();
         let stall = args.stall.unwrap_or(if args.interface.is_some() { Duration::ZERO } else { STALL });
-        config.overflow = if stall.is_zero() { Overflow::Drop } else { Overflow::Wait(stall) };
-        config.stop = Some(interrupt::signaled());
-        config.server.high_water_mark = args.queue.get();
-        config.server.permits_remote = args.allow_remote;
-        if let Some(secret_key) = secret_key {
-            config.server.security = ServerSecurity::Curve { secret_key, peers: args.curve_client.clone() };
-        }
+        let security = secret_key.map_or(ServerSecurity::None, |secret_key| ServerSecurity::Curve {
+            secret_key,
+            peers: args.curve_client.clone(),
+        });
+        let server = ServerConfig::default()
+            .high_water_mark(args.queue.get())
+            .permits_remote(args.allow_remote)
+            .security(security);
+        let config = PublisherConfig::default()
+            .encoding(args.format.into())
+            .overflow(if stall.is_zero() { Overflow::Drop } else { Overflow::Wait(stall) })
+            .stop(interrupt::signaled())
+            .server(server);
         let failure = |error: flowgauge_bus::BusError| match error {
             flowgauge_bus::BusError::Endpoint { .. } => Failure::Usage(format!("--bind: {error}")),
             flowgauge_bus::BusError::NotLoopback { .. } => {

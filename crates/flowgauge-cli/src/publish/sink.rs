@@ -3,7 +3,11 @@
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
+use flowgauge::export::{Style, write_json};
 use flowgauge::record::CommunityId;
+use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::session::MessageHead;
+use flowgauge::tracker::FlowView;
 use flowgauge::{
     EndReason, Filter, Flow, FlowEvent, Interest, Message, MessageMeta, Sessions, Sink, Stage, Standard,
 };
@@ -11,7 +15,7 @@ use flowgauge_bus::{Line, PublishSink, Topic};
 
 use crate::bound::Bound;
 use crate::choice::matches;
-use crate::sessions::{Header, id, is_plain_end, write_json};
+use crate::sessions::{id, is_plain_end};
 
 /// Sink that publishes the records of flows that match a filter.
 pub(super) struct Selected<'a, G> {
@@ -106,17 +110,31 @@ impl Sink for WithMessages<'_> {
         if message.is_content() || is_plain_end(message) || !self.records.selects(flow) {
             return;
         }
-        let header = Header::new(&flow.view, id(&mut flow.state.community_id, &flow.view), meta);
+        let community_id = id(&mut flow.state.community_id, &flow.view);
         self.line.clear();
-        // Serialization to memory fails for no message.
-        if write_json(&mut self.line, &header, message, false).is_err() {
-            return;
-        }
+        message.row(Object { line: &mut self.line, view: &flow.view, community_id, meta });
         if self.bound.permits(&mut flow.state.spent, meta.received_len, self.line.len()) {
             let topic = Topic::session(meta.protocol.name());
             self.records.sink.publisher().publish(&topic, &Line(&self.line));
         } else {
             self.omitted_count.update(|count| count + 1);
         }
+    }
+}
+
+/// Appends a message to a line as a JSON object.
+struct Object<'l, 'f> {
+    line: &'l mut Vec<u8>,
+    view: &'l FlowView<'f>,
+    community_id: CommunityId,
+    meta: &'l MessageMeta,
+}
+
+impl Receiver for Object<'_, '_> {
+    type Output = ();
+
+    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
+        let head = MessageHead::new(self.view, self.community_id, self.meta, table);
+        write_json(self.line, &(head, message), Style::default());
     }
 }

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use flowgauge::export::Style;
 use flowgauge::{Protocols as _, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
+use crate::formats::StyleArgs;
 
 /// Print the messages of application protocols, one per line.
 ///
@@ -13,7 +15,6 @@ use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 /// not written. A parser that encounters invalid data writes one message `stopped` and ignores the rest of the flow.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").args(["community_id", "filter"])))]
-#[command(after_help = "`flowgauge sessions --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge sessions capture.pcap
   flowgauge sessions capture.pcap --protocol dns --format table
@@ -58,10 +59,22 @@ pub(crate) struct SessionsArgs {
     pub(crate) checksums: Checksums,
 
     #[command(flatten)]
+    style: StyleArgs,
+
+    #[command(flatten)]
     pub(crate) grace: GraceArgs,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,
+}
+
+impl SessionsArgs {
+    /// Returns how values are written in ndjson.
+    pub(super) fn style(&self) -> Style {
+        let mut style = self.style.style();
+        style.has_sensitive = self.credentials;
+        style
+    }
 }
 
 /// Output format of messages.
@@ -78,12 +91,12 @@ fn parse_protocol(text: &str) -> Result<&'static str, String> {
     let table = Standard::TABLE;
     let known = table.iter().find(|entry| entry.protocol.name() == text);
     match known {
-        Some(entry) if entry.start.is_some() => Ok(entry.protocol.name()),
+        Some(entry) if entry.has_parser => Ok(entry.protocol.name()),
         Some(_) => Err(format!(
             "{text} is recognized, but has no parser; `flowgauge flows --application always` shows such flows"
         )),
         None => {
-            let parsed = table.iter().filter(|entry| entry.start.is_some());
+            let parsed = table.iter().filter(|entry| entry.has_parser);
             let names: Vec<_> = parsed.map(|entry| entry.protocol.name()).collect();
             Err(format!("unknown protocol; the protocols are {}", names.join(", ")))
         }

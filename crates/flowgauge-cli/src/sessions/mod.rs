@@ -1,26 +1,24 @@
 //! `flowgauge sessions`: writes the messages of application protocols.
 
 mod args;
-mod line;
 mod rows;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use flowgauge::export::write_json;
 use flowgauge::protocols::{http1, http2};
 use flowgauge::record::CommunityId;
+use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::session::MessageHead;
+use flowgauge::tracker::FlowView;
 use flowgauge::{
     Flow, Interest, Message, MessageMeta, ReassemblerConfig, SessionEvent, Sessions, Sink, Standard,
 };
-use serde::Serialize;
 
 use args::Format;
 pub(crate) use args::SessionsArgs;
-pub(crate) use line::Header;
-use line::{Stopped, Suppressed};
-#[cfg(feature = "bus")]
-pub(crate) use line::{id, write_json};
 
 use crate::args::{Pages, check, parse_filter};
 use crate::bound::Bound;
@@ -113,20 +111,20 @@ impl<'a> MessageSink<'a> {
         Ok((self.message_count, self.omitted_count))
     }
 
-    fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: impl Serialize) {
+    fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
         let wanted = &self.args.protocol;
         if self.outcome.is_err() || !wanted.is_empty() && !wanted.contains(&meta.protocol.name()) {
             return;
         }
-        let id = line::id(&mut flow.state.community_id, &flow.view);
-        let header = Header::new(&flow.view, id, meta);
-        self.outcome = match self.write(&header, &message, &mut flow.state.spent, meta) {
+        let community_id = id(&mut flow.state.community_id, &flow.view);
+        self.outcome = match self.write(flow, community_id, meta, message) {
             Ok(false) => {
                 self.omitted_count += 1;
                 if std::mem::replace(&mut flow.state.has_suppressed, true) {
                     Ok(())
                 } else {
-                    self.write(&header, &Suppressed {}, &mut flow.state.spent, meta).map(drop)
+                    let suppressed = SessionEvent::Suppressed { meta: *meta };
+                    self.write(flow, community_id, meta, &suppressed).map(drop)
                 }
             }
             outcome => outcome.map(drop),
@@ -136,25 +134,47 @@ impl<'a> MessageSink<'a> {
     /// Writes a message, unless it would exceed the bound on the output. Returns whether it was written.
     fn write(
         &mut self,
-        header: &Header,
-        message: &impl Serialize,
-        spent: &mut u64,
+        flow: &mut Flow<'_, State>,
+        community_id: CommunityId,
         meta: &MessageMeta,
+        message: &impl Union,
     ) -> io::Result<bool> {
         self.line.clear();
-        let has_credentials = self.args.credentials;
-        match &mut self.rows {
-            Some(rows) => rows.write(&mut self.line, header, message, has_credentials)?,
-            None => line::write_json(&mut self.line, header, message, has_credentials)?,
-        }
+        message.row(Line { sink: self, view: &flow.view, community_id, meta });
         self.line.push(b'\n');
-        if !self.bound.permits(spent, meta.received_len, self.line.len()) {
+        if !self.bound.permits(&mut flow.state.spent, meta.received_len, self.line.len()) {
             return Ok(false);
         }
         self.message_count += 1;
         self.out.write_all(&self.line)?;
         Ok(true)
     }
+}
+
+/// Appends a message to the line of a sink.
+struct Line<'l, 'a, 'f> {
+    sink: &'l mut MessageSink<'a>,
+    view: &'l FlowView<'f>,
+    community_id: CommunityId,
+    meta: &'l MessageMeta,
+}
+
+impl Receiver for Line<'_, '_, '_> {
+    type Output = ();
+
+    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
+        let MessageSink { args, rows, line, .. } = self.sink;
+        let head = MessageHead::new(self.view, self.community_id, self.meta, table);
+        match rows {
+            Some(rows) => rows.write(line, &head, message, args.credentials),
+            None => write_json(line, &(head, message), args.style()),
+        }
+    }
+}
+
+/// Returns the Community ID of a flow, which is computed only once per flow and stored in `known`.
+pub(crate) fn id(known: &mut Option<CommunityId>, view: &FlowView<'_>) -> CommunityId {
+    *known.get_or_insert_with(|| view.community_id())
 }
 
 /// Returns whether a message of a parser only marks the end of an HTTP message without a body.
@@ -191,11 +211,9 @@ impl Sink for MessageSink<'_> {
 
     fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
         match event {
-            SessionEvent::Stopped { meta, fault, offset } => {
-                self.take(flow, meta, Stopped::new(*fault, *offset));
-            }
+            SessionEvent::Stopped { meta, .. } => self.take(flow, meta, event),
             SessionEvent::Suppressed { meta } if !std::mem::replace(&mut flow.state.has_suppressed, true) => {
-                self.take(flow, meta, Suppressed {});
+                self.take(flow, meta, event);
             }
             _ => {}
         }

@@ -19,7 +19,6 @@ const COMPARED_LEN: u32 = 64 << 10;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("output").required(true).args(["out", "to_stdout"])))]
 #[command(group(ArgGroup::new("choice").args(["community_id", "filter"])))]
-#[command(after_help = "`flowgauge streams --help` describes the options and shows examples.")]
 #[command(after_long_help = "Examples:
   flowgauge streams capture.pcap --out streams
   flowgauge streams capture.pcap --filter 'tcp port 80' --out web --gaps zero

@@ -1,10 +1,13 @@
 //! Entries of the index file of streams, one per direction.
 
+use std::net::IpAddr;
+
+use flowgauge::Timestamp;
 use flowgauge::base::{EndReason, Side};
 use flowgauge::reassembler::{Conflict, Gap, StreamEvent};
-use flowgauge::record::{CommunityId, community_id};
+use flowgauge::record::CommunityId;
+use flowgauge::row::{Group, List, ListOf, Name};
 use flowgauge::tracker::FlowView;
-use serde::Serialize;
 
 /// Maximum number of gaps, and of conflicts, that are listed per direction; further ones are only counted.
 const LISTED_COUNT_MAX: usize = 1000;
@@ -79,69 +82,63 @@ fn list<T>(all: &mut Vec<T>, one: T, listable_count: &mut usize) {
 
 /// A line of the index file, for one direction. The source is the sender of the octets. `gaps` and `conflicts` list the
 /// first of the gaps and conflicts that are counted.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub(super) struct Line<'a> {
-    /// Name of the file with the octets; `null` if no octet was written.
-    file: Option<&'a str>,
-    number: u64,
-    community_id: CommunityId,
-    source_address: std::net::IpAddr,
-    source_port: Option<u16>,
-    destination_address: std::net::IpAddr,
-    destination_port: Option<u16>,
-    /// True if the source, which sent the octets, is the initiator of the flow.
-    is_initiator: bool,
-    /// Start of the flow in nanoseconds since 1970.
-    start_ns: u64,
-    end_ns: u64,
-    flow_end_reason: &'static str,
-    octet_count: u64,
-    gap_octet_count: u64,
-    /// Number of missing octets that were written as zeros.
-    filled_octet_count: u64,
-    gap_count: u64,
-    gaps: &'a [Gap],
-    conflict_count: u64,
-    conflicts: &'a [Conflict],
-    repeated_octet_count: u64,
-    after_fin_octet_count: u64,
-    /// True if the end of the stream is known.
-    has_fin: bool,
-    is_poisoned: bool,
+    pub(super) view: &'a FlowView<'a>,
+    pub(super) number: u64,
+    pub(super) side: Side,
+    pub(super) direction: &'a DirectionState,
+    pub(super) reason: EndReason,
+    /// Name of the file with the octets, if any octet was written.
+    pub(super) file: Option<&'a str>,
 }
 
-impl<'a> Line<'a> {
-    pub(super) fn new(
-        view: &FlowView<'_>,
-        number: u64,
-        (side, direction): (Side, &'a DirectionState),
-        reason: EndReason,
-        file: Option<&'a str>,
-    ) -> Self {
-        Self {
-            file,
-            number,
-            community_id: community_id(view.key(), 0),
-            source_address: view.address(side),
-            source_port: view.key().port(side),
-            destination_address: view.address(side.other()),
-            destination_port: view.key().port(side.other()),
-            is_initiator: view.initiator() == side,
-            start_ns: view.start().as_nanos(),
-            end_ns: view.end().as_nanos(),
-            flow_end_reason: reason.name(),
-            octet_count: direction.octet_count,
-            gap_octet_count: direction.gap_octet_count(),
-            // Without any octet, there is no file for zeros either.
-            filled_octet_count: if file.is_some() { direction.filled_octet_count } else { 0 },
-            gap_count: direction.gap_count,
-            gaps: &direction.gaps,
-            conflict_count: direction.conflict_count,
-            conflicts: &direction.conflicts,
-            repeated_octet_count: direction.repeated_octet_count,
-            after_fin_octet_count: direction.after_fin_octet_count,
-            has_fin: direction.has_fin,
-            is_poisoned: direction.is_poisoned,
-        }
+flowgauge::table! {
+    /// A direction of a TCP connection.
+    impl['a] "stream" for Line<'a> as line {
+        /// Name of the file with the octets; null if no octet was written.
+        "file": Option<&'a str> = line.file;
+        /// Number of the flow.
+        "number": u64 = line.number;
+        /// Community ID of the flow.
+        "community_id": CommunityId = line.view.community_id();
+        /// Address of the sender.
+        "source_address": IpAddr = line.view.address(line.side);
+        /// Port of the sender.
+        "source_port": Option<u16> = line.view.key().port(line.side);
+        /// Address of the receiver.
+        "destination_address": IpAddr = line.view.address(line.side.other());
+        /// Port of the receiver.
+        "destination_port": Option<u16> = line.view.key().port(line.side.other());
+        /// True if the sender is the initiator of the flow.
+        "is_initiator": bool = line.view.initiator() == line.side;
+        /// Time of the first packet of the flow.
+        "start": Timestamp = line.view.start();
+        /// Time of the last packet of the flow.
+        "end": Timestamp = line.view.end();
+        /// Reason for the end of the flow.
+        "flow_end_reason": Name = Name(line.reason.name());
+        /// Number of written octets.
+        "octet_count": u64 = line.direction.octet_count;
+        /// Number of missing octets.
+        "gap_octet_count": u64 = line.direction.gap_octet_count();
+        /// Number of missing octets that were written as zeros. Without any octet, there is no file for zeros either.
+        "filled_octet_count": u64 = if line.file.is_some() { line.direction.filled_octet_count } else { 0 };
+        /// Number of gaps.
+        "gap_count": u64 = line.direction.gap_count;
+        /// The first gaps.
+        "gaps": ListOf<Group<&'a Gap>> => List(line.direction.gaps.iter().map(Group));
+        /// Number of conflicts.
+        "conflict_count": u64 = line.direction.conflict_count;
+        /// The first conflicts.
+        "conflicts": ListOf<Group<&'a Conflict>> => List(line.direction.conflicts.iter().map(Group));
+        /// Number of octets that were retransmitted.
+        "repeated_octet_count": u64 = line.direction.repeated_octet_count;
+        /// Number of octets that were sent after the end of the stream.
+        "after_fin_octet_count": u64 = line.direction.after_fin_octet_count;
+        /// True if the end of the stream is known.
+        "has_fin": bool = line.direction.has_fin;
+        /// True if the direction was stopped because a limit was reached.
+        "is_poisoned": bool = line.direction.is_poisoned;
     }
 }

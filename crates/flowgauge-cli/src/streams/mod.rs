@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use flowgauge::export::{Nulls, Style, write_json};
 use flowgauge::{EndReason, Flow, FlowView, Interest, IpProtocol, Side, Sink, StreamEvent, Streams};
 
 pub(crate) use args::StreamsArgs;
@@ -20,7 +21,6 @@ use name::Pattern;
 use crate::args::{Pages, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
-use crate::escape;
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::{OutputFile, Outputs};
@@ -272,9 +272,12 @@ impl OctetSink {
         let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
         // The index also lists a stream whose file could not be written.
         let name = name.filter(|_| closed.is_ok());
-        let line = Line::new(view, number, (side, direction), reason, name.as_deref());
-        let written = escape::write_json(&mut index.writer, &line);
-        let written = written.and_then(|()| index.writer.write_all(b"\n"));
+        let mut style = Style::default();
+        style.nulls = Nulls::Null;
+        let mut line = Vec::new();
+        write_json(&mut line, &Line { view, number, side, direction, reason, file: name.as_deref() }, style);
+        line.push(b'\n');
+        let written = index.writer.write_all(&line);
         let written = written.map_err(|error| {
             // An index without this line would be incomplete, so it is removed.
             index.file = None;

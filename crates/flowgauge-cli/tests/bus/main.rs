@@ -193,7 +193,7 @@ fn capture(folder: &Folder, count: u32) -> String {
 /// Returns the records of a capture in the form that the subscriber in Python writes.
 fn expected(capture: &str) -> Vec<String> {
     let fields =
-        "start_ns,source_address,source_port,destination_address,destination_port,packet_count,octet_count";
+        "start,source_address,source_port,destination_address,destination_port,packet_count,octet_count";
     let args = ["flows", capture, "--quiet", "--format", "csv", "--fields", fields];
     let output = flowgauge().args(args).output().unwrap();
     assert!(output.status.success());
@@ -410,6 +410,18 @@ fn only_subscribers_with_a_permitted_key_receive_encrypted_records() {
             assert_eq!(rejected.out(), "");
         }
     }
+
+    // A public key may begin with a hyphen.
+    let key = format!("-{}", "0".repeat(39));
+    let mut command = flowgauge();
+    command.args(["subscribe", "--connect", &unused, "--duration", "1ms", "--curve-server", &key]);
+    let mut subscriber = Process::start(&folder, "hyphen", &mut command, Stdio::null());
+    assert_eq!(subscriber.end(), Some(0), "{}", subscriber.err());
+    let mut command = flowgauge();
+    command.args(["publish", &capture(&folder, 1), "--bind", &unused]);
+    command.args(["--curve-key", &server_key, "--curve-client", &key]);
+    let mut publisher = Process::start(&folder, "hyphens", &mut command, Stdio::null());
+    assert_eq!(publisher.end(), Some(0), "{}", publisher.err());
 
     let (invalid, readable) =
         (folder.file("invalid.key", b"no key\n"), folder.file("readable.key", b"no key\n"));

@@ -153,13 +153,13 @@ fn records_have_all_fields_and_initiator_first() {
         }
         assert!([80, 443, 8080].contains(&number(record, "destination_port")));
         assert!(number(record, "source_port") > 30_000);
-        let duration_ns = number(record, "end_ns") - number(record, "start_ns");
-        assert_eq!(duration_ns, number(record, "duration_ns"));
+        let duration_ns = number(record, "end") - number(record, "start");
+        assert_eq!(duration_ns, number(record, "duration"));
         for field in ["tcp_state", "conn_state", "history", "flow_end_reason", "direction_evidence"] {
             assert!(record[field].is_string(), "{field}: {record}");
         }
         for field in [
-            "handshake_rtt_ns",
+            "handshake_rtt",
             "icmp_type",
             "icmp_code",
             "interface",
@@ -250,8 +250,15 @@ fn outer_and_inner_flows_refer_to_each_other() {
     let records = objects(&both.out);
     assert_eq!(records.len(), 4);
     let [query, there, back, plain] = [5000, 50_001, 50_002, 7000].map(|port| of_port(&records, port));
-    assert_eq!(query["outer_flow"], "udp 192.0.2.101:50001>192.0.2.102:4789");
-    assert_eq!(query["reverse_outer_flow"], "udp 192.0.2.102:50002>192.0.2.101:4789");
+    let outer = |source: (&str, u16), destination: (&str, u16)| {
+        serde_json::json!({
+            "protocol": 17,
+            "source_address": source.0, "source_port": source.1,
+            "destination_address": destination.0, "destination_port": destination.1,
+        })
+    };
+    assert_eq!(query["outer_flow"], outer(("192.0.2.101", 50_001), ("192.0.2.102", 4789)));
+    assert_eq!(query["reverse_outer_flow"], outer(("192.0.2.102", 50_002), ("192.0.2.101", 4789)));
     assert_eq!(query["outer_community_id"], there["community_id"]);
     assert_eq!(query["reverse_outer_community_id"], back["community_id"]);
     let stack = serde_json::json!([
@@ -269,7 +276,8 @@ fn outer_and_inner_flows_refer_to_each_other() {
     assert!(plain["inner_flow_count"].is_null() && plain["encapsulation"].is_null());
 
     let csv = run(&["--format", "csv", "--encapsulation", "-q"]).out;
-    let expected = ",IP 192.0.2.101>192.0.2.102 / VXLAN 42 / Ethernet,0,,,IP 192.0.2.102>192.0.2.101 / VXLAN 42 / Ethernet,0,,,0,0,0,";
+    let expected = ",\"kind=IP source=192.0.2.101 destination=192.0.2.102;kind=VXLAN id=42;kind=Ethernet\",0,,,\"kind=IP source=192.0.2.102 \
+        destination=192.0.2.101;kind=VXLAN id=42;kind=Ethernet\",0,,,0,0,0,";
     assert!(csv.contains(expected), "{csv}");
     for (tunnels, ports) in [("innermost", vec![5000, 7000]), ("outermost", vec![7000, 50_001, 50_002])] {
         let records = objects(&run(&["--format", "ndjson", "--tunnels", tunnels, "-q"]).out);
@@ -300,7 +308,10 @@ fn csv_and_ndjson_have_the_same_values() {
                 let value = match &record[name] {
                     Value::Null => String::new(),
                     Value::String(text) => text.clone(),
-                    Value::Array(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("."),
+                    Value::Array(ids) if ids.is_empty() => String::new(),
+                    Value::Array(ids) => {
+                        format!("\"{}\"", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(";"))
+                    }
                     other => other.to_string(),
                 };
                 assert_eq!(value, cell, "{name}");
@@ -352,7 +363,7 @@ fn top_selects_the_first_rows_of_the_sorted_output() {
     }
     for field in ["start", "end"] {
         let sorted = records(&["web.pcap", "--sort", field]);
-        let times: Vec<_> = sorted.iter().map(|record| number(record, &format!("{field}_ns"))).collect();
+        let times: Vec<_> = sorted.iter().map(|record| number(record, field)).collect();
         assert!(times.is_sorted());
         assert_eq!(comparable_records(&sorted), comparable_records(&records(&["web.pcap"])));
     }
@@ -363,7 +374,7 @@ fn top_selects_the_first_rows_of_the_sorted_output() {
 fn flows_without_a_round_trip_time_are_last_in_either_order() {
     let round_trips = |more: &[&str]| -> Vec<Option<u64>> {
         let args = [&["web.pcap", "--sort", "rtt"], more].concat();
-        records(&args).iter().map(|record| record["handshake_rtt_ns"].as_u64()).collect()
+        records(&args).iter().map(|record| record["handshake_rtt"].as_u64()).collect()
     };
     let (falling, rising) = (round_trips(&[]), round_trips(&["--reverse"]));
     let known_count = falling.iter().flatten().count();
@@ -657,8 +668,40 @@ fn the_table_fits_the_terminal_width() {
 }
 
 #[test]
+fn times_and_absent_values_have_the_chosen_style() {
+    let first = |args: &[&str]| {
+        let output = run(&[&["flows", "dns.pcap", "-q", "--format", "ndjson"], args].concat());
+        assert_eq!((output.status, output.err.as_str()), (0, ""), "{args:?}");
+        objects(&output.out).swap_remove(0)
+    };
+    let plain = first(&[]);
+    let (dated, in_seconds) = (first(&["--time", "rfc3339"]), first(&["--time", "unix"]));
+    let start = dated["start"].as_str().expect("a date");
+    assert!(start.starts_with("2026-11-20T23:09:3") && start.ends_with('Z') && start.len() == 30, "{start}");
+    let seconds = in_seconds["start"].as_f64().expect("a number");
+    assert!((seconds - number(&plain, "start") as f64 / 1e9).abs() < 1e-6, "{seconds}");
+    assert_eq!(in_seconds["duration"], dated["duration"]);
+    let nulls = first(&["--nulls", "null"]);
+    assert!(plain.get("handshake_rtt").is_none());
+    assert!(nulls.get("handshake_rtt").is_some_and(Value::is_null));
+
+    let sessions = run(&["sessions", "dns.pcap", "-q", "--time", "rfc3339"]).out;
+    assert!(objects(&sessions)[0]["timestamp"].as_str().is_some_and(|time| time.starts_with("2026-11-20T")));
+    for (args, error) in [
+        (&["--time", "unix"][..], "--time and --nulls require --format ndjson or csv"),
+        (&["--format", "fixed", "--fields", "start"], "--fields cannot be combined with --format fixed"),
+        (&["--time", "iso"], "the names are ns, unix, rfc3339"),
+        (&["--format", "xml"], "possible values: table, ndjson, csv, ipfix, fixed"),
+    ] {
+        let output = run(&[&["flows", "dns.pcap"], args].concat());
+        assert_eq!(output.status, 2, "{args:?}");
+        assert!(output.err.contains(error), "{args:?}: {}", output.err);
+    }
+}
+
+#[test]
 fn chosen_fields_are_written_in_their_order() {
-    let names = "destination_port,start_ns,octet_count,source_mac_address,handshake_rtt_ns";
+    let names = "destination_port,start,octet_count,source_mac_address,handshake_rtt";
     let args = ["flows", "web.pcap", "-q", "--fields", names, "--format"];
     let written = |format| run(&[&args[..], &[format]].concat()).out;
     let (csv, ndjson, table) = (written("csv"), written("ndjson"), written("table"));
@@ -724,7 +767,7 @@ fn a_capture_given_twice_counts_once() {
     assert_eq!(run.status, 0);
     assert!(run.err.contains("168 duplicate packets skipped (--dedup)"), "{}", run.err);
     // The slice has no ICMP errors, which count for the flows that they quote.
-    let fields = ["--fields", "source_port,destination_port,packet_count,octet_count,start_ns,end_ns"];
+    let fields = ["--fields", "source_port,destination_port,packet_count,octet_count,start,end"];
     let of = |arguments: &[&str]| comparable_records(&records(&[arguments, &fields].concat()));
     assert_eq!(of(&[&out]), of(&["dns.pcap", "--filter", "udp"]));
 }
@@ -865,8 +908,7 @@ fn a_timestamp_far_ahead_of_all_others_is_reported_and_ends_no_flow() {
     let (found, expected) = (objects(&reported.out), records(&["ssh.pcap"]));
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
-        for field in
-            ["community_id", "packet_count", "octet_count", "conn_state", "history", "start_ns", "end_ns"]
+        for field in ["community_id", "packet_count", "octet_count", "conn_state", "history", "start", "end"]
         {
             assert_eq!(found[field], expected[field]);
         }
@@ -875,9 +917,9 @@ fn a_timestamp_far_ahead_of_all_others_is_reported_and_ends_no_flow() {
     let out = folder.path("slice.pcapng");
     let sliced = run(&["slice", &file, "--filter", "tcp", "-w", &out]);
     assert_eq!(sliced.status, 0, "{}", sliced.err);
-    let last = records(&[&out]).iter().map(|record| number(record, "end_ns")).max().unwrap();
+    let last = records(&[&out]).iter().map(|record| number(record, "end")).max().unwrap();
     assert_eq!(
         last / 1_000_000_000,
-        records(&["ssh.pcap"]).iter().map(|record| number(record, "end_ns")).max().unwrap() / 1_000_000_000
+        records(&["ssh.pcap"]).iter().map(|record| number(record, "end")).max().unwrap() / 1_000_000_000
     );
 }

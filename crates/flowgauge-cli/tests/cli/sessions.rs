@@ -35,8 +35,8 @@ fn each_line_identifies_its_flow_and_has_the_fields_of_the_message() {
         for field in ["source_address", "source_port", "destination_address", "destination_port"] {
             assert_eq!(line[field], flow[field]);
         }
-        let at = number(line, "timestamp_ns");
-        assert!((number(flow, "start_ns")..=number(flow, "end_ns")).contains(&at));
+        let at = number(line, "timestamp");
+        assert!((number(flow, "start")..=number(flow, "end")).contains(&at));
         assert_eq!((&line["protocol"], &flow["application"]), (&"http".into(), &"http".into()));
         assert_eq!(flow["application_evidence"], "content");
     }
@@ -112,6 +112,15 @@ fn connection(port: u16, turns: &[(bool, &str)]) -> Vec<u8> {
 }
 
 #[test]
+fn the_summary_counts_parsers_that_stopped_by_protocol_and_fault() {
+    let turns = [(true, "SSH-2.0-a\r\n"), (false, "SSH-2.0-b\r\n"), (true, "\0\0\0\x01 length of one octet")];
+    let folder = Folder::new();
+    let run = run(&["sessions", &folder.file("web.pcap", &connection(22, &turns))]);
+    assert_eq!((run.status, run.out.lines().count()), (0, 3), "{}", run.out);
+    assert!(run.err.contains("\n1 parser stopped: 1 ssh bad_packet_length\n"), "{}", run.err);
+}
+
+#[test]
 fn passwords_are_never_written_and_their_kind_only_on_request() {
     let web: &[(bool, &str)] = &[
         (
@@ -184,7 +193,7 @@ fn a_line_has_each_key_once() {
         objects(&out).into_iter().find(|line| line["message"] == "mail").expect("no mail was reported");
     assert_eq!((&mail["role"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
     for line in out.lines() {
-        for key in ["timestamp_ns", "community_id", "protocol", "role", "message"] {
+        for key in ["timestamp", "community_id", "protocol", "role", "message"] {
             assert_eq!(line.matches(&format!("\"{key}\":")).count(), 1, "{key} in {line}");
         }
     }
@@ -243,6 +252,7 @@ fn the_protocols_page_lists_every_parsed_and_every_recognized_protocol() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols.md");
     let text = std::fs::read_to_string(page).unwrap();
     let (parsed, recognized) = text.split_once("## Recognized").unwrap();
+    let (recognized, _) = recognized.split_once("\n## ").unwrap();
     // Tables after the first one repeat names of protocols.
     let (_, parsed) = parsed.split_once("| protocol |").unwrap();
     let (parsed, _) = parsed.split_once("\n\n").unwrap();
@@ -253,7 +263,7 @@ fn the_protocols_page_lists_every_parsed_and_every_recognized_protocol() {
         names
     };
     let of = |is_parsed: bool| {
-        let entries = Standard::TABLE.iter().filter(|entry| entry.start.is_some() == is_parsed);
+        let entries = Standard::TABLE.iter().filter(|entry| entry.has_parser == is_parsed);
         let mut names: Vec<_> = entries.map(|entry| entry.protocol.name().to_owned()).collect();
         names.sort();
         names
@@ -261,7 +271,7 @@ fn the_protocols_page_lists_every_parsed_and_every_recognized_protocol() {
     assert_eq!(names(parsed), of(true));
     assert_eq!(names(recognized), of(false));
     // The rows of recognized protocols list their ports.
-    for entry in Standard::TABLE.iter().filter(|entry| entry.start.is_none()) {
+    for entry in Standard::TABLE.iter().filter(|entry| !entry.has_parser) {
         let start = format!("| `{}` |", entry.protocol.name());
         let row = recognized.lines().find(|line| line.starts_with(&start)).unwrap();
         let ports = [entry.protocol.stream_ports(), entry.protocol.datagram_ports()].concat();

@@ -44,7 +44,7 @@ fn each_direction_is_a_file_and_a_line_of_the_index() {
             };
             assert_eq!(line["source_address"], record[format!("{source}_address")]);
             assert_eq!(line["source_port"], record[format!("{source}_port")]);
-            assert_eq!(line["start_ns"], record["start_ns"]);
+            assert_eq!(line["start"], record["start"]);
             assert_eq!(number(line, "octet_count"), octets.len() as u64);
             // Retransmitted octets count as payload each time, but are written only once.
             let payload_octet_count = number(record, &format!("{prefix}payload_octet_count"));
@@ -400,7 +400,7 @@ fn the_ack_grace_option_reorders_octets_captured_after_their_acknowledgment() {
     assert!(gap_count > 10 && octets(&without_grace) != octets(&whole), "{gap_count}");
     // The timestamp of each gap lies within the capture.
     let gaps: Vec<_> = without_grace.iter().flat_map(|(line, _)| line["gaps"].as_array().unwrap()).collect();
-    let times = whole.iter().map(|(line, _)| number(line, "start_ns")..=number(line, "end_ns") + 100_000_000);
+    let times = whole.iter().map(|(line, _)| number(line, "start")..=number(line, "end") + 100_000_000);
     let times: Vec<_> = times.collect();
     assert!(gaps.iter().all(|gap| times.iter().any(|time| time.contains(&number(gap, "timestamp")))));
     assert_eq!(octets(&streams(&late, "with_grace", &["--ack-grace", "1s"])), octets(&whole));

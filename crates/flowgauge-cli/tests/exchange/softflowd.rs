@@ -73,8 +73,7 @@ fn times_agree_with_the_flows_of_the_capture() {
         let records = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         let tcp = records.filter(|record| record["protocol"] == 6);
         let time = |record: &serde_json::Value, name: &str| record[name].as_u64().unwrap() / 1_000_000;
-        let mut times: Vec<_> =
-            tcp.map(|record| (time(&record, "start_ns"), time(&record, "end_ns"))).collect();
+        let mut times: Vec<_> = tcp.map(|record| (time(&record, "start"), time(&record, "end"))).collect();
         times.sort_unstable();
         times
     };

@@ -8,7 +8,8 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as TableRow, Sparkli
 
 use super::model::{Model, Tab};
 use crate::escape;
-use crate::human::{count, octets, plural, rate};
+use crate::human::{plural, rate};
+use flowgauge::export::human::{count, octets};
 
 /// Text below the table.
 pub(super) enum Footer<'a> {

@@ -1,8 +1,5 @@
 //! A source that is read on another thread returns what the source itself returns.
 
-#[path = "support/fn_source.rs"]
-mod fn_source;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +11,7 @@ use flowgauge::base::FrameBatch;
 use flowgauge::source::{Error, Files, Next, ReadAhead, Source};
 use flowgauge::{Frame, Pipeline, Records, RunOptions, SourceConfig, Timestamp};
 
-use fn_source::FnSource;
+use crate::fn_source::FnSource;
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)
@@ -89,7 +86,7 @@ fn an_error_is_returned_in_its_place_with_the_frames_before_it() {
         number += 1;
         let next = numbered(batch, number);
         match number {
-            3 => Err(Error::Io { path: "source".into(), error: io::Error::other("broken") }),
+            3 => Err(Error::Io { path: "source".into(), error: io::Error::other("broken").into() }),
             6 => {
                 batch.clear();
                 Ok(Next::End)

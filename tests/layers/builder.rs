@@ -1,24 +1,22 @@
 //! An invalid configuration is rejected before anything is read, with the names of the layer and the field; memory that
 //! was charged for layers created before is released.
 
-#[path = "support/fn_source.rs"]
-mod fn_source;
-
 use std::error::Error as _;
+use std::time::Duration;
 
 use flowgauge::base::FrameBatch;
 use flowgauge::decode::fragment::{Pool, PoolConfig};
 use flowgauge::dedup::Window;
 use flowgauge::reassembler::Reassembler;
 use flowgauge::source;
-use flowgauge::tracker::{Tracker, USER_CLASS_COUNT_MAX};
+use flowgauge::tracker::{Timeouts, Tracker, USER_CLASS_COUNT_MAX};
 use flowgauge::{
     Budget, Builder, ConfigError, ConfigProblem, Decapsulation, DedupConfig, DriverConfig, Error, FileSource,
     Flows, FragmentHandling, KeyPolicy, Limits, Next, Parser, Pipeline, Protocol, ReassemblerConfig, Records,
-    Resources, RunOptions, Sessions, Sink, Stage, Streams, TrackerConfig,
+    Resources, RunOptions, Sessions, Sink, SourceConfig, Stage, StopHandle, Streams, TrackerConfig,
 };
 
-use fn_source::FnSource;
+use crate::fn_source::FnSource;
 
 /// A parser that stops immediately.
 #[derive(Debug, Default)]
@@ -38,7 +36,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum NoMessage;
     parsers { GivesUp: GivesUp = &PROTOCOL }
-    recognized {}
 }
 
 /// Ignores everything that a stage delivers.
@@ -307,4 +304,28 @@ fn source_errors_and_configuration_errors_are_distinct() {
     let error = pipeline.run(&mut source, &RunOptions::default()).expect_err("the source fails");
     assert!(matches!(error, Error::Source(_)));
     assert_eq!(error.to_string(), source_error().to_string());
+}
+
+#[test]
+fn limits_are_changed_one_by_one() {
+    let builder = Pipeline::builder().memory(32 << 20).limit(|limits| limits.flow_count_max = 10);
+    let pipeline = builder.build(()).unwrap();
+    assert_eq!(pipeline.budget().limit(), 32 << 20);
+    let builder = Pipeline::builder().limit(|limits| limits.total_bytes_max = 64 << 20);
+    assert_eq!(builder.build(()).unwrap().budget().limit(), 64 << 20);
+    let error = Pipeline::builder().limit(|limits| limits.flow_count_max = 0).build(()).unwrap_err();
+    assert!(error.to_string().contains("flow_count_max"), "{error}");
+}
+
+#[test]
+fn configurations_have_setters() {
+    let stop = StopHandle::new();
+    let config = SourceConfig::default().stop(stop.clone());
+    stop.stop();
+    assert!(config.stop.is_some_and(|handle| handle.is_stopped()));
+    let timeouts = Timeouts::default().linger(Duration::from_secs(1)).udp(None);
+    let config = TrackerConfig::default().timeouts(timeouts).huge_pages(true);
+    assert_eq!((config.timeouts.linger, config.timeouts.udp), (Some(Duration::from_secs(1)), None));
+    assert_eq!(config.timeouts.established, Timeouts::default().established);
+    assert!(config.huge_pages);
 }

@@ -1,14 +1,15 @@
 //! The table of flow records: column widths fit the first flows, and the number of columns fits the line width.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::net::IpAddr;
-use std::time::Duration;
 
-use flowgauge::base::{EndReason, Evidence, IpProtocol, Timestamp};
-use flowgauge::record::{Field, FieldType, FlowRecord, SortKey, Unit, Value};
-
-use crate::human;
+use super::selection::Selection;
+use super::writer::{RecordWriter, Summary};
+use super::{human, text};
+use crate::base::{EndReason, Evidence, IpProtocol, Timestamp};
+use crate::record::{FlowRecord, field_index as field};
+use crate::row::{Column as RowColumn, ColumnSet, Row as _, Table as _, Type, Unit, Value};
 
 /// Number of rows that are examined before the column widths are decided.
 const SAMPLE_COUNT: usize = 1000;
@@ -16,29 +17,9 @@ const SAMPLE_COUNT: usize = 1000;
 /// Number of spaces between columns.
 const GAP: usize = 2;
 
-/// Returns the index of a field in the schema. A name that is not a field is an error at compile time.
-const fn field(name: &str) -> usize {
-    let mut index = 0;
-    while index < FlowRecord::SCHEMA.len() {
-        if is_equal(FlowRecord::SCHEMA[index].name.as_bytes(), name.as_bytes()) {
-            return index;
-        }
-        index += 1;
-    }
-    panic!("no field has this name")
-}
-
-const fn is_equal(a: &[u8], b: &[u8]) -> bool {
-    let mut index = 0;
-    while index < a.len() && index < b.len() && a[index] == b[index] {
-        index += 1;
-    }
-    index == a.len() && index == b.len()
-}
-
 /// Content of a column: one field of the schema, or several that are shown together. The numbers are indices of fields
 /// in the schema.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Content {
     Field(usize),
     /// A time without its date, from one field.
@@ -61,20 +42,20 @@ enum Content {
 }
 
 /// Returns the sum of two counts, or the one that is known.
-fn sum<'r>(first: Value<'r>, second: Value<'r>) -> Value<'r> {
+fn sum(first: &Value, second: &Value) -> Value {
     match (first, second) {
-        (Value::Unsigned(first), Value::Unsigned(second)) => Value::Unsigned(first.saturating_add(second)),
-        (Value::Absent, value) | (value, _) => value,
+        (Value::Unsigned(first), Value::Unsigned(second)) => Value::Unsigned(first.saturating_add(*second)),
+        (Value::Null, value) | (value, _) => value.clone(),
     }
 }
 
 /// Returns a value, or another one if it is not known.
-fn known_or<'r>(value: Value<'r>, other: Value<'r>) -> Value<'r> {
-    if value == Value::Absent { other } else { value }
+fn known_or(value: Value, other: Value) -> Value {
+    if value == Value::Null { other } else { value }
 }
 
 /// A column of the table. Alignment, minimum width and format follow from the fields of its content.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Column {
     title: &'static str,
     content: Content,
@@ -85,24 +66,28 @@ impl Column {
         Self { title, content }
     }
 
-    /// Returns the first field of the column, which determines the format of its values.
-    fn first_field(self) -> &'static Field {
-        let (Content::Field(index)
-        | Content::TimeOfDay(index)
-        | Content::Sum(index, _)
-        | Content::Octets(index, _)
-        | Content::OctetSum([index, _], _)
-        | Content::Endpoint(index, _)
-        | Content::Protocol([index, ..])
-        | Content::State([index, ..])
-        | Content::End(index)) = self.content;
-        &FlowRecord::SCHEMA[index]
+    /// Returns the indices of the columns of a record that the column shows. The first one determines the format.
+    fn indices(self) -> Vec<usize> {
+        match self.content {
+            Content::Field(index) | Content::TimeOfDay(index) | Content::End(index) => vec![index],
+            Content::Sum(first, second)
+            | Content::Octets(first, second)
+            | Content::Endpoint(first, second) => vec![first, second],
+            Content::OctetSum([first, second], [third, fourth]) => vec![first, second, third, fourth],
+            Content::Protocol(indices) | Content::State(indices) => indices.to_vec(),
+        }
+    }
+
+    fn first(self) -> &'static RowColumn {
+        &FlowRecord::COLUMNS[self.indices()[0]]
     }
 
     /// Returns whether the column is right-aligned, as numbers are.
     fn is_right(self) -> bool {
-        let field = self.first_field();
-        let is_number = matches!(field.field_type, FieldType::Unsigned(_)) && !is_time(field);
+        let is_number = matches!(
+            self.first().column_type,
+            Type::Unsigned(_) | Type::Signed(_) | Type::Float | Type::Duration
+        );
         is_number
             && matches!(
                 self.content,
@@ -112,77 +97,71 @@ impl Column {
 
     /// Returns the width in characters of the title and of common values, so that later rows seldom exceed it.
     fn min_width(self) -> usize {
-        let field = self.first_field();
-        let common = match (self.content, field.field_type, field.unit) {
+        let column = self.first();
+        let common = match (self.content, column.column_type, column.unit) {
             (Content::TimeOfDay(_), ..) => 12,
             (Content::Protocol(..), ..) => 5,
-            (_, FieldType::Unsigned(_), Unit::Nanoseconds) if is_time(field) => 23,
-            (_, FieldType::Unsigned(_), Unit::Nanoseconds) => 7,
-            (_, FieldType::Unsigned(_), Unit::None) => 0,
-            (_, FieldType::Unsigned(_) | FieldType::Name, _) => 6,
-            (_, FieldType::Address, _) => 15,
-            (_, FieldType::Mac, _) => 17,
+            (_, Type::Timestamp, _) => 23,
+            (_, Type::Duration, _) => 7,
+            (_, Type::Unsigned(_), Unit::None) => 0,
+            (_, Type::Unsigned(_) | Type::Name, _) => 6,
+            (_, Type::Address, _) => 15,
+            (_, Type::Mac, _) => 17,
             _ => 8,
         };
         common.max(self.title.len())
     }
 
-    /// Returns the text of this column for a flow record.
-    fn cell(self, record: &FlowRecord) -> String {
-        let value = |index| record.value(index);
+    /// Returns the text of this column for the values of a flow record.
+    fn cell(self, values: &[Value]) -> String {
+        let value = |index: usize| values.get(index).unwrap_or(&Value::Null);
+        let unit = self.first().unit;
         match self.content {
-            Content::Field(index) => single(self.first_field(), value(index)),
+            Content::Field(index) => single(unit, value(index)),
             Content::TimeOfDay(index) => {
-                let start = single(self.first_field(), value(index));
+                let start = single(unit, value(index));
                 start.get(11..).unwrap_or(&start).to_owned()
             }
-            Content::Sum(forward, reverse) => single(self.first_field(), sum(value(forward), value(reverse))),
+            Content::Sum(forward, reverse) => single(unit, &sum(value(forward), value(reverse))),
             Content::Octets(frames, packets) => {
-                single(self.first_field(), known_or(value(frames), value(packets)))
+                single(unit, &known_or(value(frames).clone(), value(packets).clone()))
             }
             Content::OctetSum([forward, reverse], [ip_forward, ip_reverse]) => {
                 let frames = sum(value(forward), value(reverse));
-                single(self.first_field(), known_or(frames, sum(value(ip_forward), value(ip_reverse))))
+                single(unit, &known_or(frames, sum(value(ip_forward), value(ip_reverse))))
             }
             Content::Endpoint(address, port) => match (value(address), value(port)) {
                 (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
                 (address, Value::Unsigned(port)) => format!("{address}:{port}"),
                 (address, _) => address.to_string(),
             },
-            Content::Protocol(fields) => protocol_name(fields.map(value)),
+            Content::Protocol(indices) => protocol_name(indices.map(value)),
             Content::State([state, kind, code]) => match (value(kind), value(code)) {
                 (Value::Unsigned(kind), Value::Unsigned(code)) => format!("{kind}/{code}"),
                 _ => value(state).to_string(),
             },
-            Content::End(reason) => end_name(&value(reason)).to_owned(),
+            Content::End(reason) => end_name(value(reason)).to_owned(),
         }
     }
 }
 
-/// Returns whether the values of a field are times, not durations.
-fn is_time(field: &Field) -> bool {
-    matches!(field.sort, Some(SortKey::Start | SortKey::End))
-}
-
-/// Formats the value of a field, by the type and unit of the field; `-` if there is no value.
-fn single(field: &Field, value: Value<'_>) -> String {
-    match (value, field.unit) {
-        (Value::Unsigned(number), Unit::Nanoseconds) if is_time(field) => {
-            date_and_time(Timestamp::from_nanos(number))
-        }
-        (Value::Unsigned(number), Unit::Nanoseconds) => human::duration(Duration::from_nanos(number)),
-        (Value::Unsigned(number), Unit::Octets) => human::octets(number),
-        (Value::Unsigned(number), Unit::Packets | Unit::Flows) => human::count(number, 100_000),
-        (Value::Absent, _) => "-".to_owned(),
+/// Formats a value, by its type and unit; `-` if there is none.
+fn single(unit: Unit, value: &Value) -> String {
+    match (value, unit) {
+        (Value::Timestamp(time), _) => date_and_time(*time),
+        (Value::Duration(duration), _) => human::duration(*duration),
+        (Value::Unsigned(number), Unit::Octets) => human::octets(*number),
+        (Value::Unsigned(number), Unit::Packets | Unit::Flows) => human::count(*number, 100_000),
+        (Value::Null, _) => "-".to_owned(),
         (value, _) => value.to_string(),
     }
 }
 
 /// The columns of the default table layouts.
 const COLUMNS: [Column; 15] = [
-    Column::new("START (UTC)", Content::Field(field("start_ns"))),
-    Column::new("START", Content::TimeOfDay(field("start_ns"))),
-    Column::new("DURATION", Content::Field(field("duration_ns"))),
+    Column::new("START (UTC)", Content::Field(field("start"))),
+    Column::new("START", Content::TimeOfDay(field("start"))),
+    Column::new("DURATION", Content::Field(field("duration"))),
     Column::new(
         "PROTO",
         Content::Protocol([field("protocol"), field("application"), field("application_evidence")]),
@@ -255,10 +234,14 @@ const NARROW: &[usize] = &[DURATION, PROTOCOL, PACKETS, OCTETS, STATE];
 
 type Row = Vec<String>;
 
-/// Writes flow records as rows of a table.
-pub(crate) struct Table<W> {
+/// Writes flow records as a table for people: columns that fit the line width, with numbers and times in units that are
+/// easy to read. Column widths are decided after 1000 rows, or on flush.
+#[derive(Debug)]
+pub struct FlowTable<W> {
     out: W,
     columns: Vec<Column>,
+    /// Columns of the record that the table shows.
+    wanted: ColumnSet,
     /// True if the columns are those that the caller chose. Otherwise the default layout that fits the line width is
     /// chosen.
     is_chosen: bool,
@@ -268,8 +251,10 @@ pub(crate) struct Table<W> {
     sample: Vec<Row>,
     layout: Option<Layout>,
     line: String,
+    row_count: u64,
 }
 
+#[derive(Debug)]
 /// Columns of a table, their widths, and the selection of columns that are shown.
 struct Layout {
     columns: Vec<Column>,
@@ -281,47 +266,25 @@ struct Layout {
     is_narrow: bool,
 }
 
-impl<W: Write> Table<W> {
-    /// Creates a table as wide as the terminal, or as the environment variable `COLUMNS` specifies; without either, as
-    /// wide as its content.
-    pub(crate) fn new(out: W) -> Self {
-        Self::with_columns(out, COLUMNS.to_vec(), line_width())
+impl<W: Write> FlowTable<W> {
+    /// Creates a table of the columns that fit a line of `line_width` characters, of any width if it is `None`.
+    pub fn new(out: W, line_width: Option<usize>) -> Self {
+        Self::with_columns(out, COLUMNS.to_vec(), line_width)
     }
 
-    /// Creates a table with a column for each of the given fields, which are indices in the schema.
-    pub(crate) fn with_fields(out: W, fields: &[usize]) -> Self {
-        let column = |index: &usize| Column::new(FlowRecord::SCHEMA[*index].name, Content::Field(*index));
-        Self { is_chosen: true, ..Self::with_columns(out, fields.iter().map(column).collect(), None) }
+    /// Creates a table of selected columns.
+    pub fn with_selection(out: W, selection: &Selection) -> Self {
+        let index = |name| FlowRecord::COLUMNS.iter().position(|column| column.name == name);
+        let columns = selection.columns().iter();
+        let columns =
+            columns.filter_map(|column| Some(Column::new(column.name, Content::Field(index(column.name)?))));
+        Self { is_chosen: true, ..Self::with_columns(out, columns.collect(), None) }
     }
 
     fn with_columns(out: W, columns: Vec<Column>, line_width: Option<usize>) -> Self {
+        let wanted = columns.iter().flat_map(|column| column.indices()).collect();
         let (sample, layout, line) = (Vec::new(), None, String::new());
-        Self { out, columns, is_chosen: false, line_width, sample, layout, line }
-    }
-
-    /// Returns the length in octets of the row of a record, apart from spaces that other rows require.
-    pub(crate) fn len_of(&self, record: &FlowRecord) -> usize {
-        let width = |column: &Column| column.cell(record).len().max(column.min_width()) + GAP;
-        self.columns.iter().map(width).sum()
-    }
-
-    pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        let row: Row = self.columns.iter().map(|column| column.cell(record)).collect();
-        match &self.layout {
-            Some(layout) => print(&mut self.out, &mut self.line, layout, &row),
-            None => {
-                self.sample.push(row);
-                if self.sample.len() == SAMPLE_COUNT { self.decide() } else { Ok(()) }
-            }
-        }
-    }
-
-    /// Writes all pending rows; later rows use the same column widths.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        if self.layout.is_none() {
-            self.decide()?;
-        }
-        self.out.flush()
+        Self { out, columns, wanted, is_chosen: false, line_width, sample, layout, line, row_count: 0 }
     }
 
     fn decide(&mut self) -> io::Result<()> {
@@ -348,6 +311,41 @@ impl<W: Write> Table<W> {
         }
         self.layout = Some(layout);
         Ok(())
+    }
+}
+
+impl<W: Write> RecordWriter<FlowRecord> for FlowTable<W> {
+    fn write_if(&mut self, record: &FlowRecord, permits: &mut dyn FnMut(usize) -> bool) -> io::Result<bool> {
+        let values = record.values(&self.wanted);
+        let row: Row = self.columns.iter().map(|column| column.cell(&values)).collect();
+        let width = |(column, cell): (&Column, &String)| cell.len().max(column.min_width()) + GAP;
+        // Without the spaces that other rows require.
+        if !permits(self.columns.iter().zip(&row).map(width).sum()) {
+            return Ok(false);
+        }
+        self.row_count += 1;
+        match &self.layout {
+            Some(layout) => print(&mut self.out, &mut self.line, layout, &row)?,
+            None => {
+                self.sample.push(row);
+                if self.sample.len() == SAMPLE_COUNT {
+                    self.decide()?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.layout.is_none() {
+            self.decide()?;
+        }
+        self.out.flush()
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<Summary> {
+        self.flush()?;
+        Ok(Summary { row_count: self.row_count })
     }
 }
 
@@ -385,38 +383,29 @@ fn print(out: &mut impl Write, line: &mut String, layout: &Layout, row: &Row) ->
     out.write_all(line.as_bytes())
 }
 
-/// Returns the line width in characters from the environment variable `COLUMNS`, or that of the terminal.
-pub(crate) fn line_width() -> Option<usize> {
-    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let from_terminal = || {
-        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        terminal.map(|(width, _)| usize::from(width.0))
-    };
-    from_environment.or_else(from_terminal).filter(|width| *width > 0)
-}
-
 /// Formats a timestamp as date and time, such as `2026-11-20 23:41:15.123`.
-pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(timestamp.as_nanos());
-    let text = humantime::format_rfc3339_millis(time).to_string();
-    text.replace('T', " ").trim_end_matches('Z').to_owned()
+fn date_and_time(timestamp: Timestamp) -> String {
+    let mut octets = Vec::new();
+    text::date_and_time(&mut octets, timestamp);
+    octets.truncate(23);
+    String::from_utf8(octets).unwrap_or_default().replace('T', " ")
 }
 
-fn protocol_name([protocol, application, evidence]: [Value<'_>; 3]) -> String {
-    let Value::Unsigned(number) = protocol else { return "-".to_owned() };
+fn protocol_name([protocol, application, evidence]: [&Value; 3]) -> String {
+    let Value::Unsigned(number) = *protocol else { return "-".to_owned() };
     let mut name = match u8::try_from(number).map(IpProtocol) {
         Ok(IpProtocol::ICMPV6) => "icmp6".to_owned(),
         Ok(protocol) => protocol.to_string(),
         Err(_) => number.to_string(),
     };
-    if application != Value::Absent {
-        let mark = if evidence == Value::Name(Evidence::Port.name()) { "?" } else { "" };
+    if *application != Value::Null {
+        let mark = if *evidence == Value::Name(Evidence::Port.name()) { "?" } else { "" };
         let _ = write!(name, "/{application}{mark}");
     }
     name
 }
 
-fn end_name(reason: &Value<'_>) -> &'static str {
+fn end_name(reason: &Value) -> &'static str {
     let Value::Name(name) = reason else { return "-" };
     let reasons = [
         (EndReason::IdleTimeout, "idle"),
@@ -440,7 +429,7 @@ mod tests {
     }
 
     fn table(line_width: usize, rows: Vec<Row>) -> String {
-        let mut table = Table::with_columns(Vec::new(), COLUMNS.to_vec(), Some(line_width));
+        let mut table = FlowTable::with_columns(Vec::new(), COLUMNS.to_vec(), Some(line_width));
         table.sample = rows;
         table.flush().unwrap();
         String::from_utf8(table.out).unwrap()
@@ -475,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_late_row_may_exceed_its_column_but_is_complete() {
-        let mut table = Table::with_columns(Vec::new(), COLUMNS.to_vec(), None);
+        let mut table = FlowTable::with_columns(Vec::new(), COLUMNS.to_vec(), None);
         table.flush().unwrap();
         let layout = table.layout.as_ref().unwrap();
         print(&mut table.out, &mut table.line, layout, &row(LONG, LONG)).unwrap();

@@ -4,9 +4,6 @@
 //! `FLOWGAUGE_FLOOD=10000000` sets the number of packets per flood; the default is a million, and fewer in debug
 //! builds.
 
-#[path = "support/record_list.rs"]
-mod record_list;
-
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
@@ -20,7 +17,7 @@ use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::{Flow, FlowView, Observer, Timeouts, Tracker, TrackerConfig};
 
-use record_list::RecordList;
+use crate::record_list::RecordList;
 
 const S: TcpFlags = TcpFlags::SYN;
 const A: TcpFlags = TcpFlags::ACK;

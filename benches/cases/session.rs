@@ -12,7 +12,8 @@ use super::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
 /// Payload length of a segment.
 pub(crate) const LEN: u32 = 1400;
 
-const ISN: u32 = 1000;
+/// Sequence number of the SYN.
+pub(crate) const ISN: u32 = 1000;
 
 /// Offset of the client's address in frames from the client: Ethernet and IPv4 without options.
 const SOURCE_ADDRESS: usize = 14 + 12;
@@ -41,7 +42,6 @@ flowgauge::protocols! {
     #[derive(Debug)]
     pub(crate) enum Message;
     parsers { Passthrough: Passthrough = &PASSTHROUGH }
-    recognized {}
 }
 
 /// Counts octets.
@@ -120,7 +120,7 @@ impl Connections {
 }
 
 /// Frames with SYN, SYN+ACK and ACK.
-fn handshake() -> [Vec<u8>; 3] {
+pub(crate) fn handshake() -> [Vec<u8>; 3] {
     let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
     [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
         |(is_client, flags, seq, ack)| {

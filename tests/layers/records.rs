@@ -1,9 +1,7 @@
 //! The iterator over records yields the records that a sink receives, in the same order; it holds no more of them than
 //! necessary, and yields an error of the source as its last item.
 
-#[path = "support/fn_source.rs"]
-mod fn_source;
-
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,12 +10,13 @@ use std::time::Duration;
 use etherparse::PacketBuilder;
 use flowgauge::base::{Account, EndReason, FlowKey, Frame, FrameBatch, Limits, Timestamp};
 use flowgauge::source;
+use flowgauge::tracker::{Timeouts, TrackerConfig};
 use flowgauge::{
     Builder, DedupConfig, Error, ErrorPolicy, FileSource, FlowRecord, FlowView, Flows, Next, Pipeline,
     RecordIter, Records, RunOptions, Sink, Source, StopHandle, records,
 };
 
-use fn_source::FnSource;
+use crate::fn_source::FnSource;
 
 const CAPTURES: [&str; 8] = [
     "any.pcap",
@@ -60,7 +59,7 @@ fn at(number: u16) -> Timestamp {
 }
 
 fn source_error() -> source::Error {
-    source::Error::Io { path: PathBuf::from("network"), error: io::Error::other("gone") }
+    source::Error::Io { path: PathBuf::from("network"), error: io::Error::other("gone").into() }
 }
 
 /// Returns a source of batches of new flows, which then returns the results of a function.
@@ -371,4 +370,116 @@ fn end_next_ends_the_same_flows_as_finish() {
     let _ = pipeline.batch(&batch);
     while pipeline.end_next() {}
     assert_eq!((pipeline.flow_count(), pipeline.sink().0.len()), (0, 2 * 5));
+}
+
+/// A record that is delivered at the close, and one of late segments, together are the record of the default.
+#[test]
+fn records_at_the_close_and_late_ones_are_the_record_after_the_linger_time() {
+    type Sums = BTreeMap<FlowKey, (u64, u64, u64)>;
+    fn sums(records: &[FlowRecord]) -> Sums {
+        let mut sums = Sums::new();
+        for record in records {
+            let sum = sums.entry(record.key).or_default();
+            sum.0 += record.packet_count();
+            sum.1 += record.octet_count();
+            sum.2 += u64::from(record.sequence_number == 0);
+        }
+        sums
+    }
+    for name in ["web.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap", "any.pcap"] {
+        let builder = Builder::default();
+        let (expected, _) = records_of_sink(&builder, capture(name));
+        let at_close =
+            builder.tracker(TrackerConfig::default().timeouts(Timeouts::default().linger(Duration::ZERO)));
+        let (records, _) = records_of_sink(&at_close, capture(name));
+        assert_eq!(sums(&records), sums(&expected), "{name}");
+        assert!(records.iter().all(|record| record.sequence_number < 2));
+    }
+}
+
+#[cfg(feature = "protocols")]
+mod one_call {
+    use flowgauge::protocols::HttpStart;
+    use flowgauge::{Message, RunOptions, Standard, on_message};
+
+    use super::*;
+
+    /// Returns the messages of a capture that a function formats.
+    fn of_sink(name: &str, describe: impl Fn(&Message<'_>) -> Option<String>) -> Vec<(Timestamp, String)> {
+        let mut described = Vec::new();
+        let sink = on_message::<Standard>(|_, meta, message| {
+            described.extend(describe(message).map(|text| (meta.timestamp, text)));
+        });
+        Pipeline::builder().build(sink).unwrap().run(&mut capture(name), &RunOptions::default()).unwrap();
+        described
+    }
+
+    #[test]
+    fn client_hellos_are_those_that_a_sink_receives() {
+        let expected = of_sink("web.pcap", |message| {
+            let hello = message.client_hello()?;
+            Some(format!(
+                "{:?} {} {}",
+                hello.server_name().map(|name| name.to_string()),
+                hello.ja3(),
+                hello.ja4()
+            ))
+        });
+        let hellos: Vec<_> = flowgauge::client_hellos(capture("web.pcap")).map(Result::unwrap).collect();
+        let described = hellos.iter().map(|seen| {
+            let hello = &seen.message;
+            (seen.head.timestamp, format!("{:?} {} {}", hello.server_name, hello.ja3, hello.ja4))
+        });
+        assert_eq!(described.collect::<Vec<_>>(), expected);
+        assert!(hellos.iter().any(|seen| seen.head.protocol == "tls" && seen.head.kind == "client_hello"));
+    }
+
+    #[test]
+    fn dns_messages_are_those_that_a_sink_receives() {
+        let expected = of_sink("dns.pcap", |message| match message {
+            Message::Dns(
+                flowgauge::dns::Message::Query(message) | flowgauge::dns::Message::Response(message),
+            ) => Some(format!(
+                "{} {} {}",
+                message.header.id,
+                message.questions().count(),
+                message.answers().count()
+            )),
+            Message::Mdns(_) | Message::Llmnr(_) => panic!("the capture has no such message"),
+            _ => None,
+        });
+        let seen = flowgauge::dns_messages(capture("dns.pcap")).map(|seen| {
+            let seen = seen.unwrap();
+            let message = seen.message;
+            assert_eq!(message.is_response, seen.head.kind == "response");
+            let counts = (message.id, message.questions.len(), message.answers.len());
+            (seen.head.timestamp, format!("{} {} {}", counts.0, counts.1, counts.2))
+        });
+        let seen: Vec<_> = seen.collect();
+        assert!(seen.len() > 10);
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn http_heads_have_fields_without_credentials() {
+        let heads: Vec<_> = flowgauge::http_heads(capture("web.pcap")).map(|seen| seen.unwrap()).collect();
+        let names: std::collections::BTreeSet<_> = heads.iter().map(|seen| seen.head.protocol).collect();
+        assert!(names.contains("http"), "{names:?}");
+        for seen in &heads {
+            let is_request = matches!(seen.message.start, HttpStart::Request { .. });
+            assert_eq!(is_request, seen.head.kind == "request");
+            assert!(seen.message.headers.iter().all(|(name, _)| {
+                !["cookie", "set-cookie", "authorization"].contains(&name.to_ascii_lowercase().as_str())
+            }));
+        }
+        let requests = heads.iter().filter(|seen| seen.head.kind == "request").count();
+        assert!(requests > 0 && heads.len() > requests);
+    }
+
+    #[test]
+    fn an_error_of_the_source_is_the_last_item() {
+        let mut items = flowgauge::dns_messages(flows_then(1, 1, |_| Err(source_error())));
+        assert!(items.next().is_some_and(|item| item.is_err()));
+        assert!(items.next().is_none());
+    }
 }

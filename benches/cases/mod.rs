@@ -1,8 +1,10 @@
-//! Frames for benches, built in advance.
+//! Inputs of benches, built in advance, and what they count.
 
 #![allow(dead_code, reason = "each bench uses some of the functions")]
 
+pub(crate) mod flow_records;
 pub(crate) mod session;
+pub(crate) mod sinks;
 pub(crate) mod traffic;
 
 use std::net::Ipv4Addr;

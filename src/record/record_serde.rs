@@ -1,15 +1,25 @@
-//! Deserialization of flow records with serde, from one flat object of fields.
+//! Flow records for serde, as one flat object of fields.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 
 use super::draft::{Draft, Setter};
 use super::flow_record::{FieldSet, FlowRecord};
 use super::schema::SETTERS;
-use crate::base::{Encapsulation, VlanIds};
+use crate::base::{Encapsulation, OuterFlow, VlanIds};
+use crate::row::{Serialized, Table};
+
+impl Serialize for FlowRecord {
+    /// Serializes the [columns](Table::COLUMNS) as one flat object. Values that do not apply or are not known are null,
+    /// so that all records have the same fields; times are numbers of nanoseconds.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Serialized(self).serialize(serializer)
+    }
+}
 
 impl<'de> Deserialize<'de> for FlowRecord {
     /// Deserializes a record from the flat object to which it is serialized. All fields except the addresses
@@ -34,7 +44,7 @@ impl<'de> Visitor<'de> for Object {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FlowRecord, A::Error> {
         let mut draft = Draft::new();
         while let Some(name) = map.next_key::<Cow<'_, str>>()? {
-            let found = FlowRecord::SCHEMA
+            let found = FlowRecord::COLUMNS
                 .iter()
                 .zip(&SETTERS)
                 .enumerate()
@@ -63,11 +73,14 @@ impl<'de> Visitor<'de> for Object {
                 Setter::Encapsulation(set) => map
                     .next_value::<Option<Encapsulation>>()?
                     .map_or(Some(()), |encapsulation| set(&mut draft, encapsulation)),
+                Setter::OuterFlow(set) => {
+                    map.next_value::<Option<OuterFlow>>()?.map_or(Some(()), |flow| set(&mut draft, flow))
+                }
             };
             is_set.ok_or_else(|| A::Error::custom(format_args!("the value of {} is invalid", field.name)))?;
             draft.record.known = draft.record.known.with(index);
         }
-        if FlowRecord::SCHEMA.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {
+        if FlowRecord::COLUMNS.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {
             draft.record.known = FieldSet::ALL;
         }
         draft.finish().map_err(A::Error::missing_field)?;

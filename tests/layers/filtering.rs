@@ -1,7 +1,7 @@
 //! A filter changes no record: the records of a run with a filter are those of a run without one that the filter
 //! selects. Packets that the filter drops advance the clock, and count as errors of the flows that they quote.
 
-#[path = "support/captures.rs"]
+#[path = "../support/captures.rs"]
 mod captures;
 
 use std::time::Duration;

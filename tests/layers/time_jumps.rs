@@ -8,7 +8,7 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{EndReason, Frame, FrameBatch, Side, Timestamp};
 use flowgauge::pipeline::{Pipeline, RunOptions, Sink, Streams, TIME_JUMP_MAX};
 use flowgauge::reassembler::StreamEvent;
-use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::source::{Error, Next, Source};
 use flowgauge::tracker::{Flow, FlowView, Interest};
 
 const FLOW_COUNT: u8 = 100;
@@ -91,22 +91,6 @@ impl Source for Parts {
             .for_each(|frame| batch.push(&frame));
         self.index = end;
         Ok(if batch.is_empty() { Next::End } else { Next::Frames })
-    }
-
-    fn warnings(&self) -> &[Warning] {
-        &[]
-    }
-
-    fn stats(&self) -> SourceStats {
-        SourceStats::default()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        &[]
-    }
-
-    fn progress(&self) -> u64 {
-        0
     }
 }
 

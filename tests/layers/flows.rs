@@ -1,8 +1,5 @@
 //! Behavior of flows other than the TCP states: direction, ICMP errors, muting, removal, lookups, active timeouts.
 
-#[path = "support/record_list.rs"]
-mod record_list;
-
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
@@ -16,7 +13,7 @@ use flowgauge::tracker::{
     Anomaly, Class, Flow, FlowEvent, FlowView, Interest, Observer, Timeouts, Tracker, TrackerConfig,
 };
 
-use record_list::RecordList;
+use crate::record_list::RecordList;
 
 fn at(second: u64) -> Timestamp {
     Timestamp::from_nanos(1_000 * NANOS_PER_SECOND + second * NANOS_PER_SECOND)
@@ -438,4 +435,131 @@ fn a_handshake_ends_before_a_later_one_without_a_reply() {
     tracker.track_batch(&connections(steps), &mut records);
     let ended: Vec<_> = records.0.iter().map(|record| record.source_port()).collect();
     assert_eq!(ended, [Some(10_000)]);
+}
+
+/// Packets whose headers another parser read.
+mod foreign {
+    use std::net::IpAddr;
+
+    use etherparse::{LaxNetSlice, LaxSlicedPacket, LinkSlice};
+    use flowgauge::base::{FrameBatch, LinkType, VlanIds};
+    use flowgauge::decode::extractor::PacketError;
+    use flowgauge::{FileSource, FragmentHandling, Next, Pipeline, Source as _};
+
+    use super::*;
+
+    /// Returns the packet of an Ethernet frame or of a raw IP packet, as etherparse reads it.
+    fn parsed<'a>(frame: &Frame<'a>) -> Option<Packet<'a>> {
+        let is_ethernet = frame.link_type == LinkType::ETHERNET;
+        let parsed = if is_ethernet {
+            LaxSlicedPacket::from_ethernet(frame.data).ok()?
+        } else {
+            LaxSlicedPacket::from_ip(frame.data).ok()?
+        };
+        let offset_of = |slice: &[u8]| slice.as_ptr() as usize - frame.data.as_ptr() as usize;
+        let builder =
+            Packet::builder(frame.timestamp, frame.data).wire_len(frame.wire_len).interface(frame.interface);
+        let builder = match &parsed.link {
+            Some(LinkSlice::Ethernet2(_)) => {
+                let ids = parsed.vlan_ids();
+                builder.ethernet(0, ids.iter().fold(VlanIds::NONE, |ids, id| ids.push(id.value())))
+            }
+            _ => builder,
+        };
+        let packet = match parsed.net? {
+            LaxNetSlice::Ipv4(ip) => {
+                let (header, offset) = (ip.header(), offset_of(ip.header().slice()));
+                let (source, destination) = (header.source_addr(), header.destination_addr());
+                let payload_offset = offset_of(ip.payload().payload);
+                let builder = builder
+                    .ip(source.into(), destination.into(), IpProtocol(ip.payload().ip_number.0))
+                    .ip_header(offset, payload_offset - offset, header.total_len().into())
+                    .hop_limit(header.ttl())
+                    .traffic_class(header.dcp().value() << 2 | header.ecn().value());
+                if header.is_fragmenting_payload() {
+                    builder.fragment(header.fragments_offset().value() == 0)
+                } else {
+                    builder
+                }
+            }
+            LaxNetSlice::Ipv6(ip) => {
+                let (header, offset) = (ip.header(), offset_of(ip.header().slice()));
+                let payload_offset = offset_of(ip.payload().payload);
+                let fragment = ip.extensions().clone().into_iter().find_map(|extension| match extension {
+                    etherparse::Ipv6ExtensionSlice::Fragment(fragment) => Some(fragment),
+                    _ => None,
+                });
+                let builder = match fragment {
+                    Some(fragment) => builder.fragment(fragment.fragment_offset().value() == 0),
+                    None => builder,
+                };
+                builder
+                    .ip(
+                        header.source_addr().into(),
+                        header.destination_addr().into(),
+                        IpProtocol(ip.payload().ip_number.0),
+                    )
+                    .ip_header(offset, payload_offset - offset, 40 + usize::from(header.payload_length()))
+                    .hop_limit(header.hop_limit())
+                    .traffic_class(header.traffic_class())
+            }
+            _ => return None,
+        };
+        Some(packet.build().expect("a packet that etherparse read"))
+    }
+
+    #[test]
+    fn records_are_those_of_the_pipeline() {
+        let mut icmp_count = 0;
+        for name in
+            ["dns.pcap", "lossy.pcap", "mail.pcap", "raw-tun.pcap", "ssh.pcap", "vlan.pcapng", "web.pcap"]
+        {
+            let open = || FileSource::open(format!("examples/data/{name}")).expect("a capture");
+            // A packet at a time, without reassembly of datagrams.
+            let builder = Pipeline::builder().fragments(FragmentHandling::AsTheyCome);
+            let records = builder.records(open()).unwrap().map(Result::unwrap);
+            let expected: Vec<_> = records.collect();
+            let (mut source, mut batch) = (open(), FrameBatch::new());
+            let mut tracker: Tracker<()> = Tracker::default();
+            let mut found = RecordList::default();
+            while source.next_batch(&mut batch).expect("a capture") != Next::End {
+                for frame in batch.iter() {
+                    if let Some(packet) = parsed(&frame) {
+                        tracker.track(&packet, &mut found);
+                    }
+                }
+            }
+            tracker.finish(&mut found);
+            let different = found.0.iter().zip(&expected).find(|(found, expected)| found != expected);
+            assert!(different.is_none(), "{name}: {different:?}");
+            assert_eq!(found.0.len(), expected.len(), "{name}");
+            icmp_count += expected.iter().filter(|record| record.key.protocol() != IpProtocol::TCP).count();
+        }
+        assert!(icmp_count > 50);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let [v4, v6]: [IpAddr; 2] = ["10.0.0.1", "fe80::1"].map(|text| text.parse().unwrap());
+        let octets = [[0x45; 20], [0; 20]].concat();
+        let builder = || Packet::builder(at(0), &octets).ip(v4, v4, IpProtocol::UDP).ip_header(0, 20, 40);
+        assert!(builder().build().is_ok());
+        for (builder, error) in [
+            (Packet::builder(at(0), &octets), PacketError::NoAddresses),
+            (builder().ip(v4, v6, IpProtocol::UDP), PacketError::MixedAddresses),
+            (builder().ip(v6, v6, IpProtocol::UDP), PacketError::NoHeader),
+            (builder().ip_header(20, 20, 40), PacketError::NoHeader),
+            (builder().ip_header(40, 20, 40), PacketError::NoHeader),
+            (builder().ip_header(usize::MAX, 20, 40), PacketError::NoHeader),
+            (builder().ip_header(0, 20, 19), PacketError::ShortPacket),
+            (builder().wire_len(39), PacketError::ShortFrame),
+        ] {
+            assert_eq!(builder.build(), Err(error));
+        }
+        // Extreme lengths are no error of the program: the packet ends with its frame.
+        let packet = builder().ip_header(0, usize::MAX, usize::MAX).build().unwrap();
+        assert_eq!((packet.ip_len, packet.payload_len), (40, 0));
+        let packet = builder().ip_header(0, 20, 9000).build().unwrap();
+        assert_eq!((packet.ip_len, packet.payload().len()), (40, 12));
+    }
 }

@@ -1,0 +1,25 @@
+//! Behavior of single layers through their public interfaces.
+
+#[path = "../support/fn_source.rs"]
+mod fn_source;
+#[path = "../support/record_list.rs"]
+mod record_list;
+
+mod builder;
+mod checksums;
+mod codec;
+mod decapsulation;
+mod filter;
+mod filtering;
+mod flows;
+mod hostile;
+mod merging;
+mod paths;
+mod read_ahead;
+mod records;
+mod session_eviction;
+mod source;
+mod streams;
+mod super_packets;
+mod time_jumps;
+mod translate;
