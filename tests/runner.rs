@@ -145,7 +145,7 @@ fn a_stop_handle_works_from_another_thread() {
     let start = Instant::now();
     stop.stop();
     let (end, stats, sink) = run.join().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     assert_eq!(end, RunEnd::Stopped);
     assert_eq!(stats.tracker.started_count, stats.tracker.ended_count());
     assert_eq!(stats.tracker.started_count, sink.ended_count as u64);

@@ -47,6 +47,32 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
         }
     }
 
+    /// Panics if the sink implements a callback that its interest excludes. Only for debug builds: the callback is called
+    /// to find out, and a default, which has no effect, reports itself.
+    #[cfg(debug_assertions)]
+    fn check_interest(&mut self, state: &mut K::State, view: FlowView<'_>) {
+        let interest = self.sink.interest();
+        if interest.contains(Interest::VARIES) {
+            return;
+        }
+        let mut check = |name, is_excluded: bool, call: &mut dyn FnMut(&mut K, &mut Flow<'_, K::State>)| {
+            let mut flow = Flow::new(&mut *state, view);
+            if is_excluded {
+                call(self.sink, &mut flow);
+                assert!(
+                    flow.is_ignored(),
+                    "the sink implements `{name}`, but its `interest` excludes it, so that it is never called; add it to \
+                     the interest, or `Interest::VARIES` if this is meant"
+                );
+            }
+        };
+        check("started", !interest.contains(Interest::STARTS), &mut |sink, flow| sink.started(flow));
+        check("packet", !interest.wants_packets(), &mut |sink, flow| sink.packet(flow, &Packet::EMPTY));
+        check("event", !interest.contains(Interest::EVENTS), &mut |sink, flow| {
+            sink.event(flow, &FlowEvent::Anomaly(crate::tracker::Anomaly::AckedUnseen));
+        });
+    }
+
     /// Returns whether neither the stage nor the sink has a use for further packets and events of a flow.
     #[inline(always)]
     fn is_over(&self, stage: &PerFlow<K>) -> bool {
@@ -118,6 +144,8 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         if !view.is_empty() {
             self.sink.record(&mut Flow::new(&mut slot.state, view), reason);
         }
+        #[cfg(debug_assertions)]
+        self.check_interest(&mut slot.state, view);
         self.sink.ended(&view, reason, slot.state);
     }
 

@@ -24,7 +24,8 @@ pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 ///
 /// A stage that does not deliver streams, messages or session events has [`NotInStage`](super::NotInStage) as their
 /// type, so that a sink with such a method and the wrong stage does not compile. Of the other methods, all are called
-/// unless [`interest`](Self::interest) excludes them:
+/// unless [`interest`](Self::interest) excludes them. In debug builds, a pipeline panics at the end of a flow if its sink
+/// implements a method that its interest excludes, unless the interest contains [`Interest::VARIES`].
 ///
 /// ```compile_fail,E0053
 /// use std::ops::ControlFlow;
@@ -87,18 +88,23 @@ pub trait Sink {
     }
 
     /// Called when a flow begins; the flow's first packet is not counted yet.
+    #[inline]
     fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
-        let _ = flow;
+        flow.ignore();
     }
 
     /// Called after a packet was counted on its flow.
+    #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, Self::State>, packet: &Packet<'_>) {
-        let _ = (flow, packet);
+        let _ = packet;
+        flow.ignore();
     }
 
     /// Called when the flow changes, or has unusual traffic.
+    #[inline]
     fn event(&mut self, flow: &mut Flow<'_, Self::State>, event: &FlowEvent) {
-        let _ = (flow, event);
+        let _ = event;
+        flow.ignore();
     }
 
     /// Delivers octets of a TCP stream that `side` sent, or another event, in stream order: a

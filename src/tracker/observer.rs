@@ -15,13 +15,26 @@ pub struct Flow<'t, S> {
     /// The tracker's data of the flow.
     pub view: FlowView<'t>,
     is_muted: bool,
+    is_ignored: bool,
 }
 
 impl<'t, S> Flow<'t, S> {
     /// Creates the argument of a callback from the caller's state and the tracker's data of a flow.
     #[inline(always)]
     pub(crate) const fn new(state: &'t mut S, view: FlowView<'t>) -> Self {
-        Self { state, view, is_muted: false }
+        Self { state, view, is_muted: false, is_ignored: false }
+    }
+
+    /// States that the callback is the default, which ignores its arguments.
+    #[inline(always)]
+    pub(crate) const fn ignore(&mut self) {
+        self.is_ignored = true;
+    }
+
+    /// Returns whether the callback was a default.
+    #[cfg(debug_assertions)]
+    pub(crate) const fn is_ignored(&self) -> bool {
+        self.is_ignored
     }
 
     /// Returns whether the callback muted the flow.
@@ -66,6 +79,7 @@ impl<'t, S> Flow<'t, S> {
         let mut inner = Flow::new(part(self.state), self.view);
         let result = call(&mut inner);
         self.is_muted |= inner.is_muted;
+        self.is_ignored |= inner.is_ignored;
         result
     }
 }
@@ -88,6 +102,9 @@ impl Interest {
     pub const EVENTS: Self = Self(1 << 2);
     /// All callbacks: starts, packets, datagrams and events.
     pub const ALL: Self = Self(15);
+    /// No callback, but the statement that the interest depends on the value of the sink, or changes. A sink may then
+    /// implement callbacks that its interest excludes, which debug builds refuse otherwise.
+    pub const VARIES: Self = Self(1 << 4);
 
     /// Returns whether the callback for packets is required, for all packets or for those that are not TCP segments.
     #[inline(always)]

@@ -13,6 +13,7 @@ mod filter;
 mod filtering;
 mod flows;
 mod hostile;
+mod interest;
 mod merging;
 mod paths;
 mod read_ahead;

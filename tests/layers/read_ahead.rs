@@ -128,15 +128,20 @@ fn at_most_four_batches_are_read_ahead_and_the_thread_ends_with_the_source() {
     for _ in 0..10 {
         assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
     }
+    let wait_for = |is_true: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !is_true() {
+            assert!(started.elapsed() < Duration::from_secs(60));
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_for(&|| count.load(Relaxed) >= 14);
+    // A fifteenth batch would be read within this time.
     thread::sleep(Duration::from_millis(100));
     assert_eq!(count.load(Relaxed), 14);
     drop(source);
     // The thread owns the other reference.
-    let started = Instant::now();
-    while Arc::strong_count(&count) > 1 {
-        assert!(started.elapsed() < Duration::from_secs(10));
-        thread::sleep(Duration::from_millis(1));
-    }
+    wait_for(&|| Arc::strong_count(&count) == 1);
 }
 
 #[test]

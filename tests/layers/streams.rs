@@ -46,7 +46,7 @@ impl Sink for Collect {
     type Stage = Streams;
 
     fn interest(&self) -> Interest {
-        self.interest.unwrap_or(Interest::RECORDS)
+        self.interest.unwrap_or(Interest::RECORDS) | Interest::VARIES
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, State>, _: &Packet<'_>) {
@@ -219,7 +219,7 @@ impl Sink for StopsAll {
     type Stage = Streams;
 
     fn interest(&self) -> Interest {
-        if self.requests_packets { Interest::PACKETS } else { Interest::RECORDS }
+        Interest::VARIES | if self.requests_packets { Interest::PACKETS } else { Interest::RECORDS }
     }
 
     fn packet(&mut self, _: &mut Flow<'_, ()>, _: &Packet<'_>) {

@@ -29,7 +29,7 @@ impl Sink for Collector {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        if self.requests_all { Interest::ALL } else { Interest::RECORDS }
+        Interest::VARIES | if self.requests_all { Interest::ALL } else { Interest::RECORDS }
     }
 
     fn packet(&mut self, _: &mut Flow<'_, Observed>, _: &Packet<'_>) {

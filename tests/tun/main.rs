@@ -363,7 +363,7 @@ fn a_removed_interface_ends_the_run_with_an_error() {
         })
         .expect_err("an error");
         assert_eq!(error.to_string(), format!("{}: the interface was removed", network.devices[1]));
-        assert!(start.elapsed() < Duration::from_secs(5));
+        assert!(start.elapsed() < Duration::from_secs(60));
     }
 }
 

@@ -101,7 +101,7 @@ impl Network {
         let mut server = Program(server.expect("a server"));
         let start = Instant::now();
         while self.execute(1, &["ss", "-ltnH", "sport", "=", ":5201"]).stdout.is_empty() {
-            assert!(start.elapsed() < Duration::from_secs(5), "the server does not listen");
+            assert!(start.elapsed() < Duration::from_secs(60), "the server does not listen");
             thread::sleep(Duration::from_millis(20));
         }
         let address = &self.addresses(1)[usize::from(is_ipv6)];

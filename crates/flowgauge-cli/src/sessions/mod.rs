@@ -193,7 +193,8 @@ impl Sink for MessageSink<'_> {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS }
+        let wanted = if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS };
+        wanted | Interest::VARIES
     }
 
     fn started(&mut self, flow: &mut Flow<'_, State>) {

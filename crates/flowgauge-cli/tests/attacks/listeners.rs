@@ -1,6 +1,6 @@
 //! Connections and datagrams that would keep honest senders out.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::collect::{FLOW, RECORD, data, message, template};
 use super::packets::{LINK_ETHERNET, block, header, interface, pcap, section, udp};
 use super::port::free_port;
-use super::process::{Process, wait_for};
+use super::process::{Process, TIMEOUT, wait_for};
 use super::{Folder, Run};
 
 /// Number of connections that `collect` and `live` accept at once.
@@ -97,7 +97,8 @@ fn connections_without_frames_do_not_shut_out_captures() {
 fn malformed_captures_over_tcp_use_bounded_memory_and_do_not_end_others() {
     let port = free_port();
     let address = format!("tcp://127.0.0.1:{port}/pcap");
-    let args = ["live", "--listen", &address, "--format", "ndjson", "--memory", "64MiB"];
+    let args =
+        ["live", "--listen", &address, "--format", "ndjson", "--memory", "64MiB", "--idle-timeout", "1ms"];
     let mut run = Run::start(Folder::new(), &args);
     let mut honest = connect(port);
     honest.write_all(&header(LINK_ETHERNET)).unwrap();
@@ -124,6 +125,10 @@ fn malformed_captures_over_tcp_use_bounded_memory_and_do_not_end_others() {
     }
     let frames = pcap(LINK_ETHERNET, &[udp((77, 2), b"x")]);
     honest.write_all(&frames[header(LINK_ETHERNET).len()..]).unwrap();
+    // The end of this connection is noticed behind its frames.
+    honest.shutdown(std::net::Shutdown::Write).unwrap();
+    honest.set_read_timeout(Some(TIMEOUT)).unwrap();
+    assert_eq!(honest.read(&mut [0]).unwrap_or(0), 0);
     thread::sleep(Duration::from_millis(500));
     let peak = run.peak_memory();
     assert_eq!(run.interrupt(), Some(130), "{}", run.err());

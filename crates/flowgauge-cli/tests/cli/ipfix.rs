@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{Folder, command, free_port, run, run_with_input};
 
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The records of a capture as `flows` writes them.
 fn flows(name: &str, options: &[&str]) -> String {

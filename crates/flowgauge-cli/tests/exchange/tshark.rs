@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::folder::Folder;
@@ -17,20 +18,23 @@ fn messages(name: &str, options: &[&str]) -> Vec<u8> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     let port = socket.local_addr().unwrap().port();
-    let receiver = std::thread::spawn(move || {
-        let (mut messages, mut buffer) = (Vec::new(), [0; 1 << 16]);
-        // The exporter needs some time to start.
-        let mut idle_count = 0;
-        while idle_count < if messages.is_empty() { 60 } else { 2 } {
-            match socket.recv(&mut buffer) {
-                Ok(len) => messages.extend_from_slice(&buffer[..len]),
-                Err(_) => idle_count += 1,
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let (mut messages, mut buffer) = (Vec::new(), [0; 1 << 16]);
+            loop {
+                let was_last = has_ended.load(Relaxed);
+                match socket.recv(&mut buffer) {
+                    Ok(len) => messages.extend_from_slice(&buffer[..len]),
+                    Err(_) if was_last => return messages,
+                    Err(_) => {}
+                }
             }
-        }
-        messages
-    });
-    export(name, port, options);
-    receiver.join().unwrap()
+        });
+        export(name, port, options);
+        has_ended.store(true, Relaxed);
+        receiver.join().unwrap()
+    })
 }
 
 fn tshark(path: &str, args: &[&str]) -> String {

@@ -4,7 +4,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 /// Maximum time that a test waits for a condition.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Waits until a condition is true.
 pub(crate) fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
