@@ -32,13 +32,15 @@ const SCANNED: &[&str] = &[
     "src",
     "benches",
     "crates/flowgauge-cli",
+    "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "fuzz",
     "tests",
 ];
 
 /// Folders with names that users and maintainers read.
-const SCANNED_NAMES: &[&str] = &["src", "crates/flowgauge-cli/src", "crates/flowgauge-bus/src"];
+const SCANNED_NAMES: &[&str] =
+    &["src", "crates/flowgauge-cli/src", "crates/flowgauge-arrow/src", "crates/flowgauge-bus/src"];
 
 /// Must quote old names.
 const EXCLUDED: &[&str] = &["tests/language.rs"];

@@ -230,11 +230,12 @@ fn layers_use_only_layers_above_them_in_the_table() {
 }
 
 /// Folders of the crates of the repository, each of which has its sources in `src`.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     ".",
     "benches/instructions",
     "benches/peers",
     "benches/soak",
+    "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-cli",
     "fuzz",

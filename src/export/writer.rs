@@ -45,3 +45,11 @@ pub struct Summary {
     /// Number of rows.
     pub row_count: u64,
 }
+
+impl Summary {
+    /// Returns the summary of a writer that wrote this number of rows.
+    #[must_use]
+    pub const fn of_rows(row_count: u64) -> Self {
+        Self { row_count }
+    }
+}

@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::order::{Order, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::rows::Rows;
-use crate::sinks::{RowSink, SortedSink};
+use crate::sinks::RecordSink;
 use crate::summary;
 
 /// Print one record per bidirectional flow.
@@ -145,16 +145,11 @@ impl Run<'_> {
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
         let writer = args.output.open(files)?;
-        let rows = Rows::new(writer, input.is_stream());
-        let (stats, rows) = match (sorted, self.args.shards.get()) {
-            (None, 1) if !input.is_long() => {
-                let mut pipeline = builder.build(RowSink::<G>::new(rows, self.filter))?;
-                (Some(input.run(&mut pipeline, console)?), pipeline.into_sink().into_rows())
-            }
-            // Rows are written on a thread of their own, even if only one thread tracks flows.
-            (None, shard_count) => {
-                let mut rows = rows;
-                let stats = input.run_with(console, |source, options| {
+        let mut rows = Rows::new(writer, input.is_stream());
+        let stats = match (sorted, self.args.shards.get()) {
+            // Rows of long input are written on a thread of their own, even if only one thread tracks flows.
+            (None, shard_count) if shard_count > 1 || input.is_long() => {
+                input.run_with(console, |source, options| {
                     let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| matches(filter, view));
                     builder.run_records::<G>(shard_count, source, options, wants, |record| {
                         rows.write(&record);
@@ -162,22 +157,27 @@ impl Run<'_> {
                             interrupt::stop().stop();
                         }
                     })
-                })?;
-                (stats, rows)
+                })?
             }
-            (Some(sorted), 1) => {
-                let mut pipeline = builder.build(SortedSink::<G>::new(sorted, self.filter))?;
+            (None, _) => {
+                let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
+                Some(input.run(&mut pipeline, console)?)
+            }
+            (Some(mut sorted), 1) => {
+                let mut pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
                 let stats = input.run(&mut pipeline, console)?;
-                (Some(stats), rows.with_all(pipeline.into_sink().into_sorted().into_records()))
+                drop(pipeline);
+                rows.write_all(sorted.into_records());
+                Some(stats)
             }
             (Some(_), shard_count) => {
-                let sorted = (0..shard_count).filter_map(|_| self.args.sorted());
+                let mut all: Vec<_> = (0..shard_count).filter_map(|_| self.args.sorted()).collect();
                 let mut sinks: Vec<_> =
-                    sorted.map(|sorted| SortedSink::<G>::new(sorted, self.filter)).collect();
+                    all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
                 let stats = input
                     .run_with(console, |source, options| builder.run_shards(&mut sinks, source, options))?;
-                let sorted = sinks.into_iter().map(SortedSink::into_sorted).collect();
-                (stats, rows.with_all(Sorted::merge(sorted)))
+                rows.write_all(Sorted::merge(all));
+                stats
             }
         };
         let record_count = rows.finish()?;

@@ -8,6 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use flowgauge::FlowRecord;
 use flowgauge::export::{Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
 
+use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
 
@@ -24,7 +25,7 @@ pub(crate) fn stdout() -> Out {
 pub(crate) struct OutputArgs {
     /// Output format
     #[arg(long, short = 'f', value_name = "FORMAT", default_value = "table", value_parser = format_parser())]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
 
     /// Write only these fields of each flow, separated by commas
     ///
@@ -37,7 +38,44 @@ pub(crate) struct OutputArgs {
     pub(crate) style: StyleArgs,
 
     #[command(flatten)]
+    pub(crate) columns: ColumnArgs,
+
+    #[command(flatten)]
     pub(crate) export: ExportArgs,
+}
+
+/// A format of flow records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputFormat {
+    /// A format of the library.
+    Library(Format),
+    /// A format of columns, which needs a feature.
+    Columns(Columns),
+}
+
+impl OutputFormat {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Library(format) => format.name(),
+            Self::Columns(format) => format.name(),
+        }
+    }
+
+    /// Returns the format, if it is one of the library.
+    pub(crate) const fn library(self) -> Option<Format> {
+        match self {
+            Self::Library(format) => Some(format),
+            Self::Columns(_) => None,
+        }
+    }
+
+    /// Returns the format, if it is one of columns.
+    const fn columns(self) -> Option<Columns> {
+        match self {
+            Self::Library(_) => None,
+            Self::Columns(format) => Some(format),
+        }
+    }
 }
 
 /// Options for times and absent values in ndjson and csv.
@@ -65,17 +103,26 @@ impl StyleArgs {
     }
 }
 
-fn format_parser() -> impl TypedValueParser<Value = Format> {
-    let value = |format: Format| {
+fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
+    let value = |format: OutputFormat| {
         PossibleValue::new(format.name()).help(match format {
-            Format::Table => "Columns that fit the width of the terminal",
-            Format::Ndjson => "One JSON object per line",
-            Format::Csv => "A header line and one line per flow, with the fields of ndjson",
-            Format::Ipfix => "IPFIX messages (RFC 7011), to a collector or a file",
-            _ => "Records of 64 octets with the most important fields",
+            OutputFormat::Library(Format::Table) => "Columns that fit the width of the terminal",
+            OutputFormat::Library(Format::Ndjson) => "One JSON object per line",
+            OutputFormat::Library(Format::Csv) => {
+                "A header line and one line per flow, with the fields of ndjson"
+            }
+            OutputFormat::Library(Format::Ipfix) => "IPFIX messages (RFC 7011), to a collector or a file",
+            OutputFormat::Library(_) => "Records of 64 octets with the most important fields",
+            OutputFormat::Columns(Columns::Parquet) => "A Parquet file (feature `arrow`)",
+            OutputFormat::Columns(Columns::Arrow) => "An Arrow IPC stream (feature `arrow`)",
         })
     };
-    PossibleValuesParser::new(Format::ALL.map(value)).try_map(|name| name.parse::<Format>())
+    let all = || {
+        let library = Format::ALL.into_iter().map(OutputFormat::Library);
+        library.chain(Columns::ALL.into_iter().map(OutputFormat::Columns))
+    };
+    PossibleValuesParser::new(all().map(value))
+        .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
 fn parse_fields(text: &str) -> Result<Selection, String> {
@@ -92,14 +139,17 @@ fn parse_fields(text: &str) -> Result<Selection, String> {
 impl OutputArgs {
     /// Returns a failure if an option has no effect with the output format.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if matches!(self.format, Format::Ipfix | Format::Fixed) && self.fields.is_some() {
-            return Err(Failure::Usage(format!("--fields cannot be combined with --format {}", self.format)));
+        self.columns.check(self.format.columns())?;
+        let format = self.format.library();
+        if matches!(format, Some(Format::Ipfix | Format::Fixed)) && self.fields.is_some() {
+            let name = self.format.name();
+            return Err(Failure::Usage(format!("--fields cannot be combined with --format {name}")));
         }
-        let is_text = matches!(self.format, Format::Ndjson | Format::Csv);
+        let is_text = matches!(format, Some(Format::Ndjson | Format::Csv));
         if !is_text && self.style.style() != Style::default() {
             return Err(Failure::Usage("--time and --nulls require --format ndjson or csv".to_owned()));
         }
-        match self.export.used().find(|_| self.format != Format::Ipfix) {
+        match self.export.used().find(|_| format != Some(Format::Ipfix)) {
             Some(option) => Err(Failure::Usage(format!("{option} requires --format ipfix"))),
             None => Ok(()),
         }
@@ -109,28 +159,38 @@ impl OutputArgs {
     pub(crate) fn has_application(&self) -> bool {
         match &self.fields {
             Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
-            None => !matches!(self.format, Format::Table | Format::Fixed),
+            None => !matches!(self.format.library(), Some(Format::Table | Format::Fixed)),
         }
     }
 
     /// Creates the writer of flow records to standard output or, for IPFIX, to the destination of its options. `inputs`
     /// are files that the output must not replace.
     pub(crate) fn open(&self, inputs: &[PathBuf]) -> Result<Writer, Failure> {
-        match self.format {
-            Format::Ipfix => return Ok(Writer::Ipfix(Box::new(IpfixWriter::open(&self.export, inputs)?))),
-            Format::Fixed if io::stdout().is_terminal() => {
-                return Err(Failure::Usage(
-                    "fixed is a binary format and is not written to a terminal; redirect the output"
-                        .to_owned(),
-                ));
+        let format = match self.format {
+            OutputFormat::Library(Format::Ipfix) => {
+                return Ok(Writer::Ipfix(Box::new(IpfixWriter::open(&self.export, inputs)?)));
             }
-            _ => {}
-        }
+            OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_) if io::stdout().is_terminal() => {
+                let name = self.format.name();
+                return Err(Failure::Usage(format!(
+                    "{name} is a binary format and is not written to a terminal; redirect the output"
+                )));
+            }
+            OutputFormat::Library(format) => format,
+            #[cfg(feature = "arrow")]
+            OutputFormat::Columns(format) => {
+                let options = self.columns.options("flow", self.fields.clone());
+                return Ok(Writer::Standard(Box::new(format.writer::<FlowRecord, _>(stdout(), options)?)));
+            }
+            // Refused by `check`.
+            #[cfg(not(feature = "arrow"))]
+            OutputFormat::Columns(_) => Format::Ndjson,
+        };
         let mut options = FormatOptions::default();
         options.selection.clone_from(&self.fields);
         options.style = self.style.style();
         options.line_width = line_width();
-        Ok(Writer::Standard(self.format.writer(stdout(), options)?))
+        Ok(Writer::Standard(format.writer(stdout(), options)?))
     }
 }
 

@@ -5,6 +5,7 @@ mod args;
 mod bound;
 mod choice;
 mod collect;
+mod columns;
 mod console;
 #[cfg(feature = "bus")]
 mod curve;

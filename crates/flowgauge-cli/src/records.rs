@@ -48,12 +48,12 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
     pub(crate) tunnels: Tunnels,
 
-    /// Select the interfaces that share flows
+    /// Interfaces that share flows: all or interface
     ///
     /// With `interface`, packets of different interfaces never belong to the same flow, so that equal addresses behind
     /// them do not mix. Each VXLAN network and each mirror session of `flowgauge live` is an interface. The field `scope` is
     /// the interface then.
-    #[arg(long, value_enum, value_name = "WHICH", default_value_t = FlowScope::All)]
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = FlowScope::All, hide_possible_values = true)]
     scope: FlowScope,
 
     /// Add the outer headers of each flow to ndjson and csv
@@ -63,8 +63,12 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     encapsulation: bool,
 
-    /// Handling of IP fragments
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole)]
+    /// Handling of IP fragments: whole, pair or as-they-come
+    ///
+    /// `whole` reassembles datagrams and counts each fragment for the flow of its datagram; orphan fragments belong to no
+    /// flow, or with `pair` to a flow of their address pair. `as-they-come` does not reassemble: the first fragment counts
+    /// for its ports, the others for their address pair.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole, hide_possible_values = true)]
     fragments: Fragments,
 
     /// Policy for overlapping IPv4 fragments

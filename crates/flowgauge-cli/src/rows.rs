@@ -64,14 +64,13 @@ impl Rows {
     }
 
     /// Writes a row for each record of an iterator.
-    pub(crate) fn with_all(mut self, records: impl Iterator<Item = FlowRecord>) -> Self {
+    pub(crate) fn write_all(&mut self, records: impl Iterator<Item = FlowRecord>) {
         for record in records {
             self.write(&record);
             if self.outcome.is_err() {
                 break;
             }
         }
-        self
     }
 
     /// Completes the output. Returns the number of rows written.

@@ -1,33 +1,60 @@
-//! Sinks for flow records: rows as flows end, or the first rows of an order.
+//! The sink of commands that write flow records.
 
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-use flowgauge::{EndReason, Filter, Flow, Interest, Sink, Stage};
+use flowgauge::{EndReason, Filter, Flow, FlowView, Interest, Sink, Stage};
 
 use crate::choice::matches;
 use crate::order::Sorted;
 use crate::rows::Rows;
 
-/// Sink that writes a row for each flow record. The stage `G` determines whether the record contains the application
-/// protocol.
-pub(crate) struct RowSink<'a, G> {
-    rows: Rows,
+/// Where flow records go.
+pub(crate) trait Destination {
+    /// Takes the record of a flow.
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason);
+
+    /// Returns [`ControlFlow::Break`] if the run cannot continue. Called after each batch of frames.
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Writes a row for each record.
+impl Destination for Rows {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        self.write(&view.record(reason));
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.flush_stream()
+    }
+}
+
+/// Keeps the first records of an order.
+impl Destination for Sorted {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        if let Some(rank) = self.candidate(view) {
+            self.take(rank, view.record(reason));
+        }
+    }
+}
+
+/// Passes flow records to a destination, which is not a type parameter: each type of sink is a pipeline of its own in the
+/// program. The stage `G` determines whether a record contains the application protocol.
+pub(crate) struct RecordSink<'a, G> {
+    destination: &'a mut (dyn Destination + Send),
     filter: Option<&'a Filter>,
     stage: PhantomData<fn() -> G>,
 }
 
-impl<'a, G> RowSink<'a, G> {
-    pub(crate) const fn new(rows: Rows, filter: Option<&'a Filter>) -> Self {
-        Self { rows, filter, stage: PhantomData }
-    }
-
-    pub(crate) fn into_rows(self) -> Rows {
-        self.rows
+impl<'a, G> RecordSink<'a, G> {
+    pub(crate) fn new(destination: &'a mut (dyn Destination + Send), filter: Option<&'a Filter>) -> Self {
+        Self { destination, filter, stage: PhantomData }
     }
 }
 
-impl<G: Stage> Sink for RowSink<'_, G> {
+impl<G: Stage> Sink for RecordSink<'_, G> {
     type State = ();
     type Stage = G;
 
@@ -38,46 +65,11 @@ impl<G: Stage> Sink for RowSink<'_, G> {
     #[inline]
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
         if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
-            self.rows.write(&flow.view.record(reason));
+            self.destination.record(&flow.view, reason);
         }
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
-        self.rows.flush_stream()
-    }
-}
-
-/// Sink that keeps the first flow records of an order.
-pub(crate) struct SortedSink<'a, G> {
-    sorted: Sorted,
-    filter: Option<&'a Filter>,
-    stage: PhantomData<fn() -> G>,
-}
-
-impl<'a, G> SortedSink<'a, G> {
-    pub(crate) const fn new(sorted: Sorted, filter: Option<&'a Filter>) -> Self {
-        Self { sorted, filter, stage: PhantomData }
-    }
-
-    pub(crate) fn into_sorted(self) -> Sorted {
-        self.sorted
-    }
-}
-
-impl<G: Stage> Sink for SortedSink<'_, G> {
-    type State = ();
-    type Stage = G;
-
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    #[inline]
-    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        // For most flows that are not among the first, nothing else is read, so it need not be in cache.
-        let Some(rank) = self.sorted.candidate(&flow.view) else { return };
-        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
-            self.sorted.take(rank, flow.view.record(reason));
-        }
+        self.destination.batch_ended()
     }
 }

@@ -16,7 +16,7 @@ use crate::args::{parse_count, parse_duration};
 use crate::console::{Console, Failure, write_line};
 use crate::curve::secret_key;
 use crate::escape;
-use crate::formats::{Out, OutputArgs, stdout};
+use crate::formats::{Out, OutputArgs, OutputFormat, stdout};
 use crate::human::plural;
 use crate::interrupt;
 use crate::rows::Rows;
@@ -171,7 +171,7 @@ impl Output {
     fn new(args: &SubscribeArgs) -> Result<Self, Failure> {
         let OutputArgs { format, fields, style, .. } = &args.output;
         let rows = match format {
-            Format::Ndjson => None,
+            OutputFormat::Library(Format::Ndjson) => None,
             _ => Some(Rows::new(args.output.open(&[])?, true)),
         };
         Ok(Self {

@@ -5,6 +5,7 @@ mod monitor;
 mod opening;
 mod origin;
 mod recorder;
+#[cfg(feature = "view")]
 mod view;
 
 use std::io::{self, IsTerminal as _};
@@ -14,24 +15,21 @@ use std::time::{Duration, Instant};
 use flowgauge::export::Format;
 use flowgauge::source::SourceStats;
 use flowgauge::{
-    Builder, DriverConfig, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Source as _,
-    Stage, Standard,
+    Builder, DriverConfig, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Stage, Standard,
 };
 
 use crate::args::{Pages, Timeout, check};
 use crate::console::{Console, Failure, write_line};
-use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::records::result;
 use crate::rows::Rows;
-use crate::sinks::RowSink;
+use crate::sinks::RecordSink;
 use crate::summary;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
 pub(crate) use monitor::Monitor;
 use recorder::Recorder;
-use view::View;
 
 /// Default of `--active-timeout`: flows may continue for as long as the command runs.
 const ACTIVE_TIMEOUT: Timeout = Timeout(Some(Duration::from_secs(1800)));
@@ -41,8 +39,9 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
     args.records.check()?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
-    let is_view = args.view == ViewChoice::Auto
-        && args.records.output.format == Format::Table
+    let is_view = cfg!(feature = "view")
+        && args.view == ViewChoice::Auto
+        && args.records.output.format.library() == Some(Format::Table)
         && args.records.output.fields.is_none()
         && io::stdin().is_terminal()
         && io::stdout().is_terminal();
@@ -75,7 +74,7 @@ impl Run<'_> {
         let is_quiet = args.records.shared.quiet;
         let source = args.open(self.resources)?;
         let recorder = Arc::new(Mutex::new(Recorder::open(args)?));
-        let mut monitor = Monitor::new(source, Arc::clone(&recorder), is_quiet || is_view);
+        let monitor = Monitor::new(source, Arc::clone(&recorder), is_quiet || is_view);
         if !is_quiet && !is_view {
             write_line(&format!("flowgauge: capturing on {}", args.origin()));
         }
@@ -84,10 +83,7 @@ impl Run<'_> {
             interrupt::stop_after(duration);
         }
         let (stats, source_stats, result) = if is_view {
-            let view = View { origin: &args.origin(), resources: self.resources, filter: self.filter };
-            let stats = view.run::<G>(builder, &mut monitor, console)?;
-            let flows = plural(stats.tracker.started_count, "flow");
-            (stats, monitor.stats(), flows)
+            self.show::<G>(builder, monitor, console)?
         } else {
             self.write_records::<G>(builder, monitor, console)?
         };
@@ -97,6 +93,33 @@ impl Run<'_> {
             summary::write(&stats, &source_stats, started_at.elapsed(), &result);
         }
         Ok(())
+    }
+
+    /// Shows the view until the end. Returns the counters, and a description of the output.
+    #[cfg(feature = "view")]
+    fn show<G: Stage>(
+        &self,
+        builder: &Builder,
+        mut monitor: Monitor,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, SourceStats, String), Failure> {
+        use flowgauge::Source as _;
+
+        let view = view::View { origin: &self.args.origin(), resources: self.resources, filter: self.filter };
+        let stats = view.run::<G>(builder, &mut monitor, console)?;
+        let flows = crate::human::plural(stats.tracker.started_count, "flow");
+        Ok((stats, monitor.stats(), flows))
+    }
+
+    /// Writes records, because the program has no view.
+    #[cfg(not(feature = "view"))]
+    fn show<G: Stage>(
+        &self,
+        builder: &Builder,
+        monitor: Monitor,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, SourceStats, String), Failure> {
+        self.write_records::<G>(builder, monitor, console)
     }
 
     /// Writes records until the end. Returns the counters, and a description of the output.
@@ -109,9 +132,11 @@ impl Run<'_> {
         let records = &self.args.records;
         let writer = records.output.open(&[])?;
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
-        let mut pipeline = builder.build(RowSink::<G>::new(Rows::new(writer, true), self.filter))?;
+        let mut rows = Rows::new(writer, true);
+        let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
         let stats = input.run(&mut pipeline, console)?;
-        let record_count = pipeline.into_sink().into_rows().finish()?;
+        drop(pipeline);
+        let record_count = rows.finish()?;
         let result = result(&stats, record_count);
         Ok((stats, input.stats(), result))
     }

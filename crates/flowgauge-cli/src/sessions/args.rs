@@ -7,6 +7,8 @@ use flowgauge::export::Style;
 use flowgauge::{Protocols as _, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
+use crate::columns::{ColumnArgs, Columns};
+use crate::console::Failure;
 use crate::formats::StyleArgs;
 
 /// Print the messages of application protocols, one per line.
@@ -38,6 +40,16 @@ pub(crate) struct SessionsArgs {
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Ndjson)]
     pub(crate) format: Format,
 
+    /// Folder for the files of parquet and arrow, which is created if it does not exist
+    ///
+    /// Each kind of message is a file of its own, such as http.request.parquet.
+    #[arg(long, short = 'o', value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Overwrite existing files in DIR
+    #[arg(long, requires = "out")]
+    pub(crate) force: bool,
+
     /// Add the kinds of credentials that were sent without encryption
     ///
     /// The field `credentials` of a message lists the kinds, such as a password. The credentials are never written.
@@ -62,6 +74,9 @@ pub(crate) struct SessionsArgs {
     style: StyleArgs,
 
     #[command(flatten)]
+    columns: ColumnArgs,
+
+    #[command(flatten)]
     pub(crate) grace: GraceArgs,
 
     #[command(flatten)]
@@ -69,6 +84,29 @@ pub(crate) struct SessionsArgs {
 }
 
 impl SessionsArgs {
+    /// Returns a failure if options contradict each other.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let columns = self.format.columns();
+        self.columns.check(columns)?;
+        if columns.is_some() != self.out.is_some() {
+            let usage = "--format parquet and arrow require --out, and --out requires one of them";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
+        if self.format != Format::Ndjson && self.style.style() != Style::default() {
+            return Err(Failure::Usage("--time and --nulls require --format ndjson".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Creates the files of a format of columns.
+    #[cfg(feature = "arrow")]
+    pub(super) fn files(&self) -> Result<crate::columns::TableFiles, Failure> {
+        let format = self.format.columns().unwrap_or(Columns::Parquet);
+        let folder = self.out.clone().unwrap_or_default();
+        let outputs = crate::output::Outputs::new(&self.files, self.force);
+        crate::columns::TableFiles::new((format, self.columns), self.credentials, folder, outputs)
+    }
+
     /// Returns how values are written in ndjson.
     pub(super) fn style(&self) -> Style {
         let mut style = self.style.style();
@@ -84,6 +122,21 @@ pub(crate) enum Format {
     Ndjson,
     /// One row per message, truncated to the width of the terminal
     Table,
+    /// A Parquet file per kind of message (feature `arrow`)
+    Parquet,
+    /// An Arrow IPC stream per kind of message (feature `arrow`)
+    Arrow,
+}
+
+impl Format {
+    /// Returns the format of columns.
+    pub(super) const fn columns(self) -> Option<Columns> {
+        match self {
+            Self::Parquet => Some(Columns::Parquet),
+            Self::Arrow => Some(Columns::Arrow),
+            Self::Ndjson | Self::Table => None,
+        }
+    }
 }
 
 /// Checks that a text is the name of a protocol that has a parser, and returns the name.

@@ -17,7 +17,6 @@ use flowgauge::{
     Flow, Interest, Message, MessageMeta, ReassemblerConfig, SessionEvent, Sessions, Sink, Standard,
 };
 
-use args::Format;
 pub(crate) use args::SessionsArgs;
 
 use crate::args::{Pages, check, parse_filter};
@@ -32,6 +31,7 @@ use crate::summary;
 /// Runs the command `flowgauge sessions`.
 pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {
     let started_at = Instant::now();
+    args.check()?;
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
     let flows =
@@ -69,7 +69,7 @@ struct MessageSink<'a> {
     choice: Choice,
     started_count: u64,
     out: Out,
-    rows: Option<rows::Rows>,
+    format: Format,
     /// Buffer for the current line, so that its parts are joined without a write for each.
     line: Vec<u8>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
@@ -78,22 +78,38 @@ struct MessageSink<'a> {
     message_count: u64,
     omitted_count: u64,
     flushed_count: u64,
-    outcome: io::Result<()>,
+    outcome: Result<(), Failure>,
+}
+
+/// The format of messages, and what it needs.
+enum Format {
+    Ndjson,
+    Table(rows::Rows),
+    #[cfg(feature = "arrow")]
+    Columns(crate::columns::TableFiles),
+}
+
+impl Format {
+    fn new(args: &SessionsArgs, out: &mut Out) -> Result<Self, Failure> {
+        Ok(match args.format {
+            args::Format::Table => Self::Table(rows::Rows::new(out)?),
+            #[cfg(feature = "arrow")]
+            args::Format::Parquet | args::Format::Arrow => Self::Columns(args.files()?),
+            _ => Self::Ndjson,
+        })
+    }
 }
 
 impl<'a> MessageSink<'a> {
     fn new(choice: Choice, args: &'a SessionsArgs, is_stream: bool) -> Result<Self, Failure> {
         let mut out: Out = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        let rows = match args.format {
-            Format::Ndjson => None,
-            Format::Table => Some(rows::Rows::new(&mut out)?),
-        };
+        let format = Format::new(args, &mut out)?;
         Ok(Self {
             args,
             choice,
             started_count: 0,
             out,
-            rows,
+            format,
             line: Vec::new(),
             is_stream,
             bound: Bound::new(),
@@ -105,9 +121,13 @@ impl<'a> MessageSink<'a> {
     }
 
     /// Flushes all output. Returns the numbers of messages written and omitted.
-    fn finish(mut self) -> io::Result<(u64, u64)> {
+    fn finish(mut self) -> Result<(u64, u64), Failure> {
         self.outcome?;
         self.out.flush()?;
+        #[cfg(feature = "arrow")]
+        if let Format::Columns(files) = self.format {
+            files.finish()?;
+        }
         Ok((self.message_count, self.omitted_count))
     }
 
@@ -138,37 +158,46 @@ impl<'a> MessageSink<'a> {
         community_id: CommunityId,
         meta: &MessageMeta,
         message: &impl Union,
-    ) -> io::Result<bool> {
-        self.line.clear();
-        message.row(Line { sink: self, view: &flow.view, community_id, meta });
-        self.line.push(b'\n');
-        if !self.bound.permits(&mut flow.state.spent, meta.received_len, self.line.len()) {
-            return Ok(false);
-        }
-        self.message_count += 1;
-        self.out.write_all(&self.line)?;
-        Ok(true)
+    ) -> Result<bool, Failure> {
+        let spent = &mut flow.state.spent;
+        message.row(Line { sink: self, view: &flow.view, community_id, meta, spent })
     }
 }
 
-/// Appends a message to the line of a sink.
+/// Writes a message to a sink.
 struct Line<'l, 'a, 'f> {
     sink: &'l mut MessageSink<'a>,
     view: &'l FlowView<'f>,
     community_id: CommunityId,
     meta: &'l MessageMeta,
+    /// Octets of output of the flow.
+    spent: &'l mut u64,
 }
 
 impl Receiver for Line<'_, '_, '_> {
-    type Output = ();
+    type Output = Result<bool, Failure>;
 
-    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
-        let MessageSink { args, rows, line, .. } = self.sink;
+    fn row<R: Row>(self, table: &'static TableInfo, message: &R) -> Result<bool, Failure> {
+        let MessageSink { args, format, line, bound, .. } = self.sink;
         let head = MessageHead::new(self.view, self.community_id, self.meta, table);
-        match rows {
-            Some(rows) => rows.write(line, &head, message, args.credentials),
-            None => write_json(line, &(head, message), args.style()),
+        line.clear();
+        match format {
+            Format::Table(rows) => rows.write(line, &head, message, args.credentials),
+            // Formats of columns omit the same messages as ndjson.
+            _ => write_json(line, &(head, message), args.style()),
         }
+        line.push(b'\n');
+        if !bound.permits(self.spent, self.meta.received_len, line.len()) {
+            return Ok(false);
+        }
+        self.sink.message_count += 1;
+        #[cfg(feature = "arrow")]
+        if let Format::Columns(files) = format {
+            files.write(table, &(head, message))?;
+            return Ok(true);
+        }
+        self.sink.out.write_all(line)?;
+        Ok(true)
     }
 }
 
@@ -223,7 +252,7 @@ impl Sink for MessageSink<'_> {
     fn batch_ended(&mut self) -> ControlFlow<()> {
         if self.outcome.is_ok() && self.is_stream && self.message_count > self.flushed_count {
             self.flushed_count = self.message_count;
-            self.outcome = self.out.flush();
+            self.outcome = self.out.flush().map_err(Failure::from);
         }
         if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

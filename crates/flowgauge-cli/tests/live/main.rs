@@ -21,6 +21,7 @@ mod port;
 #[allow(dead_code, reason = "shared with other tests")]
 mod process;
 mod receiving;
+#[cfg(feature = "view")]
 mod view;
 
 use std::collections::BTreeMap;

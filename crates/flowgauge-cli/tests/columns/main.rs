@@ -1,0 +1,227 @@
+//! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them.
+//!
+//! The tests run the Python interpreter of the variable `FLOWGAUGE_PYTHON`, or `python3`. Without the three libraries,
+//! they print a note and pass. If `FLOWGAUGE_READERS` is set to `required`, they fail instead. With `FLOWGAUGE_CORPUS`, its
+//! captures are compared too:
+//!
+//! ```sh
+//! python3 -m venv venv && venv/bin/pip install duckdb polars pyarrow
+//! FLOWGAUGE_READERS=required FLOWGAUGE_PYTHON=venv/bin/python \
+//!     cargo test -p flowgauge-cli --features arrow --test columns
+//! ```
+
+#[path = "../support/folder.rs"]
+mod folder;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use folder::Folder;
+use process::{Process, wait_for};
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
+    command.args(args).stderr(Stdio::piped());
+    command
+}
+
+/// Runs a command, with its output in a file. Captures of the corpus may be damaged, which is status 1.
+fn run_into(path: &str, args: &[&str]) {
+    let output = command(args).stdout(File::create(path).unwrap()).output().unwrap();
+    let is_damaged = std::env::var_os("FLOWGAUGE_CORPUS").is_some() && output.status.code() == Some(1);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() || is_damaged, "{message}");
+}
+
+/// Runs a command that fails, and returns its exit status and message.
+fn failure(args: &[&str], out: Stdio) -> (Option<i32>, String) {
+    let output = command(args).stdout(out).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn data(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+/// Returns the captures of this repository, and those of the corpus if it is there.
+fn captures() -> Vec<String> {
+    let mut captures: Vec<_> =
+        ["web.pcap", "dns.pcap", "mail.pcap", "ssh.pcap", "vlan.pcapng"].map(data).into();
+    if let Some(corpus) = std::env::var_os("FLOWGAUGE_CORPUS") {
+        let manifest =
+            fs::read_to_string(Path::new(&corpus).join("MANIFEST.tsv")).expect("the list of the corpus");
+        let paths = manifest.lines().filter_map(|line| line.split('\t').next());
+        let paths = paths.map(|path| Path::new(&corpus).join(path)).filter(|path| path.is_file());
+        captures.extend(paths.map(|path| path.to_str().unwrap().to_owned()));
+        assert!(captures.len() > 100, "{} captures", captures.len());
+    }
+    captures
+}
+
+/// Runs the readers; returns what they print, or `None` after a note if there are none and they are not required.
+fn readers(args: &[&str]) -> Option<String> {
+    let python = std::env::var("FLOWGAUGE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let import = ["-c", "import duckdb, polars, pyarrow"];
+    let found = Command::new(&python).args(import).stderr(Stdio::null()).status();
+    if !found.is_ok_and(|status| status.success()) {
+        let is_required = std::env::var("FLOWGAUGE_READERS").as_deref() == Ok("required");
+        assert!(!is_required, "{python} lacks duckdb, polars or pyarrow");
+        eprintln!("{python} lacks duckdb, polars or pyarrow: the test is skipped");
+        return None;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns/readers.py");
+    let output = Command::new(&python).arg(script).args(args).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {}", message.lines().last().unwrap_or_default());
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Compares the flow records of captures in all formats.
+fn check_flows(captures: &[&str]) -> Option<String> {
+    let folder = Folder::new();
+    let paths = ["parquet", "arrow", "ndjson"].map(|format| {
+        let path = folder.path(format);
+        let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
+        let args = [&["flows", "-q", "--encapsulation", "--format", format], shape, captures].concat();
+        run_into(&path, &args);
+        path
+    });
+    let [parquet, arrow, ndjson] = &paths;
+    readers(&["whole", "flow", parquet, arrow, ndjson])
+}
+
+#[test]
+fn flow_records_are_those_of_ndjson() {
+    let captures = captures();
+    let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
+    // Captures of one format are merged; those with other link types are too.
+    let Some(report) = check_flows(&captures) else { return };
+    print!("{report}");
+}
+
+#[test]
+fn an_empty_capture_gives_valid_empty_files() {
+    let folder = Folder::new();
+    let header = fs::read(data("web.pcap")).unwrap();
+    let empty = folder.file("empty.pcap", header.get(..24).unwrap());
+    if let Some(report) = check_flows(&[&empty]) {
+        assert!(report.starts_with("flow: 0 rows, "), "{report}");
+    }
+}
+
+#[test]
+fn each_kind_of_message_is_a_table() {
+    let captures = captures();
+    let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
+    let folder = Folder::new();
+    for format in ["parquet", "arrow"] {
+        let out = folder.path(format);
+        let args = ["sessions", "-q", "--format", format, "--out", &out, "--addresses", "text"];
+        run_into(&folder.path("empty"), &[&args[..], &captures].concat());
+    }
+    let all = folder.path("all.ndjson");
+    run_into(&all, &[&["sessions", "-q", "--nulls", "null"], &captures[..]].concat());
+    let lines = fs::read_to_string(&all).unwrap();
+    let mut names: Vec<_> =
+        fs::read_dir(folder.path("parquet")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    let mut row_count = 0;
+    for name in &names {
+        let name = name.to_str().unwrap().strip_suffix(".parquet").unwrap();
+        let paths = ["parquet", "arrow"].map(|format| folder.path(&format!("{format}/{name}.{format}")));
+        let Some(report) = readers(&["whole", name, &paths[0], &paths[1], &all]) else { return };
+        let count = report.split(' ').nth(1).and_then(|count| count.parse::<usize>().ok());
+        row_count += count.unwrap_or_else(|| panic!("{report}"));
+    }
+    assert_eq!(row_count, lines.lines().count(), "each message is in one table");
+    assert!(names.len() > 10, "{names:?}");
+}
+
+#[test]
+fn a_stream_can_be_read_up_to_the_death_of_its_writer() {
+    let folder = Folder::new();
+    let (arrow, ndjson) = (folder.path("arrow"), folder.path("ndjson"));
+    let flows = ["flows", "-", "-q", "--idle-timeout", "1ms", "--format"];
+    let mut child = command(&[&flows[..], &["arrow", "--addresses", "text"]].concat());
+    child.stdin(Stdio::piped()).stdout(File::create(&arrow).unwrap());
+    let mut process = Process::start(&mut child);
+    let mut stdin = process.0.stdin.take().unwrap();
+    stdin.write_all(&fs::read(data("web.pcap")).unwrap()).unwrap();
+    // More than the schema.
+    wait_for("a batch", || fs::metadata(&arrow).unwrap().len() > 30_000);
+    process.signal("KILL");
+    process.end();
+    drop(stdin);
+    let mut child = command(&[&flows[..], &["ndjson", "--nulls", "null"]].concat());
+    child.stdin(File::open(data("web.pcap")).unwrap()).stdout(File::create(&ndjson).unwrap());
+    assert!(child.status().unwrap().success());
+    if let Some(report) = readers(&["part", &arrow, &ndjson]) {
+        print!("{report}");
+    }
+}
+
+#[test]
+fn an_interrupted_file_is_complete() {
+    let folder = Folder::new();
+    let paths = ["parquet", "arrow", "ndjson"].map(|format| {
+        let path = folder.path(format);
+        let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
+        let mut child =
+            command(&[&["flows", "-", "--idle-timeout", "1ms", "--format", format], shape].concat());
+        child.stdin(Stdio::piped()).stdout(File::create(&path).unwrap()).stderr(Stdio::null());
+        let mut process = Process::start(&mut child);
+        let mut stdin = process.0.stdin.take().unwrap();
+        stdin.write_all(&fs::read(data("dns.pcap")).unwrap()).unwrap();
+        let position = format!("/proc/{}/io", process.0.id());
+        let has_read = || {
+            let counters = fs::read_to_string(&position).unwrap_or_default();
+            let read = counters.lines().find_map(|line| line.strip_prefix("rchar: ")?.parse::<u64>().ok());
+            read.is_some_and(|read| read >= fs::metadata(data("dns.pcap")).unwrap().len())
+        };
+        wait_for("the capture to be read", has_read);
+        process.signal("INT");
+        assert_eq!(process.end(), Some(130));
+        drop(stdin);
+        path
+    });
+    let [parquet, arrow, ndjson] = &paths;
+    if let Some(report) = readers(&["whole", "flow", parquet, arrow, ndjson]) {
+        assert!(!report.starts_with("flow: 0 rows"), "{report}");
+    }
+}
+
+#[test]
+fn bad_requests_and_full_devices_are_reported() {
+    let (web, folder) = (data("web.pcap"), Folder::new());
+    for format in ["parquet", "arrow"] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let (status, message) = failure(&["flows", &web, "--format", format], full.into());
+        assert_eq!(status, Some(1), "{message}");
+        assert!(message.starts_with("flowgauge: standard output: No space left"), "{message}");
+        let (status, message) = failure(&["sessions", &web, "--format", format], Stdio::null());
+        assert_eq!(status, Some(2), "{message}");
+        assert!(message.contains("require --out"), "{message}");
+        let (status, message) =
+            failure(&["flows", &web, "--format", format, "--time", "unix"], Stdio::null());
+        assert_eq!(status, Some(2), "{message}");
+        assert!(message.contains("--time and --nulls require"), "{message}");
+    }
+    let (status, message) = failure(&["flows", &web, "--addresses", "text"], Stdio::null());
+    assert_eq!(status, Some(2), "{message}");
+    assert!(message.contains("--addresses requires --format parquet or arrow"), "{message}");
+    // An existing file is kept.
+    let out = folder.path("out");
+    let sessions = ["sessions", &web, "-q", "--format", "parquet", "--out", &out];
+    run_into(&folder.path("empty"), &sessions);
+    let (status, message) = failure(&sessions, Stdio::null());
+    assert_eq!(status, Some(1), "{message}");
+    assert!(message.contains("already exists; use --force to overwrite it"), "{message}");
+    run_into(&folder.path("empty"), &[&sessions[..], &["--force"]].concat());
+    assert!(Folder::names(&Folder(out.into())).iter().all(|name| name.ends_with(".parquet")));
+}
