@@ -158,6 +158,8 @@ pub mod decode;
 pub mod dedup;
 pub mod export;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod features;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod filter;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod ipfix;

@@ -17,7 +17,7 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 17] = [
+const LAYERS: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("codec", &[]),
     ("row", &["base"]),
@@ -32,6 +32,7 @@ const LAYERS: [(&str, &[&str]); 17] = [
     ("reassembler", &["base", "row"]),
     ("session", &["base", "row", "record", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "row", "session"]),
+    ("features", &["base", "row", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record"]),
     ("export", &["base", "row", "record", "ipfix"]),
     (

@@ -330,6 +330,31 @@ fn the_field_documentation_is_up_to_date() {
     );
 }
 
+/// Compares the tables of `docs/features.md` with those that are declared; with `UPDATE_DOCS=1` the test writes them.
+#[test]
+fn the_documentation_of_features_is_up_to_date() {
+    const START: &str = "## Columns\n";
+    let mut section = format!(
+        "{START}\nThis section is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it. A word behind a type is \
+         the unit.\n"
+    );
+    for table in flowgauge::features::Features::tables() {
+        writeln!(section, "\n### `{}`\n\n| column | type | meaning |\n|---|---|---|", table.name).unwrap();
+        for column in table.columns {
+            let (name, unit) = (column.name, column.unit.name());
+            writeln!(section, "| `{name}` | {} {unit} | {} |", column.column_type, column.description)
+                .unwrap();
+        }
+    }
+    let path = root().join("docs/features.md");
+    let current = fs::read_to_string(&path).unwrap();
+    let page = format!("{}\n\n{section}", current.split(START).next().unwrap().trim_end());
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    assert!(fs::read_to_string(&path).unwrap() == page, "docs/features.md: run with UPDATE_DOCS=1");
+}
+
 /// Compares the tables of messages in `docs/protocols.md` with those that the parsers declare; with `UPDATE_DOCS=1` the
 /// test writes them.
 #[cfg(feature = "protocols")]

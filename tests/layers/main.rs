@@ -9,6 +9,7 @@ mod builder;
 mod checksums;
 mod codec;
 mod decapsulation;
+mod features;
 mod filter;
 mod filtering;
 mod flows;

@@ -25,8 +25,11 @@ pub(crate) struct DedupArgs {
     #[arg(value_parser = parse_duration)]
     pub(crate) dedup: Option<Duration>,
 
-    /// Octets that --dedup compares
+    /// Octets that --dedup compares: exact or mirror
+    ///
+    /// `exact` compares all octets; `mirror` ignores what a mirror port or a router changes.
     #[arg(long, value_enum, value_name = "MODE", default_value_t = DedupMode::Exact, requires = "dedup")]
+    #[arg(hide_possible_values = true)]
     pub(crate) dedup_mode: DedupMode,
 
     /// With --dedup, compare the octets, not only 64-bit keyed hashes

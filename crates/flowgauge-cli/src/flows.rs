@@ -14,6 +14,7 @@ use flowgauge::{
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
 use crate::console::{Console, Failure};
+use crate::features;
 use crate::input::Input;
 use crate::interrupt;
 use crate::order::{Order, Sorted};
@@ -100,6 +101,11 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         // Linked flows may belong to different shards.
         return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
     }
+    if args.records.features.is_some() && (args.shards.get() > 1 || args.sorted().is_some()) {
+        return Err(Failure::Usage(
+            "--features cannot be combined with --sort, --top or --shards".to_owned(),
+        ));
+    }
     args.records.check()?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
@@ -144,6 +150,15 @@ impl Run<'_> {
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
+        if let Some(set) = args.features {
+            let pipeline = (builder, self.filter);
+            let (stats, record_count) =
+                features::run::<G>((set, args.at), &args.output, pipeline, &mut input, console)?;
+            if !is_quiet {
+                summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, record_count));
+            }
+            return Ok(());
+        }
         let writer = args.output.open(files)?;
         let mut rows = Rows::new(writer, input.is_stream());
         let stats = match (sorted, self.args.shards.get()) {

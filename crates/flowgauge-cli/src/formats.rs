@@ -155,6 +155,19 @@ impl OutputArgs {
         }
     }
 
+    /// Returns a failure if a binary format would be written to a terminal.
+    pub(crate) fn check_terminal(&self) -> Result<(), Failure> {
+        let is_binary =
+            matches!(self.format, OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_));
+        if is_binary && io::stdout().is_terminal() {
+            let name = self.format.name();
+            return Err(Failure::Usage(format!(
+                "{name} is a binary format and is not written to a terminal; redirect the output"
+            )));
+        }
+        Ok(())
+    }
+
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
     pub(crate) fn has_application(&self) -> bool {
         match &self.fields {
@@ -166,15 +179,10 @@ impl OutputArgs {
     /// Creates the writer of flow records to standard output or, for IPFIX, to the destination of its options. `inputs`
     /// are files that the output must not replace.
     pub(crate) fn open(&self, inputs: &[PathBuf]) -> Result<Writer, Failure> {
+        self.check_terminal()?;
         let format = match self.format {
             OutputFormat::Library(Format::Ipfix) => {
                 return Ok(Writer::Ipfix(Box::new(IpfixWriter::open(&self.export, inputs)?)));
-            }
-            OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_) if io::stdout().is_terminal() => {
-                let name = self.format.name();
-                return Err(Failure::Usage(format!(
-                    "{name} is a binary format and is not written to a terminal; redirect the output"
-                )));
             }
             OutputFormat::Library(format) => format,
             #[cfg(feature = "arrow")]

@@ -11,6 +11,7 @@ mod console;
 mod curve;
 mod endpoint;
 mod escape;
+mod features;
 mod flows;
 mod formats;
 mod human;

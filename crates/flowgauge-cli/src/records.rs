@@ -2,12 +2,14 @@
 
 use clap::{Args, ValueEnum};
 use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
+use flowgauge::features::{FeatureSet, Moment};
 use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
 
 use crate::args::{
     Checksums, FlowScope, Fragments, Pages, SharedArgs, Timeout, Tunnels, parse_filter, parse_timeout,
 };
 use crate::console::Failure;
+use crate::features;
 use crate::formats::OutputArgs;
 use crate::human::plural;
 
@@ -16,6 +18,23 @@ use crate::human::plural;
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    /// Add features: cic, nfstream, splt=N, histogram, entropy, payload=N
+    ///
+    /// The names are separated by commas. `cic` is the vector of CICFlowMeter with corrected values; `nfstream` has the
+    /// columns of NFStream, with the length `nfstream=wire` (default), `ip`, `transport` or `payload`; `splt=20` directions,
+    /// lengths and times of the first 20 packets; `histogram` logarithmic histograms of lengths and times;
+    /// `entropy=1024` (default) entropy and distribution of the first octets of each side; `payload=64` these octets. See
+    /// docs/features.md. The columns follow the fields.
+    #[arg(long, value_name = "LIST")]
+    pub(crate) features: Option<FeatureSet>,
+
+    /// Write the row of --features early: packets=N, octets=N or ms=N
+    ///
+    /// A flow has one row: at this number of packets, of octets of payload, or this time after its first packet, or at its
+    /// end if that is earlier.
+    #[arg(long, value_name = "WHEN", requires = "features")]
+    pub(crate) at: Option<Moment>,
 
     /// Write a record of each open flow every TIME, such as 30m
     ///
@@ -63,7 +82,7 @@ pub(crate) struct RecordArgs {
     #[arg(long)]
     encapsulation: bool,
 
-    /// Handling of IP fragments: whole, pair or as-they-come
+    /// IP fragments: whole, pair or as-they-come
     ///
     /// `whole` reassembles datagrams and counts each fragment for the flow of its datagram; orphan fragments belong to no
     /// flow, or with `pair` to a flow of their address pair. `as-they-come` does not reassemble: the first fragment counts
@@ -97,6 +116,9 @@ pub(crate) enum Applications {
 impl RecordArgs {
     /// Returns a failure if options contradict each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
+        if self.features.is_some() {
+            features::check(&self.output)?;
+        }
         self.output.check()
     }
 

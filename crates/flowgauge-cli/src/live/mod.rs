@@ -20,6 +20,7 @@ use flowgauge::{
 
 use crate::args::{Pages, Timeout, check};
 use crate::console::{Console, Failure, write_line};
+use crate::features;
 use crate::input::Input;
 use crate::interrupt;
 use crate::records::result;
@@ -130,8 +131,15 @@ impl Run<'_> {
         console: &mut Console,
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let records = &self.args.records;
-        let writer = records.output.open(&[])?;
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
+        if let Some(set) = records.features {
+            let pipeline = (builder, self.filter);
+            let (stats, record_count) =
+                features::run::<G>((set, records.at), &records.output, pipeline, &mut input, console)?;
+            let result = result(&stats, record_count);
+            return Ok((stats, input.stats(), result));
+        }
+        let writer = records.output.open(&[])?;
         let mut rows = Rows::new(writer, true);
         let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
         let stats = input.run(&mut pipeline, console)?;

@@ -1,11 +1,11 @@
-//! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them.
+//! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them, and features, compared with those of NFStream.
 //!
-//! The tests run the Python interpreter of the variable `FLOWGAUGE_PYTHON`, or `python3`. Without the three libraries,
+//! The tests run the Python interpreter of the variable `FLOWGAUGE_PYTHON`, or `python3`. Without these libraries,
 //! they print a note and pass. If `FLOWGAUGE_READERS` is set to `required`, they fail instead. With `FLOWGAUGE_CORPUS`, its
 //! captures are compared too:
 //!
 //! ```sh
-//! python3 -m venv venv && venv/bin/pip install duckdb polars pyarrow
+//! python3 -m venv venv && venv/bin/pip install duckdb nfstream polars pyarrow
 //! FLOWGAUGE_READERS=required FLOWGAUGE_PYTHON=venv/bin/python \
 //!     cargo test -p flowgauge-cli --features arrow --test columns
 //! ```
@@ -66,19 +66,24 @@ fn captures() -> Vec<String> {
 
 /// Runs the readers; returns what they print, or `None` after a note if there are none and they are not required.
 fn readers(args: &[&str]) -> Option<String> {
+    python("readers.py", "duckdb, polars, pyarrow", args)
+}
+
+/// Runs a script that imports modules.
+fn python(script: &str, modules: &str, args: &[&str]) -> Option<String> {
     let python = std::env::var("FLOWGAUGE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let import = ["-c", "import duckdb, polars, pyarrow"];
-    let found = Command::new(&python).args(import).stderr(Stdio::null()).status();
+    let import = format!("import {modules}");
+    let found = Command::new(&python).args(["-c", &import]).stderr(Stdio::null()).status();
     if !found.is_ok_and(|status| status.success()) {
         let is_required = std::env::var("FLOWGAUGE_READERS").as_deref() == Ok("required");
-        assert!(!is_required, "{python} lacks duckdb, polars or pyarrow");
-        eprintln!("{python} lacks duckdb, polars or pyarrow: the test is skipped");
+        assert!(!is_required, "{python} lacks one of {modules}");
+        eprintln!("{python} lacks one of {modules}: the test is skipped");
         return None;
     }
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns/readers.py");
-    let output = Command::new(&python).arg(script).args(args).output().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns").join(script);
+    let output = Command::new(&python).arg(&script).args(args).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {}", message.lines().last().unwrap_or_default());
+    assert!(output.status.success(), "{script:?}: {}", message.lines().last().unwrap_or_default());
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
@@ -103,6 +108,29 @@ fn flow_records_are_those_of_ndjson() {
     // Captures of one format are merged; those with other link types are too.
     let Some(report) = check_flows(&captures) else { return };
     print!("{report}");
+}
+
+#[test]
+fn features_are_those_of_nfstream_and_can_be_read() {
+    let captures = captures();
+    // NFStream does not read pcapng.
+    let is_read = |path: &&String| path.ends_with(".pcap");
+    let pcaps: Vec<&str> = captures.iter().filter(is_read).map(String::as_str).collect();
+    let args = [&[env!("CARGO_BIN_EXE_flowgauge")], &pcaps[..]].concat();
+    let Some(report) = python("features.py", "nfstream", &args) else { return };
+    print!("{report}");
+    let folder = Folder::new();
+    let paths = ["parquet", "arrow", "ndjson"].map(|format| {
+        let path = folder.path(format);
+        let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
+        let features = ["flows", "-q", "--features", "cic,nfstream,splt=20,histogram", "--format", format];
+        run_into(&path, &[&features[..], shape, &pcaps[..]].concat());
+        path
+    });
+    let [parquet, arrow, ndjson] = &paths;
+    if let Some(report) = readers(&["whole", "features", parquet, arrow, ndjson]) {
+        print!("{report}");
+    }
 }
 
 #[test]
