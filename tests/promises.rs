@@ -46,6 +46,8 @@ fn public_errors_can_be_boxed_and_sent() {
         flowgauge::decode::fragment::UnknownPolicy,
         flowgauge::export::FixedRecordError,
         flowgauge::export::UnknownName,
+        flowgauge::features::UnknownFeature,
+        flowgauge::features::UnknownMoment,
         flowgauge::filter::FilterError,
         flowgauge::pipeline::Error,
         flowgauge::reassembler::UnknownPolicy,
