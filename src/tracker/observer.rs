@@ -15,6 +15,8 @@ pub struct Flow<'t, S> {
     /// The tracker's data of the flow.
     pub view: FlowView<'t>,
     is_muted: bool,
+    /// True if the callback is the default. Release builds do not check it, and would pay for it in each callback.
+    #[cfg(debug_assertions)]
     is_ignored: bool,
 }
 
@@ -22,13 +24,22 @@ impl<'t, S> Flow<'t, S> {
     /// Creates the argument of a callback from the caller's state and the tracker's data of a flow.
     #[inline(always)]
     pub(crate) const fn new(state: &'t mut S, view: FlowView<'t>) -> Self {
-        Self { state, view, is_muted: false, is_ignored: false }
+        Self {
+            state,
+            view,
+            is_muted: false,
+            #[cfg(debug_assertions)]
+            is_ignored: false,
+        }
     }
 
     /// States that the callback is the default, which ignores its arguments.
     #[inline(always)]
     pub(crate) const fn ignore(&mut self) {
-        self.is_ignored = true;
+        #[cfg(debug_assertions)]
+        {
+            self.is_ignored = true;
+        }
     }
 
     /// Returns whether the callback was a default.
@@ -79,7 +90,10 @@ impl<'t, S> Flow<'t, S> {
         let mut inner = Flow::new(part(self.state), self.view);
         let result = call(&mut inner);
         self.is_muted |= inner.is_muted;
-        self.is_ignored |= inner.is_ignored;
+        #[cfg(debug_assertions)]
+        {
+            self.is_ignored |= inner.is_ignored;
+        }
         result
     }
 }
