@@ -45,6 +45,7 @@ fn features(criterion: &mut Criterion) {
         ("cic", "cic"),
         ("cic_nfstream", "cic,nfstream"),
         ("splt_20", "splt=20"),
+        ("tcp", "tcp"),
         ("entropy_1024", "entropy"),
         ("all", "cic,nfstream,splt=20,histogram,entropy,payload=64"),
     ] {

@@ -32,7 +32,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("reassembler", &["base", "row"]),
     ("session", &["base", "row", "record", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "row", "session"]),
-    ("features", &["base", "row", "record"]),
+    ("features", &["base", "row", "wire", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record"]),
     ("export", &["base", "row", "record", "ipfix"]),
     (

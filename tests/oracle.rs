@@ -60,6 +60,9 @@ mod quic;
 #[cfg(feature = "protocols")]
 #[path = "oracle/recognized.rs"]
 mod recognized;
+#[cfg(feature = "protocols")]
+#[path = "oracle/server_names.rs"]
+mod server_names;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "support/sessions.rs"]

@@ -1,7 +1,8 @@
 //! What is counted of the packets of a flow.
 
 use super::moments::Moments;
-use super::set::{FeatureSet, Length, Moment};
+use super::set::{CicErrors, FeatureSet, Length, Moment};
+use super::tcp::Tcp;
 use crate::base::{Packet, Side, TcpFlags, Timestamp, Transport};
 
 /// Features of the packets of a flow, as part of the state that a sink has for each flow. Empty, and without memory, until
@@ -57,8 +58,12 @@ pub(super) const TIME_BIN_COUNT: usize = 33;
 /// What was counted of a flow with at least one packet.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
-    /// The sender of the first packet.
+    /// Errors of CICFlowMeter that the vector has.
+    pub(super) errors: CicErrors,
+    /// The sender of the first packet, its flags, and its payload.
     pub(super) first_side: Side,
+    pub(super) first_flags: TcpFlags,
+    pub(super) first_payload_len: u32,
     pub(super) first_ns: u64,
     /// The latest time so far.
     pub(super) last_ns: u64,
@@ -76,6 +81,7 @@ pub(super) struct Counted {
     pub(super) histograms: Option<Box<[Histogram; 2]>>,
     /// Octets that both sides sent first.
     pub(super) octets: Option<Box<[Octets; 2]>>,
+    pub(super) tcp: Option<Box<Tcp>>,
 }
 
 /// The first octets of payload of a side.
@@ -104,6 +110,8 @@ pub(super) struct SideCounted {
     pub(super) header_len_min: Option<u32>,
     /// Window of the first segment, without scaling.
     pub(super) window: Option<u16>,
+    /// Window of the last segment, without scaling.
+    pub(super) last_window: Option<u16>,
     pub(super) data_packet_count: u64,
     run: Run,
     bulks: Bulks,
@@ -192,7 +200,10 @@ impl Counted {
     /// Returns the state before the first packet.
     pub(super) fn none() -> Self {
         Self {
+            errors: CicErrors::default(),
             first_side: Side::A,
+            first_flags: TcpFlags::default(),
+            first_payload_len: 0,
             first_ns: 0,
             last_ns: 0,
             sides: Default::default(),
@@ -205,6 +216,7 @@ impl Counted {
             steps: Vec::new(),
             histograms: None,
             octets: None,
+            tcp: None,
         }
     }
 
@@ -213,11 +225,15 @@ impl Counted {
         let now = packet.timestamp.as_nanos();
         let bins = Histogram { lengths: [0; LENGTH_BIN_COUNT], times: [0; TIME_BIN_COUNT] };
         Box::new(Self {
+            errors: set.cic_errors,
             first_side: packet.side,
+            first_flags: packet.tcp.flags,
+            first_payload_len: payload_len(set, packet),
             first_ns: now,
             last_ns: now,
             active_since_ns: now,
             histograms: set.histogram.then(|| Box::new([bins; 2])),
+            tcp: (set.tcp && packet.transport == Transport::Tcp).then(Box::default),
             octets: (set.entropy.is_some() || set.payload.is_some()).then(Box::default),
             ..Self::none()
         })
@@ -241,15 +257,13 @@ impl Counted {
             }
         }
         self.last_ns = now;
-        let [a, b] = &mut self.sides;
-        let (own, other) = match packet.side {
-            Side::A => (a, b),
-            Side::B => (b, a),
-        };
-        let own_interval = own.add(set, packet, now);
-        if packet.payload_len > 0 {
-            other.end_run();
-            own.extend_run(packet.payload_len, now);
+        let payload_len = payload_len(set, packet);
+        let own_interval = self.side_mut(packet.side).add(set, packet, payload_len, now);
+        if payload_len > 0 && set.cic_errors.e3 {
+            self.side_mut(Side::A).extend_run(payload_len, now);
+        } else if payload_len > 0 {
+            self.side_mut(packet.side.other()).end_run();
+            self.side_mut(packet.side).extend_run(payload_len, now);
         }
         if let Some(count) = set.splt
             && self.steps.len() < usize::from(count)
@@ -270,6 +284,9 @@ impl Counted {
             let octets = if packet.side == Side::A { a } else { b };
             octets.add(set, packet.payload());
         }
+        if let Some(tcp) = &mut self.tcp {
+            tcp.add(packet, now);
+        }
     }
 
     pub(super) const fn side(&self, side: Side) -> &SideCounted {
@@ -278,6 +295,19 @@ impl Counted {
             Side::A => a,
             Side::B => b,
         }
+    }
+
+    const fn side_mut(&mut self, side: Side) -> &mut SideCounted {
+        let [a, b] = &mut self.sides;
+        match side {
+            Side::A => a,
+            Side::B => b,
+        }
+    }
+
+    /// Returns the lengths of the active periods in nanoseconds that a gap ended.
+    pub(super) const fn ended_active(&self) -> Moments {
+        self.active
     }
 
     /// Returns the lengths of the active periods in nanoseconds, including the last one.
@@ -290,7 +320,7 @@ impl Counted {
 
 impl SideCounted {
     /// Counts a packet that the side sent, and returns the time since the one before it.
-    fn add(&mut self, set: &FeatureSet, packet: &Packet<'_>, now: u64) -> Option<u64> {
+    fn add(&mut self, set: &FeatureSet, packet: &Packet<'_>, payload_len: u32, now: u64) -> Option<u64> {
         let interval = (self.packet_count > 0).then(|| now - self.last_ns);
         match interval {
             None => self.first_ns = now,
@@ -302,7 +332,7 @@ impl SideCounted {
         self.last_ns = now;
         self.packet_count += 1;
         let header_len = packet.payload_offset.saturating_sub(packet.transport_offset);
-        self.payload.push(packet.payload_len.into());
+        self.payload.push(payload_len.into());
         if let Some(length) = set.nfstream {
             self.lengths.push(u64::from(match length {
                 Length::Wire => packet.wire_len,
@@ -315,9 +345,10 @@ impl SideCounted {
             self.header_len_sum += u64::from(header_len);
             self.header_len_min = Some(self.header_len_min.map_or(header_len, |min| min.min(header_len)));
         }
-        self.data_packet_count += u64::from(packet.payload_len > 0);
+        self.data_packet_count += u64::from(payload_len > 0);
         if packet.transport == Transport::Tcp {
             self.window.get_or_insert(packet.tcp.window);
+            self.last_window = Some(packet.tcp.window);
             let TcpFlags(bits) = packet.tcp.flags;
             for (bit, count) in self.flags.iter_mut().enumerate() {
                 *count += u32::from(bits >> bit & 1);
@@ -400,6 +431,16 @@ impl Histogram {
             }
         }
     }
+}
+
+/// Length of the shortest Ethernet frame without its checksum, in octets.
+const FRAME_LEN_MIN: u32 = 60;
+
+/// Returns the length of the payload in octets, which includes the padding of a short frame if that error is chosen.
+fn payload_len(set: &FeatureSet, packet: &Packet<'_>) -> u32 {
+    let has_padding = set.cic_errors.e12 && packet.wire_len <= FRAME_LEN_MIN && packet.payload_offset > 0;
+    let padded_len = packet.wire_len.saturating_sub(packet.payload_offset);
+    if has_padding { padded_len.max(packet.payload_len) } else { packet.payload_len }
 }
 
 /// Returns a time in whole milliseconds, as NFStream has it.

@@ -11,7 +11,8 @@ mod nfstream;
 mod row;
 mod sequence;
 mod set;
+mod tcp;
 
 pub use flow::FlowFeatures;
 pub use row::Features;
-pub use set::{FeatureSet, Length, Moment, UnknownFeature, UnknownMoment};
+pub use set::{CicErrors, FeatureSet, Length, Moment, UnknownFeature, UnknownMoment};

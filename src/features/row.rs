@@ -5,6 +5,7 @@ use super::flow::{Counted, FlowFeatures};
 use super::nfstream::Nfstream;
 use super::sequence::{Entropy, FirstOctets, Histograms, Splt};
 use super::set::FeatureSet;
+use super::tcp::TcpRow;
 use crate::record::FlowRecord;
 use crate::row::{Column, Row, TableInfo, Visitor};
 
@@ -15,18 +16,26 @@ pub struct Features<'a> {
     record: &'a FlowRecord,
     flow: &'a FlowFeatures,
     number: Option<u64>,
+    label: Option<&'a str>,
 }
 
 impl<'a> Features<'a> {
     /// Creates the row of features of a record, and of its number in the output.
     #[must_use]
     pub const fn new(record: &'a FlowRecord, flow: &'a FlowFeatures, number: Option<u64>) -> Self {
-        Self { record, flow, number }
+        Self { record, flow, number, label: None }
+    }
+
+    /// Returns the row with a label of the flow, which is a column of CICFlowMeter.
+    #[must_use]
+    pub const fn labeled(mut self, label: Option<&'a str>) -> Self {
+        self.label = label;
+        self
     }
 
     /// Returns the tables of all features.
     #[must_use]
-    pub const fn tables() -> [TableInfo; 6] {
+    pub const fn tables() -> [TableInfo; 7] {
         [
             TableInfo::of::<Cic<'static>>(),
             TableInfo::of::<Nfstream<'static>>(),
@@ -34,6 +43,7 @@ impl<'a> Features<'a> {
             TableInfo::of::<Histograms<'static>>(),
             TableInfo::of::<Entropy<'static>>(),
             TableInfo::of::<FirstOctets<'static>>(),
+            TableInfo::of::<TcpRow<'static>>(),
         ]
     }
 }
@@ -49,6 +59,7 @@ impl FeatureSet {
             self.histogram,
             self.entropy.is_some(),
             self.payload.is_some(),
+            self.tcp,
         ];
         let tables = Features::tables().into_iter().zip(is_chosen).filter(|(_, is_chosen)| *is_chosen);
         tables.flat_map(|(table, _)| table.columns).collect()
@@ -70,11 +81,12 @@ impl Row for Features<'_> {
             }
         };
         let initiator = self.record.initiator;
-        Cic::new(self.record, counted).visit(visitor);
+        Cic::new(self.record, counted, self.label).visit(visitor);
         Nfstream::new(self.record, counted, self.number).visit(visitor);
         Splt { steps: &counted.steps, initiator }.visit(visitor);
         Histograms::new(counted, initiator).visit(visitor);
         Entropy(FirstOctets::new(counted, initiator)).visit(visitor);
         FirstOctets::new(counted, initiator).visit(visitor);
+        TcpRow::new(self.record, counted.tcp.as_deref(), counted.last_ns).visit(visitor);
     }
 }

@@ -17,8 +17,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FeatureSet {
-    /// The vector of CICFlowMeter, corrected.
+    /// The vector of CICFlowMeter, corrected but for `cic_errors`.
     pub cic: bool,
+    /// Errors that the vector of CICFlowMeter has nevertheless, for models that were trained on them.
+    pub cic_errors: CicErrors,
     /// The columns of NFStream, with this length of packets.
     pub nfstream: Option<Length>,
     /// Direction, length and time of the first packets, at most this many.
@@ -29,6 +31,76 @@ pub struct FeatureSet {
     pub entropy: Option<u16>,
     /// The first octets of payload of each side, at most this many.
     pub payload: Option<u16>,
+    /// Round-trip times, retransmissions by kind, windows and options of TCP.
+    pub tcp: bool,
+}
+
+/// Errors of CICFlowMeter that its vector has on request; `docs/features.md` describes each by its number. A vector with an
+/// error has zero where nothing is defined, as the published program does, but for rates without a duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CicErrors {
+    /// Bulks are runs of packets of both sides, and those of the responder.
+    pub e3: bool,
+    /// PSH and URG of a side are those of the first packet of the flow.
+    pub e4: bool,
+    /// The first packet counts twice in the lengths of both sides.
+    pub e5: bool,
+    /// Ratios and means per subflow and per bulk are integers.
+    pub e6: bool,
+    /// The number of subflows is the number of gaps.
+    pub e7: bool,
+    /// The initial window of the responder is its last one.
+    pub e8: bool,
+    /// The first packet of the flow is no packet with payload.
+    pub e9: bool,
+    /// Padding of short Ethernet frames is payload.
+    pub e12: bool,
+    /// The initiator is the sender of the first packet.
+    pub e14: bool,
+    /// Protocols other than TCP and UDP are zero.
+    pub e15: bool,
+    /// The last active period is missing.
+    pub e18: bool,
+}
+
+impl CicErrors {
+    /// All errors.
+    pub const ALL: Self = Self {
+        e3: true,
+        e4: true,
+        e5: true,
+        e6: true,
+        e7: true,
+        e8: true,
+        e9: true,
+        e12: true,
+        e14: true,
+        e15: true,
+        e18: true,
+    };
+
+    /// Parses numbers that are joined by plus signs; `None` if one is none of these errors.
+    fn parse(text: &str) -> Option<Self> {
+        let mut errors = Self::default();
+        for name in text.split('+') {
+            let error = match name {
+                "e3" => &mut errors.e3,
+                "e4" => &mut errors.e4,
+                "e5" => &mut errors.e5,
+                "e6" => &mut errors.e6,
+                "e7" => &mut errors.e7,
+                "e8" => &mut errors.e8,
+                "e9" => &mut errors.e9,
+                "e12" => &mut errors.e12,
+                "e14" => &mut errors.e14,
+                "e15" => &mut errors.e15,
+                "e18" => &mut errors.e18,
+                _ => return None,
+            };
+            *error = true;
+        }
+        Some(errors)
+    }
 }
 
 /// When a flow is decided early: with the features of the flow up to there.
@@ -103,8 +175,9 @@ impl fmt::Display for UnknownFeature {
         let Self(text) = self;
         write!(
             f,
-            "`{text}` is no feature; the features are cic, nfstream (or nfstream=wire, ip, transport, payload), splt=N with \
-             at most {SPLT_MAX} packets, histogram, entropy or entropy=N, and payload=N, with at most {OCTET_MAX} octets"
+            "`{text}` is no feature; the features are cic, cic_compat (or cic_compat=e3+e4 and so on), nfstream (or nfstream=wire, ip, transport, payload), splt=N with \
+             at most {SPLT_MAX} packets, histogram, entropy or entropy=N, payload=N, with at most \
+             {OCTET_MAX} octets, and tcp"
         )
     }
 }
@@ -135,7 +208,15 @@ impl FromStr for FeatureSet {
             let unknown = || UnknownFeature(item.to_owned());
             match (name, value) {
                 ("cic", None) => set.cic = true,
+                ("cic_compat", errors) => {
+                    set.cic = true;
+                    set.cic_errors = match errors {
+                        None => CicErrors::ALL,
+                        Some(errors) => CicErrors::parse(errors).ok_or_else(unknown)?,
+                    };
+                }
                 ("histogram", None) => set.histogram = true,
+                ("tcp", None) => set.tcp = true,
                 ("nfstream", value) => {
                     set.nfstream = Some(match value {
                         None | Some("wire") => Length::Wire,

@@ -29,6 +29,7 @@ mod owned;
 pub mod quic;
 pub mod recognizers;
 mod reply_order;
+mod server_name;
 pub mod smtp;
 pub mod ssh;
 mod standard;
@@ -36,4 +37,5 @@ mod starttls;
 pub mod tls;
 
 pub use owned::{HttpStart, OwnedAnswer, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead};
+pub use server_name::{NameCache, NameEvidence, ServerName};
 pub use standard::{Message, Standard};

@@ -84,27 +84,80 @@ pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
-const OPTION_WINDOW_SCALE: u8 = 3;
+
+/// The value of a TCP option, if its kind and length are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OptionValue {
+    /// Maximum segment size (RFC 9293 section 3.7.1).
+    Mss(u16),
+    /// Window scale (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
+    WindowScale(u8),
+    /// Timestamp, and the echo of one (RFC 7323 section 3.2).
+    Timestamps(u32, u32),
+    Other,
+}
+
+impl OptionValue {
+    /// Reads the data behind kind and length.
+    #[inline]
+    fn read(kind: u8, data: &[u8]) -> Self {
+        match (kind, data.len()) {
+            (2, 2) => be16(data, 0).map_or(Self::Other, Self::Mss),
+            (3, 1) => {
+                data.first().map_or(Self::Other, |shift| Self::WindowScale((*shift).min(WINDOW_SCALE_MAX)))
+            }
+            (8, 8) => be32(data, 0)
+                .zip(be32(data, 4))
+                .map_or(Self::Other, |(value, echo)| Self::Timestamps(value, echo)),
+            _ => Self::Other,
+        }
+    }
+}
 
 /// Maximum shift of a TCP window scale option; larger shifts are read as this one (RFC 7323 section 2.3).
 pub(crate) const WINDOW_SCALE_MAX: u8 = 14;
+
+/// Iterator over the options of a TCP header: their kinds (IANA registry "TCP Option Kind Numbers") and values. Ends before the
+/// end of the list and before the first option that is malformed or not captured as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Options<'a>(&'a [u8]);
+
+impl<'a> Options<'a> {
+    /// Creates an iterator over the options of the captured part of a TCP header.
+    pub(crate) fn of(header: &'a [u8]) -> Self {
+        let end = header_len(header).unwrap_or(0).min(header.len());
+        Self(header.get(HEADER_LEN_MIN..end).unwrap_or_default())
+    }
+}
+
+impl Iterator for Options<'_> {
+    type Item = (u8, OptionValue);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (option, rest) = match *self.0 {
+            [] | [OPTION_END, ..] => return None,
+            [OPTION_NOP, ref rest @ ..] => ((OPTION_NOP, OptionValue::Other), rest),
+            [kind, len, ..] => {
+                let (whole, rest) = self.0.split_at_checked(usize::from(len))?;
+                ((kind, OptionValue::read(kind, whole.get(2..)?)), rest)
+            }
+            _ => return None,
+        };
+        self.0 = rest;
+        Some(option)
+    }
+}
 
 /// Returns the shift in the window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
 ///
 /// `header` is the captured part of the TCP header, options included. Linear in the length of `header`.
 #[must_use]
 pub(crate) fn window_scale(header: &[u8]) -> Option<u8> {
-    let end = header_len(header)?.min(header.len());
-    let mut options = header.get(HEADER_LEN_MIN..end)?;
-    loop {
-        match *options {
-            [] | [OPTION_END, ..] => return None,
-            [OPTION_NOP, ref rest @ ..] => options = rest,
-            [OPTION_WINDOW_SCALE, 3, shift, ..] => return Some(shift.min(WINDOW_SCALE_MAX)),
-            [_, len, ..] if len >= 2 => options = options.get(usize::from(len)..)?,
-            _ => return None,
-        }
-    }
+    Options::of(header).find_map(|option| match option {
+        (_, OptionValue::WindowScale(shift)) => Some(shift),
+        _ => None,
+    })
 }
 
 /// Makes the TCP header at the start of `data` that of one segment of a super-packet: adds `octet_count`, the payload of

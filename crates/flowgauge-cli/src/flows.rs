@@ -7,16 +7,14 @@ use std::time::Instant;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flowgauge::{
-    Builder, DriverConfig, Filter, FlowView, Flows, Resources, Sessions, SortKey, Stage, Standard,
-};
+use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, SortKey, Standard};
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
 use crate::console::{Console, Failure};
-use crate::features;
 use crate::input::Input;
 use crate::interrupt;
+use crate::joined::Named;
 use crate::order::{Order, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::rows::Rows;
@@ -47,7 +45,7 @@ pub(crate) struct FlowsArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Sort the flows by a field
+    /// Sort the flows by a field: start, octets, rtt or another one
     ///
     /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
     /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
@@ -56,7 +54,7 @@ pub(crate) struct FlowsArgs {
     /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
     /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
     /// segments): sums of both directions; rtt: round-trip time of the TCP handshake.
-    #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD")]
+    #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD", hide_possible_values = true)]
     sort: Option<SortKey>,
 
     /// Reverse the order of --sort
@@ -101,11 +99,7 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         // Linked flows may belong to different shards.
         return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
     }
-    if args.records.features.is_some() && (args.shards.get() > 1 || args.sorted().is_some()) {
-        return Err(Failure::Usage(
-            "--features cannot be combined with --sort, --top or --shards".to_owned(),
-        ));
-    }
+    args.records.joined.check_order(args.shards.get() > 1 || args.sorted().is_some())?;
     args.records.check()?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
@@ -113,12 +107,9 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     let builder = args.records.builder(&resources, filter.as_ref(), Timeout(None), pages);
     // Most filters depend on the key alone and are applied before the flow table.
     let run = Run { args, resources, filter: filter.as_ref().filter(|filter| !filter.is_final()) };
-    if args.records.names_applications(false) {
-        let mut naming = DriverConfig::default();
-        naming.is_naming_only = true;
-        run.run::<Sessions<Standard>>(&builder.sessions(naming), console)
-    } else {
-        run.run::<Flows>(&builder, console)
+    match args.records.sessions(false) {
+        Some(config) => run.run::<Sessions<Standard>>(&builder.sessions(config), console),
+        None => run.run::<Flows>(&builder, console),
     }
 }
 
@@ -140,7 +131,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run<G: Stage>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
+    fn run<G: Named>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
         let started_at = Instant::now();
         check::<G>(builder)?;
         let files = &self.args.files;
@@ -150,10 +141,9 @@ impl Run<'_> {
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
-        if let Some(set) = args.features {
+        if args.joined.is_wanted() {
             let pipeline = (builder, self.filter);
-            let (stats, record_count) =
-                features::run::<G>((set, args.at), &args.output, pipeline, &mut input, console)?;
+            let (stats, record_count) = args.joined.run::<G>(&args.output, pipeline, &mut input, console)?;
             if !is_quiet {
                 summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, record_count));
             }

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::FlowRecord;
 use flowgauge::export::{Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
 
@@ -23,8 +23,13 @@ pub(crate) fn stdout() -> Out {
 /// Options for the output of flow records.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Output format
+    /// Format: table (default), ndjson, csv, ipfix, fixed, parquet, arrow
+    ///
+    /// table: columns that fit the width of the terminal; ndjson: a JSON object per line; csv: a header line and a line per
+    /// flow, with the fields of ndjson; ipfix: messages (RFC 7011), to a collector or a file; fixed: records of 64 octets with
+    /// the most important fields; parquet, arrow: a Parquet file, and an Arrow IPC stream (feature `arrow`).
     #[arg(long, short = 'f', value_name = "FORMAT", default_value = "table", value_parser = format_parser())]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
     pub(crate) format: OutputFormat,
 
     /// Write only these fields of each flow, separated by commas
@@ -104,24 +109,11 @@ impl StyleArgs {
 }
 
 fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
-    let value = |format: OutputFormat| {
-        PossibleValue::new(format.name()).help(match format {
-            OutputFormat::Library(Format::Table) => "Columns that fit the width of the terminal",
-            OutputFormat::Library(Format::Ndjson) => "One JSON object per line",
-            OutputFormat::Library(Format::Csv) => {
-                "A header line and one line per flow, with the fields of ndjson"
-            }
-            OutputFormat::Library(Format::Ipfix) => "IPFIX messages (RFC 7011), to a collector or a file",
-            OutputFormat::Library(_) => "Records of 64 octets with the most important fields",
-            OutputFormat::Columns(Columns::Parquet) => "A Parquet file (feature `arrow`)",
-            OutputFormat::Columns(Columns::Arrow) => "An Arrow IPC stream (feature `arrow`)",
-        })
-    };
     let all = || {
         let library = Format::ALL.into_iter().map(OutputFormat::Library);
         library.chain(Columns::ALL.into_iter().map(OutputFormat::Columns))
     };
-    PossibleValuesParser::new(all().map(value))
+    PossibleValuesParser::new(all().map(OutputFormat::name))
         .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 

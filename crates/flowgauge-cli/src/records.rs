@@ -2,16 +2,15 @@
 
 use clap::{Args, ValueEnum};
 use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
-use flowgauge::features::{FeatureSet, Moment};
-use flowgauge::{Builder, Filter, KeyPolicy, PipelineStats, Resources};
+use flowgauge::{Builder, DriverConfig, Filter, KeyPolicy, PipelineStats, Resources};
 
 use crate::args::{
     Checksums, FlowScope, Fragments, Pages, SharedArgs, Timeout, Tunnels, parse_filter, parse_timeout,
 };
 use crate::console::Failure;
-use crate::features;
 use crate::formats::OutputArgs;
 use crate::human::plural;
+use crate::joined::JoinArgs;
 
 /// Options for flow records.
 #[derive(Debug, Args)]
@@ -19,22 +18,8 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
-    /// Add features: cic, nfstream, splt=N, histogram, entropy, payload=N
-    ///
-    /// The names are separated by commas. `cic` is the vector of CICFlowMeter with corrected values; `nfstream` has the
-    /// columns of NFStream, with the length `nfstream=wire` (default), `ip`, `transport` or `payload`; `splt=20` directions,
-    /// lengths and times of the first 20 packets; `histogram` logarithmic histograms of lengths and times;
-    /// `entropy=1024` (default) entropy and distribution of the first octets of each side; `payload=64` these octets. See
-    /// docs/features.md. The columns follow the fields.
-    #[arg(long, value_name = "LIST")]
-    pub(crate) features: Option<FeatureSet>,
-
-    /// Write the row of --features early: packets=N, octets=N or ms=N
-    ///
-    /// A flow has one row: at this number of packets, of octets of payload, or this time after its first packet, or at its
-    /// end if that is earlier.
-    #[arg(long, value_name = "WHEN", requires = "features")]
-    pub(crate) at: Option<Moment>,
+    #[command(flatten)]
+    pub(crate) joined: JoinArgs,
 
     /// Write a record of each open flow every TIME, such as 30m
     ///
@@ -51,20 +36,22 @@ pub(crate) struct RecordArgs {
     #[arg(long, short = 'F', value_name = "EXPR")]
     filter: Option<String>,
 
-    /// Identify the application protocol of each flow
+    /// Identify applications: auto, always or never
     ///
     /// The fields `application`, such as http, tls or dns, and `application_evidence`, content or port, contain the
     /// result in ndjson and csv. The table shows the application behind the transport protocol with `always`. See
     /// docs/protocols.md for the protocols.
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto)]
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto, hide_possible_values = true)]
     application: Applications,
 
-    /// Verify the checksums of IPv4, TCP and UDP
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
+    /// Checksums: ignore, count or drop wrong ones
+    ///
+    /// Those of IPv4, TCP and UDP.
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore, hide_possible_values = true)]
     checksums: Checksums,
 
-    /// Select the flow that counts a tunneled packet
-    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
+    /// Flow of tunneled packets: innermost (default), outermost or both
+    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost, hide_possible_values = true, hide_default_value = true)]
     pub(crate) tunnels: Tunnels,
 
     /// Interfaces that share flows: all or interface
@@ -116,9 +103,7 @@ pub(crate) enum Applications {
 impl RecordArgs {
     /// Returns a failure if options contradict each other.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.features.is_some() {
-            features::check(&self.output)?;
-        }
+        self.joined.check(&self.output)?;
         self.output.check()
     }
 
@@ -127,13 +112,18 @@ impl RecordArgs {
         self.filter.as_deref().map(parse_filter).transpose()
     }
 
-    /// Returns whether the application protocols of flows are identified. `is_view` states that a view shows them.
-    pub(crate) fn names_applications(&self, is_view: bool) -> bool {
-        match self.application {
+    /// Returns how sessions are parsed, if applications are identified or messages are needed. `is_view` states that a view
+    /// shows the applications.
+    pub(crate) fn sessions(&self, is_view: bool) -> Option<DriverConfig> {
+        let names_applications = match self.application {
             Applications::Always => true,
             Applications::Never => false,
             Applications::Auto => is_view || self.output.has_application(),
-        }
+        };
+        let needs_messages = self.joined.needs_messages();
+        let mut config = DriverConfig::default();
+        config.is_naming_only = !needs_messages;
+        (needs_messages || names_applications).then_some(config)
     }
 
     /// Returns a pipeline builder with the settings of these options. `active_timeout` is the default of the option.

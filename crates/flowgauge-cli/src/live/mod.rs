@@ -14,15 +14,13 @@ use std::time::{Duration, Instant};
 
 use flowgauge::export::Format;
 use flowgauge::source::SourceStats;
-use flowgauge::{
-    Builder, DriverConfig, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Stage, Standard,
-};
+use flowgauge::{Builder, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Standard};
 
 use crate::args::{Pages, Timeout, check};
 use crate::console::{Console, Failure, write_line};
-use crate::features;
 use crate::input::Input;
 use crate::interrupt;
+use crate::joined::Named;
 use crate::records::result;
 use crate::rows::Rows;
 use crate::sinks::RecordSink;
@@ -51,12 +49,9 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
     let builder = args.records.builder(&resources, filter.as_ref(), active_timeout, Pages::Ordinary);
     let flow_filter = filter.as_ref().filter(|filter| !filter.is_final());
     let run = Run { args, resources: &resources, filter: flow_filter, is_view };
-    if args.records.names_applications(is_view) {
-        let mut naming = DriverConfig::default();
-        naming.is_naming_only = true;
-        run.run::<Sessions<Standard>>(&builder.sessions(naming), console)
-    } else {
-        run.run::<Flows>(&builder, console)
+    match args.records.sessions(is_view) {
+        Some(config) => run.run::<Sessions<Standard>>(&builder.sessions(config), console),
+        None => run.run::<Flows>(&builder, console),
     }
 }
 
@@ -69,7 +64,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn run<G: Stage>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
+    fn run<G: Named>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
         check::<G>(builder)?;
         let Self { args, is_view, .. } = *self;
         let is_quiet = args.records.shared.quiet;
@@ -98,7 +93,7 @@ impl Run<'_> {
 
     /// Shows the view until the end. Returns the counters, and a description of the output.
     #[cfg(feature = "view")]
-    fn show<G: Stage>(
+    fn show<G: Named>(
         &self,
         builder: &Builder,
         mut monitor: Monitor,
@@ -114,7 +109,7 @@ impl Run<'_> {
 
     /// Writes records, because the program has no view.
     #[cfg(not(feature = "view"))]
-    fn show<G: Stage>(
+    fn show<G: Named>(
         &self,
         builder: &Builder,
         monitor: Monitor,
@@ -124,7 +119,7 @@ impl Run<'_> {
     }
 
     /// Writes records until the end. Returns the counters, and a description of the output.
-    fn write_records<G: Stage>(
+    fn write_records<G: Named>(
         &self,
         builder: &Builder,
         monitor: Monitor,
@@ -132,10 +127,10 @@ impl Run<'_> {
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let records = &self.args.records;
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
-        if let Some(set) = records.features {
+        if records.joined.is_wanted() {
             let pipeline = (builder, self.filter);
             let (stats, record_count) =
-                features::run::<G>((set, records.at), &records.output, pipeline, &mut input, console)?;
+                records.joined.run::<G>(&records.output, pipeline, &mut input, console)?;
             let result = result(&stats, record_count);
             return Ok((stats, input.stats(), result));
         }

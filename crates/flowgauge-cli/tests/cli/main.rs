@@ -9,6 +9,7 @@ mod features;
 mod folder;
 mod help;
 mod ipfix;
+mod joined;
 mod long_files;
 mod memory;
 mod outputs;

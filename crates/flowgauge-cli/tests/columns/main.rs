@@ -5,7 +5,8 @@
 //! captures are compared too:
 //!
 //! ```sh
-//! python3 -m venv venv && venv/bin/pip install duckdb nfstream polars pyarrow
+//! python3 -m venv venv && venv/bin/pip install duckdb dpkt netflower nfstream numpy polars pyarrow requests scapy scipy
+//! venv/bin/pip install --no-deps cicflowmeter==0.2.0
 //! FLOWGAUGE_READERS=required FLOWGAUGE_PYTHON=venv/bin/python \
 //!     cargo test -p flowgauge-cli --features arrow --test columns
 //! ```
@@ -112,24 +113,49 @@ fn flow_records_are_those_of_ndjson() {
 
 #[test]
 fn features_are_those_of_nfstream_and_can_be_read() {
+    check_features("features.py", "nfstream");
     let captures = captures();
-    // NFStream does not read pcapng.
-    let is_read = |path: &&String| path.ends_with(".pcap");
-    let pcaps: Vec<&str> = captures.iter().filter(is_read).map(String::as_str).collect();
-    let args = [&[env!("CARGO_BIN_EXE_flowgauge")], &pcaps[..]].concat();
-    let Some(report) = python("features.py", "nfstream", &args) else { return };
-    print!("{report}");
+    let pcaps: Vec<&str> =
+        captures.iter().map(String::as_str).filter(|path| path.ends_with(".pcap")).collect();
     let folder = Folder::new();
     let paths = ["parquet", "arrow", "ndjson"].map(|format| {
         let path = folder.path(format);
         let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
-        let features = ["flows", "-q", "--features", "cic,nfstream,splt=20,histogram", "--format", format];
+        let features =
+            ["flows", "-q", "--features", "cic,nfstream,splt=20,histogram,tcp", "--format", format];
         run_into(&path, &[&features[..], shape, &pcaps[..]].concat());
         path
     });
     let [parquet, arrow, ndjson] = &paths;
     if let Some(report) = readers(&["whole", "features", parquet, arrow, ndjson]) {
         print!("{report}");
+    }
+}
+
+/// Compares features with those of other programs.
+fn check_features(script: &str, modules: &str) {
+    let captures = captures();
+    // These programs read no pcapng, or not all of it.
+    let pcaps = captures.iter().map(String::as_str).filter(|path| path.ends_with(".pcap"));
+    let args: Vec<_> = [env!("CARGO_BIN_EXE_flowgauge")].into_iter().chain(pcaps).collect();
+    if let Some(report) = python(script, modules, &args) {
+        print!("{report}");
+    }
+}
+
+#[test]
+fn features_are_those_of_netflower_and_cicflowmeter() {
+    check_features("vectors.py", "netflower, cicflowmeter");
+}
+
+#[test]
+fn features_of_tcp_are_those_of_tshark() {
+    let found = Command::new("tshark").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if found.is_ok_and(|status| status.success()) {
+        check_features("tcp.py", "json");
+    } else {
+        assert!(std::env::var("FLOWGAUGE_READERS").as_deref() != Ok("required"), "tshark is not installed");
+        eprintln!("tshark is not installed: the test is skipped");
     }
 }
 

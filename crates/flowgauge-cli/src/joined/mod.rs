@@ -1,0 +1,357 @@
+//! Flow records with what is joined to them: features, labels, names of servers, locations of addresses.
+
+mod labels;
+mod locations;
+mod row;
+
+use std::io;
+use std::marker::PhantomData;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use flowgauge::export::{Format, Lines, RecordWriter, Selection};
+use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
+use flowgauge::protocols::{NameCache, ServerName};
+use flowgauge::row::{Column, Row as _, Table as _};
+use flowgauge::{
+    Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Flows, Interest, MessageMeta, MessageOf, Packet,
+    PipelineStats, Sessions, Sink, Stage, Standard,
+};
+
+use crate::choice::matches;
+use crate::console::{Console, Failure};
+use crate::formats::{OutputArgs, OutputFormat, stdout};
+use crate::input::Input;
+use labels::Labels;
+use locations::Locations;
+use row::Joined;
+
+/// Maximum number of addresses whose names of DNS are kept.
+const NAME_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(1 << 16).unwrap();
+
+/// Options for what is joined to flow records.
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
+    /// Add statistical features, such as cic,nfstream or splt=20,tcp
+    ///
+    /// The names are separated by commas. `cic` is the vector of CICFlowMeter with corrected values, `cic_compat` the one
+    /// with its errors, or with some of them: `cic_compat=e4+e5`; `nfstream` has the columns of NFStream, with the length
+    /// `nfstream=wire` (default), `ip`, `transport` or `payload`; `splt=20` directions, lengths and times of the first 20
+    /// packets; `histogram` logarithmic histograms of lengths and times; `entropy=1024` (default) entropy and distribution
+    /// of the first octets of each side; `payload=64` these octets; `tcp` round-trip times, retransmissions by kind,
+    /// windows and options. See docs/features.md. The columns follow the fields.
+    #[arg(long, value_name = "LIST")]
+    features: Option<FeatureSet>,
+
+    /// Write the row of --features early: packets=N, octets=N or ms=N
+    ///
+    /// A flow has one row: at this number of packets, of octets of payload, or this time after its first packet, or at its
+    /// end if that is earlier.
+    #[arg(long, value_name = "WHEN", requires = "features")]
+    at: Option<Moment>,
+
+    /// Add a label to each flow, by the rules of a CSV file
+    ///
+    /// The first line names the columns: `label`, and any of `source`, `destination`, `address` (of either end),
+    /// `source_port`, `destination_port`, `port`, `protocol`, `start` and `end`. An address may be a network or a range, a
+    /// port a range; an empty field is no condition. `start` and `end` are a time that the flow overlaps, in seconds since
+    /// 1970, or as 2017-07-07T13:56:00Z. The first rule that matches gives the column `label`.
+    #[arg(long, value_name = "FILE")]
+    label: Option<PathBuf>,
+
+    /// Add the name of each server: from its content, or else from dns
+    ///
+    /// `content` has names of TLS, QUIC and HTTP. With `dns`, a flow without such a name has the one that DNS answered its
+    /// initiator last for the address of the responder, at most an hour before, or the time to live if that is longer. The
+    /// column `server_name_evidence` is tls, quic, http or dns.
+    #[arg(long, value_enum, value_name = "FROM", hide_possible_values = true)]
+    server_name: Option<NameOrigin>,
+
+    /// Add countries, cities and networks from a MaxMind database
+    ///
+    /// The databases are files such as GeoLite2-City.mmdb and GeoLite2-ASN.mmdb; the option may be repeated. Nothing is
+    /// requested from a network.
+    #[arg(long, value_name = "FILE")]
+    geoip: Vec<PathBuf>,
+}
+
+/// Where names of servers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum NameOrigin {
+    /// ClientHellos of TLS and QUIC, and requests of HTTP
+    Content,
+    /// Also answers of DNS
+    Dns,
+}
+
+impl JoinArgs {
+    /// Returns whether anything is joined.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.options().next().is_some()
+    }
+
+    /// Returns whether names of servers are wanted, which are in messages.
+    pub(crate) const fn needs_messages(&self) -> bool {
+        self.server_name.is_some()
+    }
+
+    /// Returns the options that are used.
+    fn options(&self) -> impl Iterator<Item = &'static str> {
+        let used = [
+            ("--features", self.features.is_some()),
+            ("--label", self.label.is_some()),
+            ("--server-name", self.server_name.is_some()),
+            ("--geoip", !self.geoip.is_empty()),
+        ];
+        used.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
+    }
+
+    /// Returns a failure if an option has no effect with the output format.
+    pub(crate) fn check(&self, output: &OutputArgs) -> Result<(), Failure> {
+        match (self.options().next(), output.format) {
+            (None, _)
+            | (_, OutputFormat::Library(Format::Ndjson | Format::Csv) | OutputFormat::Columns(_)) => Ok(()),
+            (Some(option), _) => {
+                Err(Failure::Usage(format!("{option} requires --format ndjson, csv, parquet or arrow")))
+            }
+        }
+    }
+
+    /// Returns a failure if `others`, options that the command line contains, cannot be combined with these.
+    pub(crate) fn check_order(&self, has_others: bool) -> Result<(), Failure> {
+        match self.options().next() {
+            Some(option) if has_others => {
+                Err(Failure::Usage(format!("{option} cannot be combined with --sort, --top or --shards")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the names of the columns that are joined.
+    fn columns(&self) -> Vec<&'static Column> {
+        let is_joined = |column: &&Column| match column.name {
+            "label" => self.label.is_some(),
+            name if name.starts_with("server_name") => self.server_name.is_some(),
+            _ => !self.geoip.is_empty(),
+        };
+        let mut columns = self.features.map_or_else(Vec::new, |set| set.columns());
+        columns.extend(Joined::COLUMNS.iter().filter(is_joined));
+        columns
+    }
+
+    /// Writes the records of an input with what is joined to them, as flows end. Returns the counters, and the number of
+    /// records.
+    pub(crate) fn run<G: Named>(
+        &self,
+        output: &OutputArgs,
+        (builder, filter): (&Builder, Option<&Filter>),
+        input: &mut Input,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, u64), Failure> {
+        let sink = JoinSink::<G> {
+            features: self.features.unwrap_or_default(),
+            has_features: self.features.is_some(),
+            moment: self.at,
+            filter,
+            labels: self.label.as_deref().map(Labels::open).transpose()?,
+            has_names: self.server_name.is_some(),
+            names: (self.server_name == Some(NameOrigin::Dns)).then(|| NameCache::new(NAME_COUNT_MAX)),
+            locations: (!self.geoip.is_empty()).then(|| Locations::open(&self.geoip)).transpose()?,
+            writer: self.writer(output)?,
+            is_stream: input.is_stream(),
+            record_count: 0,
+            flushed_count: 0,
+            outcome: Ok(()),
+            stage: PhantomData,
+        };
+        let mut pipeline = builder.build(sink)?;
+        let stats = input.run(&mut pipeline, console)?;
+        let JoinSink { writer, record_count, outcome, .. } = pipeline.into_sink();
+        outcome?;
+        writer.finish()?;
+        Ok((stats, record_count))
+    }
+
+    /// Creates the writer of the chosen fields of a record, followed by all that is joined.
+    fn writer(&self, output: &OutputArgs) -> Result<Writer, Failure> {
+        let fields = match &output.fields {
+            Some(fields) => fields.columns().to_vec(),
+            None => FlowRecord::columns(),
+        };
+        let names = fields.into_iter().chain(self.columns()).map(|column| column.name);
+        let selection =
+            Selection::of::<JoinedRow<'_>>(names).map_err(|name| Failure::Other(format!("column {name}")))?;
+        let style = output.style.style();
+        Ok(match output.format {
+            OutputFormat::Library(Format::Csv) => Box::new(Lines::csv(stdout(), Some(selection), style)),
+            #[cfg(feature = "arrow")]
+            OutputFormat::Columns(format) => {
+                output.check_terminal()?;
+                let options = output.columns.options("features", Some(selection));
+                Box::new(format.writer::<JoinedRow<'static>, _>(stdout(), options)?)
+            }
+            _ => Box::new(Lines::ndjson(stdout(), Some(selection), style)),
+        })
+    }
+}
+
+/// A record with what is joined to it.
+type JoinedRow<'r> = ((&'r FlowRecord, Features<'r>), Joined<'r>);
+
+type Writer = Box<dyn for<'r> RecordWriter<JoinedRow<'r>> + Send>;
+
+/// A stage whose messages may name a server.
+pub(crate) trait Named: Stage {
+    /// Returns the name of the server in a message, and teaches `names` what it answers to the address of its receiver.
+    fn name(
+        names: Option<&mut NameCache>,
+        view: &FlowView<'_>,
+        meta: &MessageMeta,
+        message: &Self::Message<'_>,
+    ) -> Option<ServerName>;
+}
+
+impl Named for Flows {
+    fn name(
+        _: Option<&mut NameCache>,
+        _: &FlowView<'_>,
+        _: &MessageMeta,
+        _: &Self::Message<'_>,
+    ) -> Option<ServerName> {
+        None
+    }
+}
+
+impl Named for Sessions<Standard> {
+    fn name(
+        names: Option<&mut NameCache>,
+        view: &FlowView<'_>,
+        meta: &MessageMeta,
+        message: &Self::Message<'_>,
+    ) -> Option<ServerName> {
+        if let Some(names) = names {
+            names.learn(view.key().address(meta.side.other()), meta.timestamp, message);
+        }
+        ServerName::of(message)
+    }
+}
+
+/// Sink that gathers what is joined, and writes it with each record. The stage `G` determines whether a record contains the
+/// application protocol, and whether there are names of servers.
+struct JoinSink<'a, G> {
+    features: FeatureSet,
+    has_features: bool,
+    /// When the row of a flow is written; if `None`, with each record.
+    moment: Option<Moment>,
+    filter: Option<&'a Filter>,
+    labels: Option<Labels>,
+    has_names: bool,
+    /// Names of DNS.
+    names: Option<NameCache>,
+    locations: Option<Locations>,
+    writer: Writer,
+    /// True if frames arrive in real time, so that rows must not wait in a buffer.
+    is_stream: bool,
+    record_count: u64,
+    flushed_count: u64,
+    outcome: io::Result<()>,
+    stage: PhantomData<fn() -> G>,
+}
+
+/// State of a flow.
+#[derive(Debug, Default)]
+struct State {
+    features: FlowFeatures,
+    server_name: Option<Arc<ServerName>>,
+    /// The row of the flow was written early.
+    is_decided: bool,
+}
+
+impl<G> JoinSink<'_, G> {
+    /// Writes the record of a flow, whose next record begins again with its features.
+    fn write(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
+        let features = std::mem::take(&mut flow.state.features);
+        let is_selected = self.filter.is_none_or(|filter| matches(filter, &flow.view));
+        if !is_selected || self.outcome.is_err() {
+            return;
+        }
+        let record = flow.view.record(reason);
+        let label = self.labels.as_ref().and_then(|labels| labels.of(&record));
+        let mut location = |address| self.locations.as_mut().map(|locations| locations.of(address));
+        let [source, destination] =
+            [record.source_address(), record.destination_address()].map(&mut location);
+        let joined = Joined {
+            label,
+            server_name: flow.state.server_name.as_deref(),
+            source: source.as_deref(),
+            destination: destination.as_deref(),
+        };
+        let features = Features::new(&record, &features, Some(self.record_count)).labeled(label);
+        self.outcome = self.writer.write(&((&record, features), joined));
+        self.record_count += 1;
+    }
+}
+
+impl<G: Named> Sink for JoinSink<'_, G> {
+    type State = State;
+    type Stage = G;
+
+    fn interest(&self) -> Interest {
+        let packets = if self.has_features { Interest::PACKETS } else { Interest::RECORDS };
+        let starts = if self.names.is_some() { Interest::STARTS } else { Interest::RECORDS };
+        packets | starts | Interest::VARIES
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, State>) {
+        let Some(names) = &mut self.names else { return };
+        let (key, now) = (flow.view.key(), flow.view.start());
+        let [client, server] =
+            [flow.view.initiator(), flow.view.initiator().other()].map(|side| key.address(side));
+        // The capture may begin with a packet of the server.
+        let found = names.find(client, server, now).or_else(|| names.find(server, client, now));
+        flow.state.server_name = found.map(Arc::new);
+    }
+
+    #[inline]
+    fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
+        let Some(moment) = self.moment else { return flow.state.features.count(&self.features, packet) };
+        if flow.state.features.count_until(moment, &self.features, packet) {
+            self.write(flow, EndReason::ActiveTimeout);
+            flow.state.is_decided = true;
+            flow.mute();
+        }
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &MessageOf<'_, Self>) {
+        if !self.has_names {
+            return;
+        }
+        let found = G::name(self.names.as_mut(), &flow.view, meta, message);
+        // The first name in the content of the flow remains.
+        let is_known = |known: &Arc<ServerName>| known.evidence != flowgauge::protocols::NameEvidence::Dns;
+        if let Some(found) = found
+            && !flow.state.server_name.as_ref().is_some_and(is_known)
+        {
+            flow.state.server_name = Some(Arc::new(found));
+        }
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
+        // A flow that is decided once has no records of its parts.
+        let is_part = self.moment.is_some() && reason == EndReason::ActiveTimeout;
+        if !flow.state.is_decided && !is_part {
+            self.write(flow, reason);
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
+            self.flushed_count = self.record_count;
+            self.outcome = self.writer.flush();
+        }
+        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
