@@ -25,7 +25,13 @@ pub(super) fn signed(out: &mut Vec<u8>, value: i64) {
 
 /// Appends a floating-point number in the shortest form from which the same number is read; `null` if it is not finite.
 pub(super) fn float(out: &mut Vec<u8>, value: f64) {
-    if value.is_finite() {
+    // Below this number, all integers are written without an exponent, and many numbers are integers.
+    const PLAIN_MAX: f64 = 1e15;
+    let whole = value as u64;
+    if value.is_sign_positive() && value < PLAIN_MAX && whole as f64 == value {
+        number(out, whole);
+        out.extend_from_slice(b".0");
+    } else if value.is_finite() {
         out.extend_from_slice(ryu::Buffer::new().format_finite(value).as_bytes());
     } else {
         out.extend_from_slice(b"null");
@@ -296,6 +302,15 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn floats_are_written_in_the_shortest_form(bits in proptest::prelude::any::<u64>(), whole in -1_000_000_i64..1_000_000) {
+            for value in [f64::from_bits(bits), whole as f64, whole as f64 * 2e9, whole as f64 / 8.0, -0.0] {
+                let mut shortest = ryu::Buffer::new();
+                let expected = if value.is_finite() { shortest.format_finite(value) } else { "null" };
+                proptest::prop_assert_eq!(text(|out| super::float(out, value)), expected);
+            }
+        }
+
         #[test]
         fn addresses_are_written_as_the_standard_library_does(
             segments in proptest::prelude::any::<[u16; 8]>(),
