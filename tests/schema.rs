@@ -14,8 +14,8 @@ use flowgauge::export::{
     Format, FormatOptions, Lines, Nulls, RecordWriter, Selection, Style, TimeFormat, write_json,
 };
 use flowgauge::record::SortKey;
-use flowgauge::row::{ColumnSide, InformationElement, Row as _, Table as _, Value};
-use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Side, Timestamp};
+use flowgauge::row::{Column, ColumnSide, InformationElement, Row as _, Table as _, Value};
+use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Packet, Side, Timestamp};
 use proptest::prelude::*;
 
 use capture_records::records;
@@ -320,6 +320,11 @@ fn the_field_documentation_is_up_to_date() {
         writeln!(page, "| `{name}` | {} | {unit} | {side} | {text} | {ipfix} | {sort} |", field.column_type)
             .unwrap();
     }
+    page.push_str(
+        "\n## Packets\n\nThe fields of `flowgauge packets`. A field with * is omitted if it is empty or false.\n\n\
+         | column | type | meaning |\n|---|---|---|\n",
+    );
+    write_columns(&mut page, Packet::COLUMNS, 0);
     let path = root().join("docs/fields.md");
     if env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
@@ -334,17 +339,11 @@ fn the_field_documentation_is_up_to_date() {
 #[test]
 fn the_documentation_of_features_is_up_to_date() {
     const START: &str = "## Columns\n";
-    let mut section = format!(
-        "{START}\nThis section is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it. A word behind a type is \
-         the unit.\n"
-    );
+    let mut section =
+        format!("{START}\nThis section is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it.\n");
     for table in flowgauge::features::Features::tables() {
         writeln!(section, "\n### `{}`\n\n| column | type | meaning |\n|---|---|---|", table.name).unwrap();
-        for column in table.columns {
-            let (name, unit) = (column.name, column.unit.name());
-            writeln!(section, "| `{name}` | {} {unit} | {} |", column.column_type, column.description)
-                .unwrap();
-        }
+        write_columns(&mut section, table.columns, 0);
     }
     let path = root().join("docs/features.md");
     let current = fs::read_to_string(&path).unwrap();
@@ -409,7 +408,6 @@ fn the_documentation_of_messages_is_up_to_date() {
 }
 
 /// Returns a doc comment without the links of rustdoc.
-#[cfg(feature = "protocols")]
 fn plain(description: &str) -> String {
     let mut out = String::new();
     let mut rest = description;
@@ -423,8 +421,7 @@ fn plain(description: &str) -> String {
     out + rest
 }
 
-#[cfg(feature = "protocols")]
-fn write_columns(out: &mut String, columns: &[flowgauge::row::Column], depth: usize) {
+fn write_columns(out: &mut String, columns: &[Column], depth: usize) {
     use flowgauge::row::Type;
     for column in columns {
         let (indent, mark) = ("&emsp;".repeat(depth), if column.is_sparse { "*" } else { "" });

@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::FlowRecord;
 use flowgauge::export::{Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
+use flowgauge::row::Row;
 
 use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
@@ -36,7 +37,7 @@ pub(crate) struct OutputArgs {
     ///
     /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table
     /// has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    #[arg(long, value_name = "LIST", value_parser = parse_columns::<FlowRecord>)]
     pub(crate) fields: Option<Selection>,
 
     #[command(flatten)]
@@ -117,9 +118,10 @@ fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
         .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
-fn parse_fields(text: &str) -> Result<Selection, String> {
+/// Parses names of columns of a row, separated by commas.
+pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
     let names: Vec<_> = text.split(',').map(str::trim).collect();
-    Selection::of::<FlowRecord>(names.iter().copied()).map_err(|name| {
+    Selection::of::<R>(names.iter().copied()).map_err(|name| {
         if names.iter().filter(|known| **known == name).count() > 1 {
             format!("`{name}` is listed twice")
         } else {
@@ -151,13 +153,7 @@ impl OutputArgs {
     pub(crate) fn check_terminal(&self) -> Result<(), Failure> {
         let is_binary =
             matches!(self.format, OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_));
-        if is_binary && io::stdout().is_terminal() {
-            let name = self.format.name();
-            return Err(Failure::Usage(format!(
-                "{name} is a binary format and is not written to a terminal; redirect the output"
-            )));
-        }
-        Ok(())
+        if is_binary { check_redirected(self.format.name()) } else { Ok(()) }
     }
 
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
@@ -192,6 +188,16 @@ impl OutputArgs {
         options.line_width = line_width();
         Ok(Writer::Standard(format.writer(stdout(), options)?))
     }
+}
+
+/// Returns a failure if a binary format would be written to a terminal.
+pub(crate) fn check_redirected(format: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::Usage(format!(
+            "{format} is a binary format and is not written to a terminal; redirect the output"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns the line width in characters from the environment variable `COLUMNS`, or that of the terminal.

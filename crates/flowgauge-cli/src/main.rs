@@ -23,6 +23,7 @@ mod live;
 mod manual;
 mod order;
 mod output;
+mod packets;
 #[cfg(feature = "bus")]
 mod publish;
 mod records;
@@ -47,6 +48,7 @@ use flows::FlowsArgs;
 use interfaces::InterfacesArgs;
 use live::LiveArgs;
 use manual::{CompletionsArgs, ManArgs};
+use packets::PacketsArgs;
 use sessions::SessionsArgs;
 use slice::SliceArgs;
 use streams::StreamsArgs;
@@ -75,6 +77,7 @@ enum Command {
     Slice(SliceArgs),
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
+    Packets(PacketsArgs),
     Collect(CollectArgs),
     #[cfg(feature = "bus")]
     Publish(publish::PublishArgs),
@@ -99,6 +102,7 @@ fn main() -> ExitCode {
         Command::Slice(args) => slice::run(&args, &mut console),
         Command::Streams(args) => streams::run(&args, &mut console),
         Command::Sessions(args) => sessions::run(&args, &mut console),
+        Command::Packets(args) => packets::run(&args, &mut console),
         Command::Collect(args) => collect::run(&args, &mut console),
         #[cfg(feature = "bus")]
         Command::Publish(args) => publish::run(&args, &mut console),

@@ -10,6 +10,7 @@ const COMMANDS: &[&[&str]] = &[
     &["slice"],
     &["streams"],
     &["sessions"],
+    &["packets"],
     &["collect"],
     #[cfg(feature = "bus")]
     &["publish"],

@@ -240,6 +240,37 @@ fn locations_are_those_of_the_databases() {
 }
 
 #[test]
+fn packets_have_rows_whose_sums_are_those_of_the_flows() {
+    for capture in ["web.pcap", "vlan.pcapng", "any.pcap"] {
+        let packets = |options: &[&str]| {
+            let run = run(&[&["packets", capture, "-q"], options].concat());
+            assert_eq!((run.status, run.err.as_str()), (0, ""));
+            objects(&run.out)
+        };
+        let sum = |rows: &[Value], names: &[&str]| -> u64 {
+            rows.iter().flat_map(|row| names.iter().map(|name| row[*name].as_u64().unwrap())).sum()
+        };
+        for options in
+            [&[][..], &["--filter", "tcp port 80"], &["--filter", "src host 10.77.0.2 and dst port 443"]]
+        {
+            let flows = rows(capture, options);
+            let packets = packets(options);
+            assert_eq!(
+                packets.len() as u64,
+                sum(&flows, &["packet_count", "reverse_packet_count"]),
+                "{options:?}"
+            );
+            let octets = sum(&flows, &["octet_count", "reverse_octet_count"]);
+            assert_eq!(sum(&packets, &["wire_len"]), octets, "{options:?}");
+            let payload = sum(&flows, &["payload_octet_count", "reverse_payload_octet_count"]);
+            assert_eq!(sum(&packets, &["payload_len"]), payload, "{options:?}");
+        }
+    }
+    let run = run(&["packets", "web.pcap", "-q", "-f", "csv", "--fields", "tcp_flags,timestamp"]);
+    assert!(run.out.starts_with("tcp_flags,timestamp\n"), "{}", run.err);
+}
+
+#[test]
 fn bad_requests_are_refused() {
     let folder = Folder::new();
     let file = |name: &str, text: &str| folder.file(name, text.as_bytes());

@@ -879,6 +879,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-slice.1",
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
+        "flowgauge-packets.1",
         "flowgauge-collect.1",
         #[cfg(feature = "bus")]
         "flowgauge-publish.1",

@@ -88,18 +88,22 @@ fn python(script: &str, modules: &str, args: &[&str]) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Compares the flow records of captures in all formats.
-fn check_flows(captures: &[&str]) -> Option<String> {
+/// Compares the output of a command for captures in all formats.
+fn check(table: &str, command: &[&str], captures: &[&str]) -> Option<String> {
     let folder = Folder::new();
     let paths = ["parquet", "arrow", "ndjson"].map(|format| {
         let path = folder.path(format);
         let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
-        let args = [&["flows", "-q", "--encapsulation", "--format", format], shape, captures].concat();
-        run_into(&path, &args);
+        run_into(&path, &[command, &["-q", "--format", format], shape, captures].concat());
         path
     });
     let [parquet, arrow, ndjson] = &paths;
-    readers(&["whole", "flow", parquet, arrow, ndjson])
+    readers(&["whole", table, parquet, arrow, ndjson])
+}
+
+/// Compares the flow records of captures in all formats.
+fn check_flows(captures: &[&str]) -> Option<String> {
+    check("flow", &["flows", "--encapsulation"], captures)
 }
 
 #[test]
@@ -117,17 +121,17 @@ fn features_are_those_of_nfstream_and_can_be_read() {
     let captures = captures();
     let pcaps: Vec<&str> =
         captures.iter().map(String::as_str).filter(|path| path.ends_with(".pcap")).collect();
-    let folder = Folder::new();
-    let paths = ["parquet", "arrow", "ndjson"].map(|format| {
-        let path = folder.path(format);
-        let shape: &[&str] = if format == "ndjson" { &["--nulls", "null"] } else { &["--addresses", "text"] };
-        let features =
-            ["flows", "-q", "--features", "cic,nfstream,splt=20,histogram,tcp", "--format", format];
-        run_into(&path, &[&features[..], shape, &pcaps[..]].concat());
-        path
-    });
-    let [parquet, arrow, ndjson] = &paths;
-    if let Some(report) = readers(&["whole", "features", parquet, arrow, ndjson]) {
+    let features = ["flows", "--server-name", "dns", "--features", "cic,nfstream,splt=20,histogram,tcp"];
+    if let Some(report) = check("features", &features, &pcaps) {
+        print!("{report}");
+    }
+}
+
+#[test]
+fn packets_are_those_of_ndjson() {
+    let captures = captures();
+    let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
+    if let Some(report) = check("packet", &["packets"], &captures) {
         print!("{report}");
     }
 }
