@@ -86,6 +86,7 @@
 //! | [`reassembler`] | TCP segments | octets in order, gaps, conflicts | segments behind holes, limited |
 //! | [`session`] | octets in order, datagrams | typed messages | parsers and incomplete messages, limited |
 //! | `protocols` | | the built-in parsers and recognizers | |
+//! | `transaction` | messages of a flow | requests with their responses, connections, certificates, mails | bounded per flow, on request |
 //! | [`record`] | a flow | a [`FlowRecord`], its schema, and its Community ID | nothing |
 //! | [`export`] | records | ndjson, csv, fixed records | nothing |
 //! | [`ipfix`] | records | IPFIX messages; from IPFIX, NetFlow and sFlow, back to records and packets | one message, templates |
@@ -178,6 +179,9 @@ pub mod source;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod tap;
 pub mod tracker;
+#[cfg(feature = "protocols")]
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod transaction;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub(crate) mod wire;
 
@@ -234,7 +238,9 @@ pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowScan, FlowView, Interest
 // Parse: protocols of the crate, and those of a program.
 #[cfg(feature = "protocols")]
 #[doc(inline)]
-pub use pipeline::{Seen, client_hellos, dns_messages, http_heads};
+pub use pipeline::{
+    Seen, TransactionSink, Transactions, client_hellos, dns_messages, http_heads, on_transaction,
+};
 #[cfg(feature = "protocols")]
 #[doc(inline)]
 pub use protocols::{Message, Standard, dns, tls};

@@ -17,7 +17,7 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("base", &[]),
     ("codec", &[]),
     ("row", &["base"]),
@@ -32,6 +32,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
     ("reassembler", &["base", "row"]),
     ("session", &["base", "row", "record", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "row", "session"]),
+    ("transaction", &["base", "row", "record", "tracker", "session", "protocols"]),
     ("features", &["base", "row", "wire", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record"]),
     ("export", &["base", "row", "record", "ipfix"]),
@@ -41,6 +42,7 @@ const LAYERS: [(&str, &[&str]); 18] = [
             "base",
             "row",
             "protocols",
+            "transaction",
             "wire",
             "record",
             "source",
@@ -263,13 +265,14 @@ fn no_two_files_import_each_other_directly_or_through_others() {
 }
 
 /// Layers whose octets are not those of the headers of a frame, and `wire`, which contains these headers.
-const WITHOUT_HEADERS: [(&str, &str); 6] = [
+const WITHOUT_HEADERS: [(&str, &str); 7] = [
     ("codec", "the next octets, at no fixed position: the reader that `wire` and the parsers share"),
     ("wire", "the headers"),
     ("ipfix", "messages of exporters"),
     ("source", "capture file formats"),
     ("session", "octets of streams, for the parsers"),
     ("protocols", "application protocols"),
+    ("transaction", "pairs of values, one per role"),
 ];
 
 /// Files of other layers that index something else by a number or read words of memory, with what they index.

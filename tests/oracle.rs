@@ -75,6 +75,9 @@ mod suricata_streams;
 #[cfg(feature = "protocols")]
 #[path = "oracle/tls.rs"]
 mod tls;
+#[cfg(feature = "protocols")]
+#[path = "oracle/transactions.rs"]
+mod transactions;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]

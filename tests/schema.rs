@@ -15,7 +15,7 @@ use flowgauge::export::{
 };
 use flowgauge::record::SortKey;
 use flowgauge::row::{Column, ColumnSide, InformationElement, Row as _, Table as _, Value};
-use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Packet, Side, Timestamp};
+use flowgauge::{FieldSet, FlowKey, FlowRecord, IpProtocol, Side, Timestamp};
 use proptest::prelude::*;
 
 use capture_records::records;
@@ -320,11 +320,6 @@ fn the_field_documentation_is_up_to_date() {
         writeln!(page, "| `{name}` | {} | {unit} | {side} | {text} | {ipfix} | {sort} |", field.column_type)
             .unwrap();
     }
-    page.push_str(
-        "\n## Packets\n\nThe fields of `flowgauge packets`. A field with * is omitted if it is empty or false.\n\n\
-         | column | type | meaning |\n|---|---|---|\n",
-    );
-    write_columns(&mut page, Packet::COLUMNS, 0);
     let path = root().join("docs/fields.md");
     if env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&path, &page).unwrap();
@@ -369,10 +364,12 @@ fn the_documentation_of_messages_is_up_to_date() {
     tables.extend(SessionEvent::tables());
     tables.push(TableInfo::of::<FlowAnomaly<'_>>());
     tables.push(TableInfo::of::<flowgauge::Packet<'_>>());
+    tables.push(TableInfo::of::<flowgauge::transaction::TransactionHead>());
+    tables.extend(flowgauge::transaction::Content::tables());
     let mut section = format!(
         "{START}\n\
-         `flowgauge sessions` writes the columns of `session.head` and those of the message. False, zero and empty lists are\n\
-         omitted in the columns with an asterisk. The columns of a group are indented.\n\n\
+         `flowgauge sessions` writes the columns of `session.head` and those of the message, with `--transactions` those of\n\
+         `transaction.head` and of the transaction. False, zero and empty lists are omitted in the columns with an asterisk. The columns of a group are indented.\n\n\
          This section is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n"
     );
     for (index, table) in tables.iter().enumerate() {

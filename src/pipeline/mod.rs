@@ -44,6 +44,8 @@ mod shards;
 mod sink;
 mod stage;
 mod stats;
+#[cfg(feature = "protocols")]
+mod transactions;
 
 pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, FragmentHandling};
 pub use builder::Builder;
@@ -62,3 +64,5 @@ pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
 pub use sink::{MessageOf, NotInStage, Sink, Stage};
 pub use stage::{Flows, Sessions, Streams};
 pub use stats::PipelineStats;
+#[cfg(feature = "protocols")]
+pub use transactions::{OnTransaction, TransactionSink, TransactionState, Transactions, on_transaction};

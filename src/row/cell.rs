@@ -89,6 +89,24 @@ impl<T: Cell> Cell for &T {
     }
 }
 
+impl Cell for Box<str> {
+    const TYPE: Type = Type::Text;
+
+    #[inline]
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        visitor.text(column, self);
+    }
+}
+
+impl<T: Cell> Cell for Vec<T> {
+    const TYPE: Type = Type::List(Item::<T>::COLUMN);
+
+    #[inline]
+    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+        List(self.as_slice()).visit(column, visitor);
+    }
+}
+
 /// A text that is written by the [`Display`] implementation of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Displayed<T>(pub T);

@@ -5,7 +5,8 @@ use std::fmt;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use super::der::{Values, tag};
+use super::der::{Values, tag, unsigned};
+use super::key::{ObjectId, PublicKey};
 use super::lists::Hex;
 use super::name::{AltName, AltNames, DistinguishedName};
 use crate::codec::Reader;
@@ -56,6 +57,16 @@ pub struct Certificate<'a> {
     pub der: &'a [u8],
     /// Serial number of the certificate.
     pub serial: Hex<'a>,
+    /// Version of the certificate: 1 to 3.
+    pub version: Option<u8>,
+    /// Algorithm of the signature.
+    pub signature_algorithm: Option<ObjectId<'a>>,
+    /// True if the subject is an authority; `None` without basic constraints.
+    pub is_ca: Option<bool>,
+    /// Maximum number of authorities below the subject.
+    pub path_len: Option<u32>,
+    /// DER content of the subject's key with its algorithm.
+    pub(super) key_info: &'a [u8],
     /// Name of the certificate's issuer.
     pub issuer: DistinguishedName<'a>,
     /// Name of the certificate's subject.
@@ -75,6 +86,11 @@ impl<'a> Certificate<'a> {
         let mut certificate = Self {
             der,
             serial: Hex::default(),
+            version: None,
+            signature_algorithm: None,
+            is_ca: None,
+            path_len: None,
+            key_info: &[],
             issuer: DistinguishedName::default(),
             subject: DistinguishedName::default(),
             not_before: None,
@@ -90,25 +106,44 @@ impl<'a> Certificate<'a> {
     fn read(&mut self) -> Option<()> {
         let mut outer = Values(Values(self.der).next_of(tag::SEQUENCE)?);
         let mut signed = Values(outer.next_of(tag::SEQUENCE)?);
-        signed.next_of(tag::CONTEXT_0);
+        // Version 1 is the default.
+        let version = signed.next_of(tag::CONTEXT_0);
+        let number = version.map_or(Some(0), |version| unsigned(Values(version).next_of(tag::INTEGER)?));
+        self.version = number.and_then(|number| u8::try_from(number.checked_add(1)?).ok());
         self.serial = Hex(signed.next_of(tag::INTEGER)?);
-        signed.next_of(tag::SEQUENCE)?;
+        let mut algorithm = Values(signed.next_of(tag::SEQUENCE)?);
+        self.signature_algorithm = algorithm.next_of(tag::OBJECT_IDENTIFIER).map(ObjectId);
         self.issuer = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
         let mut validity = Values(signed.next_of(tag::SEQUENCE)?);
         self.not_before = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
         self.not_after = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
         self.subject = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
+        self.key_info = signed.next_of(tag::SEQUENCE).unwrap_or_default();
         let extensions = signed.find(|value| value.tag == tag::CONTEXT_3)?.content;
         for extension in Values(Values(extensions).next_of(tag::SEQUENCE)?) {
             let mut parts = Values(extension.content);
-            // 2.5.29.17: subjectAltName.
-            if parts.next_of(tag::OBJECT_IDENTIFIER)? == [0x55, 0x1d, 0x11] {
-                parts.next_of(tag::BOOLEAN);
-                self.alt_names =
-                    AltNames::new(Values(parts.next_of(tag::OCTET_STRING)?).next_of(tag::SEQUENCE)?);
+            let kind = parts.next_of(tag::OBJECT_IDENTIFIER)?;
+            parts.next_of(tag::BOOLEAN);
+            let mut content = Values(parts.next_of(tag::OCTET_STRING).unwrap_or_default());
+            match kind {
+                // 2.5.29.17: subjectAltName.
+                [0x55, 0x1d, 0x11] => self.alt_names = AltNames::new(content.next_of(tag::SEQUENCE)?),
+                // 2.5.29.19: basicConstraints.
+                [0x55, 0x1d, 0x13] => {
+                    let mut constraints = Values(content.next_of(tag::SEQUENCE).unwrap_or_default());
+                    self.is_ca = Some(constraints.next_of(tag::BOOLEAN).is_some_and(|value| value != [0]));
+                    self.path_len = constraints.next_of(tag::INTEGER).and_then(unsigned);
+                }
+                _ => {}
             }
         }
         Some(())
+    }
+
+    /// Returns the key of the subject; `None` if it cannot be parsed.
+    #[must_use]
+    pub fn key(&self) -> Option<PublicKey<'a>> {
+        PublicKey::parse(self.key_info)
     }
 
     /// Iterates over the DNS names of servers for which the certificate is valid.

@@ -3,6 +3,7 @@
 /// Tags of the DER values that are parsed.
 pub(super) mod tag {
     pub(crate) const INTEGER: u8 = 0x02;
+    pub(crate) const BIT_STRING: u8 = 0x03;
     pub(crate) const OCTET_STRING: u8 = 0x04;
     pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
     pub(crate) const BOOLEAN: u8 = 0x01;
@@ -57,6 +58,13 @@ impl<'a> Iterator for Values<'a> {
         self.0 = rest;
         Some(Value { tag: *tag, content })
     }
+}
+
+/// Returns the value of the content of an INTEGER; `None` if it is negative or too large.
+pub(super) fn unsigned(content: &[u8]) -> Option<u32> {
+    let (first, _) = content.split_first()?;
+    let is_small = *first < 0x80 && content.iter().skip_while(|octet| **octet == 0).count() <= 4;
+    is_small.then(|| content.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)))
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ mod handshake;
 mod hello_tables;
 mod ja3;
 mod ja4;
+mod key;
 mod lists;
 mod message;
 mod name;
@@ -67,6 +68,7 @@ pub use fragments::{OPEN_MESSAGE_COUNT_MAX, PIECE_COUNT_MAX};
 pub use handshake::HANDSHAKE_LEN_MAX;
 pub use ja3::Ja3;
 pub use ja4::Ja4;
+pub use key::{ObjectId, PublicKey};
 pub use lists::{AlpnNames, Extension, Extensions, Hex, LISTED_COUNT_MAX, Numbers};
 pub use message::{
     Alert, ChangeCipherSpec, HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange,

@@ -209,7 +209,7 @@ fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Writes a DER-encoded object identifier in dotted decimals.
-fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(super) fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut number = 0_u64;
     let mut is_first = true;
     for octet in oid {

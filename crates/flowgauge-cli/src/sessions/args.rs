@@ -21,6 +21,7 @@ use crate::formats::StyleArgs;
   flowgauge sessions capture.pcap
   flowgauge sessions capture.pcap --protocol dns --format table
   flowgauge sessions capture.pcap -p tls | jq -r 'select(.message == \"client_hello\") | .server_name'
+  flowgauge sessions capture.pcap --transactions -p http | jq -r '[.status, .host, .target] | @tsv'
   tcpdump -U -w - | flowgauge sessions - -p http
 
 Exit status:
@@ -35,6 +36,13 @@ pub(crate) struct SessionsArgs {
     /// Write only messages of this protocol, such as http; may be repeated
     #[arg(long, short = 'p', value_name = "NAME", value_parser = parse_protocol)]
     pub(crate) protocol: Vec<&'static str>,
+
+    /// Write transactions, such as a request with its response, instead of messages
+    ///
+    /// One row per exchange of HTTP or DNS, connection of TLS, QUIC or SSH, certificate, mail, and command of FTP, with the times
+    /// of both halves. The field `lacks` states what a transaction lacks.
+    #[arg(long, short = 't', conflicts_with = "credentials")]
+    pub(crate) transactions: bool,
 
     /// Output format
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Ndjson)]

@@ -13,11 +13,14 @@ use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
+use flowgauge::transaction::{Transaction, TransactionHead};
 use flowgauge::{
-    Flow, Interest, Message, MessageMeta, ReassemblerConfig, SessionEvent, Sessions, Sink, Standard,
+    Flow, Interest, Message, MessageMeta, Protocol, ReassemblerConfig, SessionEvent, Sessions, Sink,
+    Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
+use rows::RowHead;
 
 use crate::args::{Pages, check, parse_filter};
 use crate::bound::Bound;
@@ -44,12 +47,19 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     // A progress bar would interfere with rows that are written to the same terminal.
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
-    let mut pipeline = builder.build(MessageSink::new(choice, args, input.is_stream())?)?;
-    let mut stats = input.run(&mut pipeline, console)?;
-    let (message_count, omitted_count) = pipeline.into_sink().finish()?;
+    let sink = MessageSink::new(choice, args, input.is_stream())?;
+    let (mut stats, sink) = if args.transactions {
+        let mut pipeline = builder.build(Transactions::new(sink))?;
+        (input.run(&mut pipeline, console)?, pipeline.into_sink().into_inner())
+    } else {
+        let mut pipeline = builder.build(sink)?;
+        (input.run(&mut pipeline, console)?, pipeline.into_sink())
+    };
+    let (row_count, omitted_count) = sink.finish()?;
     stats.sessions.suppressed_message_count += omitted_count;
     if !args.shared.quiet {
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &plural(message_count, "message"));
+        let rows = plural(row_count, if args.transactions { "transaction" } else { "message" });
+        summary::write(&stats, &input.stats(), started_at.elapsed(), &rows);
     }
     Ok(())
 }
@@ -75,7 +85,7 @@ struct MessageSink<'a> {
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     bound: Bound,
-    message_count: u64,
+    row_count: u64,
     omitted_count: u64,
     flushed_count: u64,
     outcome: Result<(), Failure>,
@@ -113,7 +123,7 @@ impl<'a> MessageSink<'a> {
             line: Vec::new(),
             is_stream,
             bound: Bound::new(),
-            message_count: 0,
+            row_count: 0,
             omitted_count: 0,
             flushed_count: 0,
             outcome: Ok(()),
@@ -128,12 +138,17 @@ impl<'a> MessageSink<'a> {
         if let Format::Columns(files) = self.format {
             files.finish()?;
         }
-        Ok((self.message_count, self.omitted_count))
+        Ok((self.row_count, self.omitted_count))
+    }
+
+    /// Returns whether rows of a protocol are written.
+    fn wants(&self, protocol: &Protocol) -> bool {
+        let wanted = &self.args.protocol;
+        wanted.is_empty() || wanted.contains(&protocol.name())
     }
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
-        let wanted = &self.args.protocol;
-        if self.outcome.is_err() || !wanted.is_empty() && !wanted.contains(&meta.protocol.name()) {
+        if self.outcome.is_err() || self.args.transactions || !self.wants(meta.protocol) {
             return;
         }
         let community_id = id(&mut flow.state.community_id, &flow.view);
@@ -162,6 +177,39 @@ impl<'a> MessageSink<'a> {
         let spent = &mut flow.state.spent;
         message.row(Line { sink: self, view: &flow.view, community_id, meta, spent })
     }
+
+    /// Writes a row that a flow with this much input may have, unless it would exceed the bound on the output. `spent` is
+    /// the output of the flow so far. Returns whether the row was written.
+    fn write_row<H: Row, R: Row>(
+        &mut self,
+        table: &'static TableInfo,
+        (head, content): (H, &R),
+        row_head: &RowHead,
+        (received_len, spent): (u64, &mut u64),
+    ) -> Result<bool, Failure> {
+        let Self { args, format, line, bound, .. } = self;
+        line.clear();
+        let row = (head, content);
+        match format {
+            Format::Table(rows) => rows.write(line, row_head, content, args.credentials),
+            // Formats of columns omit the same rows as ndjson.
+            _ => write_json(line, &row, args.style()),
+        }
+        line.push(b'\n');
+        if !bound.permits(spent, received_len, line.len()) {
+            return Ok(false);
+        }
+        self.row_count += 1;
+        #[cfg(feature = "arrow")]
+        if let Format::Columns(files) = format {
+            files.write(table, &row)?;
+            return Ok(true);
+        }
+        #[cfg(not(feature = "arrow"))]
+        let _ = table;
+        self.out.write_all(line)?;
+        Ok(true)
+    }
 }
 
 /// Writes a message to a sink.
@@ -178,26 +226,42 @@ impl Receiver for Line<'_, '_, '_> {
     type Output = Result<bool, Failure>;
 
     fn row<R: Row>(self, table: &'static TableInfo, message: &R) -> Result<bool, Failure> {
-        let MessageSink { args, format, line, bound, .. } = self.sink;
         let head = MessageHead::new(self.view, self.community_id, self.meta, table);
-        line.clear();
-        match format {
-            Format::Table(rows) => rows.write(line, &head, message, args.credentials),
-            // Formats of columns omit the same messages as ndjson.
-            _ => write_json(line, &(head, message), args.style()),
+        let bound = (self.meta.received_len, self.spent);
+        self.sink.write_row(table, (head, message), &RowHead::from(&head), bound)
+    }
+}
+
+/// Writes a transaction to a sink.
+struct TransactionLine<'l, 'a, 'f> {
+    sink: &'l mut MessageSink<'a>,
+    view: &'l FlowView<'f>,
+    community_id: CommunityId,
+    transaction: &'l Transaction,
+    /// Octets of output of the flow.
+    spent: &'l mut u64,
+}
+
+impl Receiver for TransactionLine<'_, '_, '_> {
+    type Output = Result<bool, Failure>;
+
+    fn row<R: Row>(self, table: &'static TableInfo, content: &R) -> Result<bool, Failure> {
+        let head = TransactionHead::new(self.view, self.community_id, self.transaction, table);
+        let bound = (self.transaction.received_len(), self.spent);
+        self.sink.write_row(table, (head, content), &RowHead::from(&head), bound)
+    }
+}
+
+impl TransactionSink for MessageSink<'_> {
+    fn transaction(&mut self, flow: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
+        if self.outcome.is_err() || !self.wants(transaction.protocol()) {
+            return;
         }
-        line.push(b'\n');
-        if !bound.permits(self.spent, self.meta.received_len, line.len()) {
-            return Ok(false);
-        }
-        self.sink.message_count += 1;
-        #[cfg(feature = "arrow")]
-        if let Format::Columns(files) = format {
-            files.write(table, &(head, message))?;
-            return Ok(true);
-        }
-        self.sink.out.write_all(line)?;
-        Ok(true)
+        let community_id = id(&mut state.community_id, flow);
+        let spent = &mut state.spent;
+        let line = TransactionLine { sink: self, view: flow, community_id, transaction, spent };
+        let written = transaction.content.row(line);
+        self.outcome = written.map(|is_written| self.omitted_count += u64::from(!is_written));
     }
 }
 
@@ -250,8 +314,8 @@ impl Sink for MessageSink<'_> {
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
-        if self.outcome.is_ok() && self.is_stream && self.message_count > self.flushed_count {
-            self.flushed_count = self.message_count;
+        if self.outcome.is_ok() && self.is_stream && self.row_count > self.flushed_count {
+            self.flushed_count = self.row_count;
             self.outcome = self.out.flush().map_err(Failure::from);
         }
         if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -4,15 +4,41 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use flowgauge::Role;
 use flowgauge::row::{ColumnSet, Row, Value};
 use flowgauge::session::MessageHead;
+use flowgauge::transaction::TransactionHead;
+use flowgauge::{Role, Timestamp};
 
 use crate::escape;
 use crate::formats::line_width;
 use crate::human::time_of_day;
 
-/// Writes messages of sessions as lines.
+/// What precedes the content of a row: time, protocol and kind, and the ends with an arrow between them.
+pub(super) struct RowHead {
+    timestamp: Timestamp,
+    protocol: &'static str,
+    kind: &'static str,
+    source: (IpAddr, Option<u16>),
+    destination: (IpAddr, Option<u16>),
+    arrow: &'static str,
+}
+
+impl From<&MessageHead> for RowHead {
+    fn from(head: &MessageHead) -> Self {
+        let MessageHead { timestamp, protocol, kind, source, destination, .. } = *head;
+        let arrow = if head.role == Role::Server { "<-" } else { "->" };
+        Self { timestamp, protocol, kind, source, destination, arrow }
+    }
+}
+
+impl From<&TransactionHead> for RowHead {
+    fn from(head: &TransactionHead) -> Self {
+        let TransactionHead { timestamp, protocol, kind, source, destination, .. } = *head;
+        Self { timestamp, protocol, kind, source, destination, arrow: "->" }
+    }
+}
+
+/// Writes messages and transactions of sessions as lines.
 pub(super) struct Rows {
     line_width: Option<usize>,
     /// The current line.
@@ -33,7 +59,7 @@ impl Rows {
     pub(super) fn write<R: Row>(
         &mut self,
         line: &mut Vec<u8>,
-        head: &MessageHead,
+        head: &RowHead,
         message: &R,
         has_sensitive: bool,
     ) {
@@ -45,7 +71,7 @@ impl Rows {
             time_of_day(head.timestamp),
             head.protocol,
             end(head.source),
-            if head.role == Role::Server { "<-" } else { "->" },
+            head.arrow,
             end(head.destination),
             head.kind,
         );

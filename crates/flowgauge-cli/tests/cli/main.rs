@@ -18,6 +18,7 @@ mod port;
 mod sessions;
 mod slice;
 mod streams;
+mod transactions;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,0 +1,145 @@
+//! A sink that joins messages to transactions, and passes them to another sink.
+
+use std::ops::ControlFlow;
+
+use super::sink::Sink;
+use super::stage::Sessions;
+use crate::base::EndReason;
+use crate::decode::extractor::Packet;
+use crate::protocols::{Message, Standard};
+use crate::session::{MessageMeta, SessionEvent};
+use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
+use crate::transaction::{FlowTransactions, Transaction};
+
+/// A sink of the stage [`Sessions`] that also receives transactions.
+pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
+    /// Delivers a transaction when it ends: with its last message, or with the flow.
+    fn transaction(&mut self, flow: &FlowView<'_>, state: &mut Self::State, transaction: &Transaction);
+}
+
+/// A sink that joins the messages of each flow to transactions for a [`TransactionSink`]. All callbacks are passed on.
+///
+/// Transactions of a flow that ends are delivered before its last [`record`](Sink::record).
+#[derive(Clone, Debug)]
+pub struct Transactions<K> {
+    inner: K,
+}
+
+/// The state of a flow: of the transactions, and of the inner sink.
+#[derive(Debug, Default)]
+pub struct TransactionState<S> {
+    open: FlowTransactions,
+    inner: S,
+}
+
+impl<K> Transactions<K> {
+    /// Creates a sink that passes transactions to another one.
+    pub const fn new(sink: K) -> Self {
+        Self { inner: sink }
+    }
+
+    /// Returns the inner sink.
+    pub fn into_inner(self) -> K {
+        self.inner
+    }
+}
+
+/// A sink that calls a function with each transaction; created by [`on_transaction`].
+#[derive(Clone, Debug)]
+pub struct OnTransaction<F> {
+    call: F,
+}
+
+/// Returns a sink that calls a function with each transaction.
+///
+/// ```
+/// use flowgauge::transaction::Content;
+/// use flowgauge::{FileSource, Pipeline, RunOptions, on_transaction};
+///
+/// let mut statuses = Vec::new();
+/// let sink = on_transaction(|_, transaction| {
+///     if let Content::Http(http) = &transaction.content {
+///         statuses.extend(http.status);
+///     }
+/// });
+/// let mut source = FileSource::open("examples/data/web.pcap")?;
+/// Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+/// assert!(statuses.contains(&200) && statuses.contains(&404));
+/// # Ok::<(), flowgauge::Error>(())
+/// ```
+pub const fn on_transaction<F: FnMut(&FlowView<'_>, &Transaction)>(
+    call: F,
+) -> Transactions<OnTransaction<F>> {
+    Transactions::new(OnTransaction { call })
+}
+
+impl<F: FnMut(&FlowView<'_>, &Transaction)> Sink for OnTransaction<F> {
+    type State = ();
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+}
+
+impl<F: FnMut(&FlowView<'_>, &Transaction)> TransactionSink for OnTransaction<F> {
+    fn transaction(&mut self, flow: &FlowView<'_>, (): &mut (), transaction: &Transaction) {
+        (self.call)(flow, transaction);
+    }
+}
+
+impl<K: TransactionSink> Sink for Transactions<K> {
+    type State = TransactionState<K::State>;
+    type Stage = Sessions<Standard>;
+
+    #[inline]
+    fn interest(&self) -> Interest {
+        self.inner.interest()
+    }
+
+    #[inline]
+    fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
+        flow.project(|state| &mut state.inner, |flow| self.inner.started(flow));
+    }
+
+    #[inline]
+    fn packet(&mut self, flow: &mut Flow<'_, Self::State>, packet: &Packet<'_>) {
+        flow.project(|state| &mut state.inner, |flow| self.inner.packet(flow, packet));
+    }
+
+    #[inline]
+    fn event(&mut self, flow: &mut Flow<'_, Self::State>, event: &FlowEvent) {
+        flow.project(|state| &mut state.inner, |flow| self.inner.event(flow, event));
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, Self::State>, meta: &MessageMeta, message: &Message<'_>) {
+        flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
+        let TransactionState { open, inner } = &mut *flow.state;
+        let view = &flow.view;
+        open.message(meta, message, |transaction| self.inner.transaction(view, inner, &transaction));
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &SessionEvent) {
+        flow.project(|state| &mut state.inner, |flow| self.inner.session(flow, event));
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
+        if reason != EndReason::ActiveTimeout {
+            let TransactionState { open, inner } = &mut *flow.state;
+            let view = &flow.view;
+            open.end(|transaction| self.inner.transaction(view, inner, &transaction));
+        }
+        flow.project(|state| &mut state.inner, |flow| self.inner.record(flow, reason));
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: Self::State) {
+        let TransactionState { mut open, mut inner } = state;
+        open.end(|transaction| self.inner.transaction(flow, &mut inner, &transaction));
+        self.inner.ended(flow, reason, inner);
+    }
+
+    #[inline]
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.inner.batch_ended()
+    }
+}

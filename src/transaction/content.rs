@@ -1,0 +1,83 @@
+//! A transaction: its times and flow, and what its protocol states.
+
+use super::dns::Dns;
+use super::ftp::Ftp;
+use super::http::Http;
+use super::lack::Lack;
+use super::open::Pending;
+use super::smtp::Mail;
+use super::span::Span;
+use super::ssh::Ssh;
+use super::tls::{Quic, Tls};
+use super::x509::X509;
+use crate::session::Protocol;
+
+/// A transaction of a flow.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    pub(super) span: Span,
+    pub(super) lacks: Option<Lack>,
+    /// What the protocol states.
+    pub content: Content,
+}
+
+impl Transaction {
+    /// Returns the protocol of the messages.
+    #[must_use]
+    pub const fn protocol(&self) -> &'static Protocol {
+        self.span.protocol
+    }
+
+    /// Returns the number of octets that the parsers of the flow had received with the last message, as
+    /// [`MessageMeta::received_len`](crate::session::MessageMeta::received_len).
+    #[must_use]
+    pub const fn received_len(&self) -> u64 {
+        self.span.received_len
+    }
+}
+
+crate::messages! {
+    /// The content of a transaction.
+    #[derive(Clone, Debug)]
+    pub enum Content<> {
+        /// A request and a response of HTTP.
+        Http(Http),
+        /// A query and its response.
+        Dns(Dns),
+        /// A connection of TLS or DTLS.
+        Tls(Tls),
+        /// A connection of QUIC.
+        Quic(Quic),
+        /// A certificate.
+        X509(X509),
+        /// A connection of SSH.
+        Ssh(Ssh),
+        /// A mail over SMTP.
+        Mail(Mail),
+        /// A command of FTP with its reply.
+        Ftp(Ftp),
+    }
+}
+
+/// Each kind of content is a transaction.
+macro_rules! contents {
+    ($($type:ident),+) => {$(
+        impl From<$type> for Content {
+            fn from(content: $type) -> Self {
+                Self::$type(content)
+            }
+        }
+    )+};
+}
+
+contents! { Http, Dns, Tls, Quic, X509, Ssh, Mail, Ftp }
+
+impl<T> From<Pending<T>> for Transaction
+where
+    Content: From<T>,
+{
+    fn from(pending: Pending<T>) -> Self {
+        let Pending { span, lacks, content, .. } = pending;
+        Self { span, lacks, content: content.into() }
+    }
+}

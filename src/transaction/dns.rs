@@ -1,0 +1,156 @@
+//! Queries of DNS with their responses.
+
+use std::time::Duration;
+
+use super::lack::Lack;
+use super::open::{Copier, Open, Pending};
+use super::span::Span;
+use crate::protocols::dns::{Class, DnsMessage, Message, Opcode, Rcode, RecordType, Section};
+use crate::session::MessageMeta;
+
+/// Maximum number of answers that are kept.
+const ANSWER_MAX: usize = 256;
+
+crate::message! {
+    /// A query of DNS or LLMNR, with its first response.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    "transaction.dns" pub struct Dns {
+        /// Number of the query in its flow; absent for a response without one.
+        pub number: Option<u64>,
+        /// Identifier in the header.
+        pub id: u16,
+        /// Operation code.
+        pub opcode: Option<Opcode>,
+        /// Name of the first question.
+        pub query: Option<Box<str>>,
+        /// Type of the first question.
+        pub query_type: Option<RecordType>,
+        /// Class of the first question.
+        pub query_class: Option<Class>,
+        /// Number of times the query was sent again.
+        pub retransmission_count: u32,
+        /// Time from the query to its first response.
+        pub response_time: Option<Duration>,
+        /// How long the query waited for a response, until it was abandoned.
+        pub waited: Option<Duration>,
+        /// Response code.
+        pub rcode: Option<Rcode>,
+        /// Whether the response is authoritative.
+        pub authoritative: Option<bool>,
+        /// Whether the response is truncated.
+        pub truncated: Option<bool>,
+        /// Whether recursion is desired, in the query or else in the response.
+        pub recursion_desired: bool,
+        /// Whether recursion is available.
+        pub recursion_available: Option<bool>,
+        /// Data of the records of the answer section in presentation format, at most 256.
+        pub answers: Vec<Box<str>>,
+        /// Types of these records.
+        pub answer_types: Vec<RecordType>,
+        /// Time to live of these records in seconds.
+        pub ttls: Vec<u32>,
+        /// Number of records in the authority section.
+        pub authority_count: Option<u16>,
+        /// Number of records in the additional section, without OPT.
+        pub additional_count: Option<u16>,
+    }
+}
+
+/// The open transactions of a flow.
+#[derive(Debug, Default)]
+pub(super) struct DnsOpen(Open<Dns>);
+
+impl DnsOpen {
+    pub(super) fn message(
+        &mut self,
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        out: &mut dyn FnMut(Pending<Dns>),
+    ) {
+        match message {
+            Message::Query(query) => {
+                let Some(number) = query.transaction else { return };
+                match self.0.get(number) {
+                    Some(pending) => {
+                        pending.span.extend(meta);
+                        pending.content.retransmission_count = query.retransmission_count;
+                    }
+                    None => {
+                        let mut copier = Copier::default();
+                        let dns = question(query, &mut copier);
+                        self.0.push(Pending::new(number, Span::of(meta), dns, &copier), out);
+                    }
+                }
+            }
+            Message::Response(response) if response.earlier_response_count == 0 => {
+                let known = response.transaction.and_then(|number| self.0.take(number));
+                let mut copier = Copier::default();
+                let mut pending = known.unwrap_or_else(|| {
+                    let dns = question(response, &mut copier);
+                    let number = response.transaction.unwrap_or_default();
+                    let mut pending = Pending::new(number, Span::of(meta), dns, &Copier::default());
+                    pending.lack(Lack::Request);
+                    pending
+                });
+                pending.span.extend(meta);
+                answer(&mut pending.content, response, &mut copier);
+                pending.add(&copier);
+                out(pending);
+            }
+            Message::Unanswered(unanswered) => {
+                let Some(mut pending) = self.0.take(unanswered.transaction) else { return };
+                pending.content.retransmission_count = unanswered.retransmission_count;
+                pending.content.waited = Some(unanswered.waited);
+                pending.lack(Lack::Response);
+                out(pending);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Dns>)) {
+        for mut pending in self.0.take_all() {
+            pending.lack(Lack::Response);
+            out(pending);
+        }
+    }
+}
+
+/// Returns what the header and the first question state.
+fn question(message: &DnsMessage<'_>, copier: &mut Copier) -> Dns {
+    let question = message.questions().next();
+    let flags = message.header.flags;
+    Dns {
+        number: message.transaction,
+        id: message.header.id,
+        opcode: Some(flags.opcode()),
+        query: question.as_ref().map(|question| copier.display(question.name)),
+        query_type: question.as_ref().map(|question| question.record_type),
+        query_class: question.as_ref().map(|question| question.class),
+        recursion_desired: flags.is_recursion_desired(),
+        ..Dns::default()
+    }
+}
+
+fn answer(dns: &mut Dns, response: &DnsMessage<'_>, copier: &mut Copier) {
+    let flags = response.header.flags;
+    dns.response_time = response.response_time;
+    dns.rcode = Some(response.rcode());
+    (dns.authoritative, dns.truncated) = (Some(flags.is_authoritative()), Some(flags.is_truncated()));
+    dns.recursion_available = Some(flags.is_recursion_available());
+    let (mut authority_count, mut additional_count) = (0, 0);
+    for (section, record) in response.records() {
+        match section {
+            Section::Answer if dns.answers.len() < ANSWER_MAX => {
+                dns.answers.push(copier.display(record.data));
+                dns.answer_types.push(record.record_type);
+                dns.ttls.push(record.ttl);
+            }
+            Section::Answer => copier.is_truncated = true,
+            Section::Authority => authority_count += 1,
+            Section::Additional => additional_count += u16::from(record.record_type != RecordType::OPT),
+            Section::Question => {}
+        }
+    }
+    (dns.authority_count, dns.additional_count) = (Some(authority_count), Some(additional_count));
+}

@@ -1,0 +1,78 @@
+//! Joins the messages of one flow to transactions.
+
+use super::content::Transaction;
+use super::dns::DnsOpen;
+use super::ftp::FtpOpen;
+use super::http::HttpOpen;
+use super::smtp::MailOpen;
+use super::ssh::SshOpen;
+use super::tls::{QuicOpen, TlsOpen};
+use crate::protocols::Message;
+use crate::session::MessageMeta;
+
+/// Joins the messages of one flow to transactions, as part of the state of the flow. One pointer; its memory is allocated
+/// with the first message of a flow, and released at its end.
+#[derive(Debug, Default)]
+pub struct FlowTransactions {
+    open: Option<Box<Open>>,
+}
+
+/// The open transactions of a flow, whose protocol may change.
+#[derive(Debug, Default)]
+struct Open {
+    http: HttpOpen,
+    dns: DnsOpen,
+    tls: TlsOpen,
+    quic: QuicOpen,
+    ssh: SshOpen,
+    mail: MailOpen,
+    ftp: FtpOpen,
+}
+
+impl FlowTransactions {
+    /// Adds a message of the flow. Passes the transactions that end with it to `out`. Pieces of bodies, and messages of
+    /// multicast DNS, which has no exchanges, have no effect.
+    #[inline]
+    pub fn message(&mut self, meta: &MessageMeta, message: &Message<'_>, mut out: impl FnMut(Transaction)) {
+        if !message.is_content() && !matches!(message, Message::Mdns(_)) {
+            self.open.get_or_insert_default().message(meta, message, &mut out);
+        }
+    }
+
+    /// Ends all transactions of the flow, and passes them to `out`: the flow ended.
+    pub fn end(&mut self, mut out: impl FnMut(Transaction)) {
+        if let Some(mut open) = self.open.take() {
+            open.finish(&mut out);
+        }
+    }
+}
+
+impl Open {
+    fn message(&mut self, meta: &MessageMeta, message: &Message<'_>, out: &mut dyn FnMut(Transaction)) {
+        match message {
+            Message::Http1(message) => self.http.message1(meta, message, &mut |ended| out(ended.into())),
+            Message::Http2(message) => self.http.message2(meta, message, &mut |ended| out(ended.into())),
+            Message::Dns(message) | Message::Llmnr(message) => {
+                self.dns.message(meta, message, &mut |ended| out(ended.into()));
+            }
+            Message::Tls(message) | Message::Dtls(message) => {
+                let certificates = self.tls.message(meta, message, &mut |ended| out(ended.into()));
+                certificates.into_iter().for_each(|certificate| out(certificate.into()));
+            }
+            Message::Quic(message) => self.quic.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Ssh(message) => self.ssh.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Smtp(message) => self.mail.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Ftp(message) => self.ftp.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Mdns(_) => {}
+        }
+    }
+
+    fn finish(&mut self, out: &mut dyn FnMut(Transaction)) {
+        self.http.finish(&mut |ended| out(ended.into()));
+        self.dns.finish(&mut |ended| out(ended.into()));
+        self.tls.finish(&mut |ended| out(ended.into()));
+        self.quic.finish(&mut |ended| out(ended.into()));
+        self.ssh.finish(&mut |ended| out(ended.into()));
+        self.ftp.finish(&mut |ended| out(ended.into()));
+    }
+}

@@ -1,0 +1,35 @@
+//! Transactions: one row per exchange, joined from the messages of a flow in the same pass.
+//!
+//! A message is a request, or a response, or a certificate; a transaction is a request with its response and the times of
+//! both. [`Transactions`](crate::pipeline::Transactions) is a sink that passes them on; [`FlowTransactions`] joins the messages
+//! of one flow for other programs.
+//!
+//! Nothing is invented: what a transaction has not is absent, and [`Lack`] states the reason. The memory of a flow is
+//! bounded: at most [`OPEN_MAX`] open transactions of a protocol, and [`TEXT_LEN_MAX`] octets of each text.
+
+mod content;
+mod dns;
+mod ftp;
+mod head;
+mod http;
+mod joiner;
+mod lack;
+mod open;
+mod smtp;
+mod span;
+mod ssh;
+mod tls;
+mod x509;
+
+pub use content::{Content, Transaction};
+pub use dns::Dns;
+pub use ftp::Ftp;
+pub use head::TransactionHead;
+pub use http::Http;
+pub use joiner::FlowTransactions;
+pub use lack::Lack;
+pub use open::{OPEN_MAX, TEXT_LEN_MAX};
+pub use smtp::Mail;
+pub use ssh::Ssh;
+pub use tls::{Quic, Tls};
+pub use x509::X509;

@@ -1,0 +1,119 @@
+//! Transactions that have not ended.
+
+use std::fmt::{Display, Write as _};
+
+use super::lack::Lack;
+use super::span::Span;
+use crate::session::Text;
+
+/// Maximum number of open transactions of a protocol in a flow. At the limit, the oldest one ends.
+pub const OPEN_MAX: usize = 128;
+/// Maximum length of a text in octets; longer ones are truncated.
+pub const TEXT_LEN_MAX: usize = 4096;
+/// Maximum length of the texts of the open transactions of a protocol in a flow, in octets.
+const TEXTS_LEN_MAX: usize = 256 << 10;
+
+/// Copies texts, and counts their octets.
+#[derive(Debug, Default)]
+pub(super) struct Copier {
+    len: usize,
+    /// A text was longer than permitted.
+    pub(super) is_truncated: bool,
+}
+
+impl Copier {
+    pub(super) fn text(&mut self, text: Text<'_>) -> Box<str> {
+        let end = text.0.len().min(TEXT_LEN_MAX);
+        self.is_truncated |= end < text.0.len();
+        let copy = String::from_utf8_lossy(text.0.get(..end).unwrap_or_default());
+        self.len += copy.len();
+        copy.into()
+    }
+
+    pub(super) fn optional(&mut self, text: Option<Text<'_>>) -> Option<Box<str>> {
+        text.map(|text| self.text(text))
+    }
+
+    pub(super) fn display(&mut self, value: impl Display) -> Box<str> {
+        let mut text = String::new();
+        let _ = write!(text, "{value}");
+        self.text(Text(text.as_bytes()))
+    }
+}
+
+/// A transaction that has not ended.
+#[derive(Debug)]
+pub(super) struct Pending<T> {
+    pub(super) number: u64,
+    pub(super) span: Span,
+    pub(super) lacks: Option<Lack>,
+    pub(super) content: T,
+    text_len: usize,
+}
+
+impl<T> Pending<T> {
+    pub(super) fn new(number: u64, span: Span, content: T, copier: &Copier) -> Self {
+        let lacks = copier.is_truncated.then_some(Lack::Limit);
+        Self { number, span, lacks, content, text_len: copier.len }
+    }
+
+    /// Adds what was copied for a later message of the transaction.
+    pub(super) const fn add(&mut self, copier: &Copier) {
+        self.text_len += copier.len;
+        if copier.is_truncated {
+            self.lacks = Some(Lack::Limit);
+        }
+    }
+
+    /// Notes that something is missing, unless something else is that is noted first.
+    pub(super) fn lack(&mut self, lack: Lack) {
+        self.lacks = Some(self.lacks.map_or(lack, |known| known.min(lack)));
+    }
+}
+
+/// The open transactions of a protocol, oldest first.
+#[derive(Debug)]
+pub(super) struct Open<T> {
+    pending: Vec<Pending<T>>,
+}
+
+impl<T> Default for Open<T> {
+    fn default() -> Self {
+        Self { pending: Vec::new() }
+    }
+}
+
+impl<T> Open<T> {
+    /// Adds a transaction. Those that are too many end.
+    pub(super) fn push(&mut self, pending: Pending<T>, out: &mut dyn FnMut(Pending<T>)) {
+        self.pending.push(pending);
+        let mut text_len: usize = self.pending.iter().map(|pending| pending.text_len).sum();
+        let mut excess = 0;
+        for (index, pending) in self.pending.iter().enumerate() {
+            let is_last = index + 1 == self.pending.len();
+            if is_last || text_len <= TEXTS_LEN_MAX && self.pending.len() - index <= OPEN_MAX {
+                break;
+            }
+            text_len -= pending.text_len;
+            excess = index + 1;
+        }
+        for mut pending in self.pending.drain(..excess) {
+            pending.lack(Lack::Limit);
+            out(pending);
+        }
+    }
+
+    pub(super) fn get(&mut self, number: u64) -> Option<&mut Pending<T>> {
+        self.pending.iter_mut().rev().find(|pending| pending.number == number)
+    }
+
+    pub(super) fn take(&mut self, number: u64) -> Option<Pending<T>> {
+        let index = self.pending.iter().rposition(|pending| pending.number == number)?;
+        Some(self.pending.remove(index))
+    }
+
+    /// Returns all transactions, oldest first.
+    pub(super) fn take_all(&mut self) -> Vec<Pending<T>> {
+        std::mem::take(&mut self.pending)
+    }
+}

@@ -1,0 +1,254 @@
+//! Connections of TLS, DTLS and QUIC.
+
+use super::lack::Lack;
+use super::open::{Copier, Open, Pending};
+use super::span::Span;
+use super::x509::X509;
+use crate::protocols::tls::{CipherSuite, ClientHello, Message, NamedGroup, ServerHello, Version};
+use crate::protocols::{quic, tls};
+use crate::session::{MessageMeta, Role};
+
+/// Maximum number of names of application protocols, and of alerts, that are kept.
+const LIST_LEN_MAX: usize = 16;
+
+crate::message! {
+    /// A connection of TLS or DTLS: what its messages in the clear state.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    "transaction.tls" pub struct Tls {
+        /// Server name that the client requests.
+        pub server_name: Option<Box<str>>,
+        /// Highest version that the client offers.
+        pub offered_version: Option<Version>,
+        /// Version that the server selected.
+        pub version: Option<Version>,
+        /// Cipher suite that the server selected.
+        pub cipher_suite: Option<CipherSuite>,
+        /// Group of the key exchange.
+        pub group: Option<NamedGroup>,
+        /// Application protocols that the client offers, at most 16.
+        pub offered_alpn: Vec<Box<str>>,
+        /// Application protocol that the server selected; encrypted since TLS 1.3.
+        pub alpn: Option<Box<str>>,
+        /// JA3 fingerprint of the client.
+        pub ja3: Option<Box<str>>,
+        /// JA4 fingerprint of the client.
+        pub ja4: Option<Box<str>>,
+        /// JA3S fingerprint of the server.
+        pub ja3s: Option<Box<str>>,
+        /// True if a session was resumed; absent if that is not known.
+        pub is_resumed: Option<bool>,
+        /// True if the server requested another ClientHello.
+        pub has_retry: bool,
+        /// True if both sides changed to encryption; absent if that is not known, as in most connections of TLS 1.3.
+        pub is_established: Option<bool>,
+        /// SHA-256 fingerprints of the certificates of the server, its own first; encrypted since TLS 1.3.
+        pub certificates: Vec<Box<str>>,
+        /// SHA-256 fingerprints of the certificates of the client.
+        pub client_certificates: Vec<Box<str>>,
+        /// Lifetime hint in seconds of a session ticket of the server.
+        pub ticket_lifetime_s: Option<u32>,
+        /// Alerts of the client in the clear, at most 16.
+        pub client_alerts: Vec<tls::AlertDescription>,
+        /// Alerts of the server in the clear, at most 16.
+        pub alerts: Vec<tls::AlertDescription>,
+        ..
+        /// Which sides changed to encryption: the client, and the server.
+        pub changed: [bool; 2],
+    }
+}
+
+crate::message! {
+    /// A connection of QUIC: what its Initial packets state.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    "transaction.quic" pub struct Quic {
+        /// Number of the connection in its flow, starting at zero.
+        pub number: u64,
+        /// Version of the packets with the last hello.
+        pub quic_version: Option<quic::Version>,
+        /// Destination connection id of the packet with the first ClientHello, in hexadecimal digits.
+        pub client_dcid: Option<Box<str>>,
+        /// Connection id that the client chose for itself.
+        pub client_scid: Option<Box<str>>,
+        /// Connection id that the server chose for itself.
+        pub server_scid: Option<Box<str>>,
+        /// True if the server requested validation of the address of the client (Retry).
+        pub has_retry: bool,
+        /// Versions that the server supports, if it refused that of the client.
+        pub server_versions: Vec<quic::Version> [sparse],
+        /// Error code with which the connection was closed before it was established.
+        pub close_error: Option<u64>,
+        /// Hellos of TLS.
+        pub tls: Tls,
+    }
+}
+
+crate::row::cells! { group Tls; }
+
+impl Tls {
+    fn client_hello(&mut self, hello: &ClientHello<'_>, copier: &mut Copier) {
+        // A second one follows a request of the server, and has the same names.
+        self.server_name = copier.optional(hello.server_name());
+        self.offered_version = Some(hello.version());
+        self.offered_alpn = hello.alpn().iter().take(LIST_LEN_MAX).map(|name| copier.text(name)).collect();
+        self.ja3.get_or_insert_with(|| copier.display(hello.ja3()));
+        self.ja4.get_or_insert_with(|| copier.display(hello.ja4()));
+    }
+
+    fn server_hello(&mut self, hello: &ServerHello<'_>, copier: &mut Copier) {
+        if hello.is_hello_retry_request() {
+            self.has_retry = true;
+            return;
+        }
+        self.version = Some(hello.version());
+        self.cipher_suite = Some(hello.cipher_suite);
+        self.group = hello.key_share_group().or(self.group);
+        self.alpn = copier.optional(hello.alpn());
+        self.is_resumed = hello.is_resumed;
+        self.ja3s = Some(copier.display(hello.ja3s()));
+    }
+
+    fn lack(&self) -> Option<Lack> {
+        if self.ja3.is_none() {
+            return Some(Lack::Request);
+        }
+        self.version.is_none().then_some(Lack::Response)
+    }
+}
+
+/// The open connection of a flow.
+#[derive(Debug, Default)]
+pub(super) struct TlsOpen(Open<Tls>);
+
+impl TlsOpen {
+    /// Adds a message. Returns the certificates in it.
+    pub(super) fn message(
+        &mut self,
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        out: &mut dyn FnMut(Pending<Tls>),
+    ) -> Vec<Pending<X509>> {
+        let mut certificates = Vec::new();
+        if self.0.get(0).is_none() {
+            let pending = Pending::new(0, Span::of(meta), Tls::default(), &Copier::default());
+            self.0.push(pending, out);
+        }
+        let Some(pending) = self.0.get(0) else { return certificates };
+        pending.span.extend(meta);
+        let (tls, mut copier) = (&mut pending.content, Copier::default());
+        match message {
+            Message::ClientHello(hello) => tls.client_hello(hello, &mut copier),
+            Message::Ssl2ClientHello(hello) => tls.offered_version = Some(hello.version),
+            Message::ServerHello(hello) => tls.server_hello(hello, &mut copier),
+            Message::CertificateChain(chain) => {
+                let names = match meta.from {
+                    Role::Client => &mut tls.client_certificates,
+                    Role::Server => &mut tls.certificates,
+                };
+                names.clear();
+                for (position, certificate) in chain.iter().enumerate() {
+                    let x509 = X509::new(&certificate, meta.from, position as u32, &mut copier);
+                    names.push(x509.sha256.clone());
+                    let mut transaction = Pending::new(0, Span::of(meta), x509, &Copier::default());
+                    if copier.is_truncated {
+                        transaction.lack(Lack::Limit);
+                    }
+                    certificates.push(transaction);
+                }
+            }
+            Message::ServerKeyExchange(exchange) => tls.group = Some(exchange.group),
+            Message::NewSessionTicket(ticket) => tls.ticket_lifetime_s = Some(ticket.lifetime_s),
+            Message::ChangeCipherSpec(_) => {
+                *meta.from.of_mut(&mut tls.changed) = true;
+                let is_clear = tls.version.is_some_and(|version| version != Version::TLS_1_3);
+                if tls.changed == [true, true] && is_clear {
+                    tls.is_established = Some(true);
+                }
+            }
+            Message::Alert(alert) => {
+                let alerts = match meta.from {
+                    Role::Client => &mut tls.client_alerts,
+                    Role::Server => &mut tls.alerts,
+                };
+                if alerts.len() < LIST_LEN_MAX {
+                    alerts.push(alert.description);
+                }
+            }
+            Message::HelloVerifyRequest(_) => tls.has_retry = true,
+        }
+        pending.add(&copier);
+        certificates
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Tls>)) {
+        for mut pending in self.0.take_all() {
+            if let Some(lack) = pending.content.lack() {
+                pending.lack(lack);
+            }
+            out(pending);
+        }
+    }
+}
+
+/// The open connections of a flow.
+#[derive(Debug, Default)]
+pub(super) struct QuicOpen(Open<Quic>);
+
+impl QuicOpen {
+    pub(super) fn message(
+        &mut self,
+        meta: &MessageMeta,
+        message: &quic::Message<'_>,
+        out: &mut dyn FnMut(Pending<Quic>),
+    ) {
+        use quic::Message;
+
+        let number = match message {
+            Message::ClientHello(hello) => hello.transaction,
+            Message::ServerHello(hello) => hello.transaction,
+            Message::VersionNegotiation(negotiation) => negotiation.transaction,
+            Message::Retry(retry) => retry.transaction,
+            Message::Close(close) => close.transaction,
+            Message::UnsupportedVersion(unsupported) => unsupported.transaction,
+        };
+        if self.0.get(number).is_none() {
+            let quic = Quic { number, ..Quic::default() };
+            self.0.push(Pending::new(number, Span::of(meta), quic, &Copier::default()), out);
+        }
+        let Some(pending) = self.0.get(number) else { return };
+        pending.span.extend(meta);
+        let (quic, mut copier) = (&mut pending.content, Copier::default());
+        match message {
+            Message::ClientHello(hello) => {
+                quic.quic_version = Some(hello.quic_version);
+                quic.client_dcid.get_or_insert_with(|| copier.display(hello.dcid));
+                quic.client_scid = Some(copier.display(hello.scid));
+                quic.tls.client_hello(&hello.hello, &mut copier);
+            }
+            Message::ServerHello(hello) => {
+                quic.quic_version = Some(hello.quic_version);
+                quic.server_scid = Some(copier.display(hello.scid));
+                quic.tls.server_hello(&hello.hello, &mut copier);
+            }
+            Message::VersionNegotiation(negotiation) => {
+                quic.server_versions = negotiation.versions.iter().take(LIST_LEN_MAX).collect();
+            }
+            Message::Retry(_) => quic.has_retry = true,
+            Message::Close(close) => quic.close_error = Some(close.error_code),
+            Message::UnsupportedVersion(unsupported) => {
+                quic.quic_version = Some(unsupported.quic_version);
+                quic.client_dcid = Some(copier.display(unsupported.dcid));
+                quic.client_scid = Some(copier.display(unsupported.scid));
+            }
+        }
+        pending.add(&copier);
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Quic>)) {
+        for mut pending in self.0.take_all() {
+            if let Some(lack) = pending.content.tls.lack() {
+                pending.lack(lack);
+            }
+            out(pending);
+        }
+    }
+}

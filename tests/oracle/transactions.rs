@@ -1,0 +1,309 @@
+//! Transactions, compared with a program that reads all messages of a capture twice: first to group them by flow and number,
+//! then to join each group.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use flowgauge::export::{Style, write_json};
+use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::session::{MessageHead, MessageMeta};
+use flowgauge::transaction::{Transaction, TransactionHead};
+use flowgauge::{FileSource, FlowView, Pipeline, RunOptions, Sink, Standard, on_message, on_transaction};
+use serde_json::Value;
+
+use crate::corpus;
+
+/// Flow and number of a transaction.
+type Key = (String, String, String, u64);
+
+fn key(row: &Value, number: &Value) -> Option<Key> {
+    let flow = [&row["community_id"], &row["start"], &row["protocol"]].map(ToString::to_string);
+    let [community_id, start, protocol] = flow;
+    Some((format!("{community_id} {}", row["source_port"]), start, protocol, number.as_u64()?))
+}
+
+/// What the test compares of a transaction, by name; absent values are not in it.
+type Facts = BTreeMap<&'static str, Value>;
+
+fn put(facts: &mut Facts, name: &'static str, value: &Value) {
+    if !value.is_null() {
+        facts.insert(name, value.clone());
+    }
+}
+
+/// Copies values with these names.
+fn copy(facts: &mut Facts, row: &Value, names: &[&'static str]) {
+    names.iter().for_each(|name| put(facts, name, &row[name]));
+}
+
+fn is(row: &Value, role: &str, message: &str) -> bool {
+    row["message"] == message && (role.is_empty() || row["role"] == role)
+}
+
+fn http(group: &[&Value]) -> Option<Facts> {
+    let first = |role: &str, message: &str| group.iter().find(|row| is(row, role, message));
+    let request = first("", "request");
+    let is_final =
+        |row: &&&Value| row["status"].as_u64().is_some_and(|status| status >= 200 || status == 101);
+    let response = group.iter().filter(|row| is(row, "", "response")).find(is_final);
+    if request.is_none() && !group.iter().any(|row| is(row, "", "response")) {
+        return None;
+    }
+    let mut facts = Facts::new();
+    if let Some(row) = request {
+        copy(&mut facts, row, &["method", "host", "user_agent", "referer", "scheme", "grpc_method"]);
+        let target = if row["target"].is_null() { &row["path"] } else { &row["target"] };
+        put(&mut facts, "target", target);
+    }
+    if let Some(row) = response {
+        copy(
+            &mut facts,
+            row,
+            &["status", "reason", "server", "location", "content_type", "content_encoding"],
+        );
+        put(&mut facts, "response_time", &row["timestamp"]);
+    }
+    let (request_end, response_end) = (first("client", "end"), first("server", "end"));
+    let is_pushed = request.is_some_and(|row| row["pushed"] == true);
+    for (end, len, missing_len) in [
+        (request_end, "request_body_len", "request_missing_len"),
+        (response_end, "response_body_len", "response_missing_len"),
+    ] {
+        if let Some(end) = end {
+            put(&mut facts, len, &end["body_len"]);
+            put(&mut facts, missing_len, &end["missing_len"]);
+        }
+    }
+    let incomplete: Vec<_> =
+        group.iter().filter(|row| is(row, "", "end") && row["complete"] == false).collect();
+    let is_open = response_end.is_none() || request_end.is_none() && request.is_some() && !is_pushed;
+    let lacks = if request.is_none() {
+        Some("request")
+    } else if is_open && response.is_none() {
+        Some("response")
+    } else if is_open || incomplete.iter().any(|row| row["missing_len"] == 0) {
+        Some("end")
+    } else if incomplete.is_empty() {
+        None
+    } else {
+        Some("body")
+    };
+    facts.extend(lacks.map(|lacks| ("lacks", lacks.into())));
+    Some(facts)
+}
+
+fn dns(group: &[&Value]) -> Option<Facts> {
+    let find = |message: &str| group.iter().find(|row| is(row, "", message));
+    let (query, response, unanswered) = (find("query"), find("response"), find("unanswered"));
+    let asked = query.or(response)?;
+    let mut facts = Facts::new();
+    copy(&mut facts, asked, &["id"]);
+    if let Some(question) = asked["questions"].as_array().and_then(|questions| questions.first()) {
+        put(&mut facts, "query", &question["name"]);
+        put(&mut facts, "query_type", &question["type"]);
+    }
+    if let Some(row) = response {
+        copy(&mut facts, row, &["rcode", "response_time"]);
+        let answers = row["answers"].as_array().into_iter().flatten();
+        facts.insert("answers", answers.map(|answer| answer["data"].clone()).collect());
+    } else {
+        facts.insert("answers", Vec::<Value>::new().into());
+        facts.insert("lacks", "response".into());
+        if let Some(row) = unanswered {
+            copy(&mut facts, row, &["waited"]);
+        }
+    }
+    if query.is_none() {
+        facts.insert("lacks", "request".into());
+    }
+    Some(facts)
+}
+
+fn mail(group: &[&Value]) -> Option<Facts> {
+    let row = group.iter().find(|row| is(row, "", "mail"))?;
+    let mut facts = Facts::new();
+    put(&mut facts, "sender", &row["reverse_path"]);
+    copy(&mut facts, row, &["recipient_count", "content_len", "code", "is_accepted", "declared_len"]);
+    let recipients = row["recipients"].as_array().into_iter().flatten();
+    facts.insert("recipients", recipients.map(|recipient| recipient["address"].clone()).collect());
+    Some(facts)
+}
+
+fn ftp(group: &[&Value]) -> Option<Facts> {
+    let command = group.iter().find(|row| is(row, "", "command"))?;
+    let mut facts = Facts::new();
+    put(&mut facts, "command", &command["verb"]);
+    copy(&mut facts, command, &["argument"]);
+    let replies: Vec<_> = group.iter().filter(|row| is(row, "", "reply")).collect();
+    let last = replies.iter().find(|row| row["code"].as_u64() >= Some(200)).or(replies.last());
+    if let Some(reply) = last {
+        copy(&mut facts, reply, &["code"]);
+        put(&mut facts, "reply", &reply["text"]);
+    }
+    Some(facts)
+}
+
+/// Joins the messages of a capture, in two passes.
+fn naive(messages: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
+    let mut groups: BTreeMap<Key, Vec<&Value>> = BTreeMap::new();
+    for row in messages {
+        let number = if row["message"] == "mail" { &row["mail"] } else { &row["transaction"] };
+        groups.extend(
+            key(row, number).map(|key| (key, Vec::new())).filter(|(key, _)| !groups.contains_key(key)),
+        );
+        if let Some(group) = key(row, number).and_then(|key| groups.get_mut(&key)) {
+            group.push(row);
+        }
+    }
+    let mut joined: BTreeMap<Key, Vec<Facts>> = BTreeMap::new();
+    for (key, group) in groups {
+        let facts = match key.2.trim_matches('"') {
+            "http" | "http2" => http(&group),
+            "dns" | "llmnr" => dns(&group),
+            "smtp" => mail(&group),
+            "ftp" => ftp(&group),
+            _ => None,
+        };
+        joined.entry(key).or_default().extend(facts);
+    }
+    joined.retain(|_, all| !all.is_empty());
+    joined
+}
+
+/// Returns what the program wrote, reduced to the names that the naive join has.
+fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
+    const NAMES: [(&str, &[&str]); 4] = [
+        (
+            "http",
+            &[
+                "method",
+                "host",
+                "user_agent",
+                "referer",
+                "scheme",
+                "grpc_method",
+                "target",
+                "status",
+                "reason",
+                "server",
+                "location",
+                "content_type",
+                "content_encoding",
+                "response_time",
+                "request_body_len",
+                "request_missing_len",
+                "response_body_len",
+                "response_missing_len",
+                "lacks",
+            ],
+        ),
+        ("dns", &["id", "query", "query_type", "rcode", "response_time", "answers", "waited", "lacks"]),
+        (
+            "mail",
+            &[
+                "sender",
+                "recipient_count",
+                "content_len",
+                "code",
+                "is_accepted",
+                "declared_len",
+                "recipients",
+            ],
+        ),
+        ("ftp", &["command", "argument", "code", "reply"]),
+    ];
+    let mut out: BTreeMap<Key, Vec<Facts>> = BTreeMap::new();
+    for row in rows {
+        let Some((_, names)) = NAMES.iter().find(|(kind, _)| row["kind"] == *kind) else { continue };
+        let Some(key) = key(row, &row["number"]) else { continue };
+        let mut facts = Facts::new();
+        copy(&mut facts, row, names);
+        out.entry(key).or_default().push(facts);
+    }
+    out
+}
+
+/// Makes the row of a message or a transaction.
+enum Line<'a, 'v> {
+    Message(&'a FlowView<'v>, &'a MessageMeta),
+    Transaction(&'a FlowView<'v>, &'a Transaction),
+}
+
+impl Receiver for Line<'_, '_> {
+    type Output = Value;
+
+    fn row<R: Row>(self, table: &'static TableInfo, content: &R) -> Value {
+        let mut line = Vec::new();
+        match self {
+            Self::Message(view, meta) => {
+                let head = MessageHead::new(view, view.community_id(), meta, table);
+                write_json(&mut line, &(head, content), Style::default());
+            }
+            Self::Transaction(view, transaction) => {
+                let head = TransactionHead::new(view, view.community_id(), transaction, table);
+                write_json(&mut line, &(head, content), Style::default());
+            }
+        }
+        serde_json::from_slice(&line).expect("an object")
+    }
+}
+
+/// Passes a capture to a sink; one that is damaged up to its damage.
+fn pass(path: &Path, sink: impl Sink) {
+    let mut pipeline = Pipeline::builder().build(sink).expect("defaults");
+    let _ = pipeline.run(&mut FileSource::open(path).expect("a capture"), &RunOptions::default());
+}
+
+fn messages(path: &Path) -> Vec<Value> {
+    let mut rows = Vec::new();
+    pass(
+        path,
+        on_message::<Standard>(|view, meta, message| {
+            if !message.is_content() {
+                rows.push(message.row(Line::Message(view, meta)));
+            }
+        }),
+    );
+    rows
+}
+
+fn transactions(path: &Path) -> Vec<Value> {
+    let mut rows = Vec::new();
+    pass(
+        path,
+        on_transaction(|view, transaction| {
+            rows.push(transaction.content.row(Line::Transaction(view, transaction)));
+        }),
+    );
+    rows
+}
+
+fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
+    let (mut count, mut different) = (0, Vec::new());
+    for path in paths {
+        let name = path.display();
+        let (expected, found) = (naive(&messages(&path)), written(&transactions(&path)));
+        count += expected.len();
+        for (key, expected) in &expected {
+            if found.get(key) != Some(expected) {
+                different.push(format!("{name} {key:?}\n  {expected:?}\n  {:?}", found.get(key)));
+            }
+        }
+        let surplus = found.keys().filter(|key| !expected.contains_key(*key));
+        different.extend(surplus.map(|key| format!("{name} {key:?}: only written")));
+    }
+    let shown = different.iter().take(5).map(String::as_str).collect::<Vec<_>>().join("\n");
+    assert!(different.is_empty(), "{} of {count}:\n{shown}", different.len());
+    count
+}
+
+#[test]
+fn transactions_are_those_of_two_passes_over_all_messages() {
+    let examples =
+        ["web", "dns", "mail", "ssh", "lossy"].map(|name| format!("examples/data/{name}.pcap").into());
+    assert!(check(examples.into_iter()) > 40);
+    let Some(captures) = corpus::captures() else { return };
+    let count = check(captures.iter().map(corpus::Capture::path));
+    println!("{count} transactions");
+    assert!(count > 1000, "{count}");
+}
