@@ -1,14 +1,30 @@
 //! Arbitrary flows with all protocols: the parsers that the probes select by content and port keep their invariants,
 //! and each message can be serialized.
 
+use std::cell::RefCell;
+
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
+use flowgauge::transaction::{FlowTransactions, TEXT_LEN_MAX, Transaction};
 
 use super::dialogue::{Expectations, Input, Line, json, play};
 use super::input::structured;
 use super::phrases::PHRASES;
 
+thread_local! {
+    /// Joins the messages of the current flow.
+    static OPEN: RefCell<FlowTransactions> = RefCell::default();
+}
+
+/// Checks a transaction that ended.
+fn check(transaction: &Transaction) {
+    let json = json(&transaction.content);
+    // Lists have at most 256 texts; each octet takes at most six in JSON.
+    assert!(json.len() < 64 * TEXT_LEN_MAX * 6 + 256 * TEXT_LEN_MAX * 6);
+}
+
 fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
+    OPEN.with_borrow_mut(|open| open.message(meta, &message, |transaction| check(&transaction)));
     let json = json(&message);
     let _ = (message.is_content(), meta.from.name());
     Line::Whole(json)
@@ -38,4 +54,5 @@ pub fn run(data: &[u8]) {
         play(&terms(), &input.steps, usize::from(input.piece_len) + 1);
     }
     play(&terms().with_limits(input.choice >> 2 | input.piece_len & 7), &input.steps, usize::MAX);
+    OPEN.with_borrow_mut(|open| open.end(|transaction| check(&transaction)));
 }
