@@ -13,6 +13,7 @@ use flowgauge::session::{
     Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Payload, Receiver, Session, SessionEvent,
 };
 use flowgauge::tracker::{Flow, FlowView, Interest};
+use flowgauge::transaction::FlowTransactions;
 use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
 
 /// Payload of one side.
@@ -33,13 +34,22 @@ pub(crate) struct Observed {
     /// Octets that were passed to parsers; these exclude, for example, octets after the start of encryption.
     pub(crate) octet_count: u64,
     pub(crate) stopped_count: u64,
+    /// Joins messages to transactions, if it is wanted.
+    pub(crate) open: Option<FlowTransactions>,
+    pub(crate) transaction_count: u64,
 }
 
 impl Receiver<Standard> for Observed {
     #[inline]
-    fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
+    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
         std::hint::black_box(&message);
         self.message_count += 1;
+        if let Some(open) = &mut self.open {
+            open.message(meta, &message, |transaction| {
+                std::hint::black_box(&transaction);
+                self.transaction_count += 1;
+            });
+        }
     }
 
     fn event(&mut self, event: &SessionEvent) {
@@ -83,6 +93,9 @@ impl Conversation {
             EndKind::Flow,
             observed,
         );
+        if let Some(open) = &mut observed.open {
+            open.end(|_| observed.transaction_count += 1);
+        }
         session
     }
 

@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 
 use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Timestamp};
+use flowgauge::features::{FeatureSet, FlowFeatures};
 use flowgauge::tracker::{Flow, Interest};
-use flowgauge::{Flows, Pipeline, Sink};
+use flowgauge::{Flows, Packet, Pipeline, Sink};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -208,6 +209,44 @@ fn batches(mut running: Running<()>) -> Running<()> {
     running
 }
 
+/// Counts the vector of CICFlowMeter, the columns of NFStream and features of TCP.
+struct Vectors(FeatureSet);
+
+impl Sink for Vectors {
+    type State = FlowFeatures;
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::PACKETS
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, FlowFeatures>, packet: &Packet<'_>) {
+        flow.state.count(&self.0, packet);
+    }
+}
+
+fn mixed_vectors() -> Running<Vectors> {
+    let set = "cic,nfstream,tcp".parse().expect("features");
+    let Running { batches, frame_count, flow_count, .. } = mixed_batches();
+    let mut pipeline = pipeline(Vectors(set));
+    for _ in 0..2 {
+        assert!(batches.first().is_some_and(|batch| pipeline.batch(batch).is_continue()));
+    }
+    Running { pipeline, batches, frame_count, flow_count }
+}
+
+fn all_in_vectors(running: Running<Vectors>) {
+    assert_eq!(running.pipeline.flow_count() as u64, running.flow_count);
+    assert_eq!(running.pipeline.stats().frame_count, running.frame_count);
+}
+
+#[library_benchmark]
+#[bench::mixed_frames(args = (), setup = mixed_vectors, teardown = all_in_vectors)]
+fn features(mut running: Running<Vectors>) -> Running<Vectors> {
+    running.run();
+    running
+}
+
 #[library_benchmark]
 #[bench::of_20000_frames(args = (), setup = real_batches, teardown = all_counted)]
 fn real_mix_to_end(mut running: Running<()>) -> Running<()> {
@@ -232,4 +271,7 @@ fn streams(mut running: Running<Octets>) -> Running<Octets> {
     running
 }
 
-library_benchmark_group!(name = pipeline_group, benchmarks = [batches, real_mix_to_end, records, streams]);
+library_benchmark_group!(
+    name = pipeline_group,
+    benchmarks = [batches, features, real_mix_to_end, records, streams]
+);

@@ -2,6 +2,7 @@
 
 use flowgauge::protocols::Standard;
 use flowgauge::session::Driver;
+use flowgauge::transaction::FlowTransactions;
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -62,4 +63,23 @@ fn parsers(warm_driver: WarmDriver) -> WarmDriver {
     replay(warm_driver)
 }
 
-library_benchmark_group!(name = session_group, benchmarks = [passthrough, parsers]);
+/// The same, with transactions.
+fn warm_joiner(capture: &str, protocol: &str) -> WarmDriver {
+    let (driver, conversations, _) = warm_driver(capture, protocol);
+    (driver, conversations, Observed { open: Some(FlowTransactions::default()), ..Observed::default() })
+}
+
+fn all_joined(joiner: WarmDriver) {
+    assert!(joiner.2.transaction_count > 2, "{:?}", joiner.2);
+    all_parsed(joiner);
+}
+
+#[library_benchmark]
+#[bench::http(args = ("examples/data/web.pcap", "http"), setup = warm_joiner, teardown = all_joined)]
+#[bench::tls(args = ("examples/data/web.pcap", "tls"), setup = warm_joiner, teardown = all_joined)]
+#[bench::dns(args = ("examples/data/dns.pcap", "dns"), setup = warm_joiner, teardown = all_joined)]
+fn transactions(joiner: WarmDriver) -> WarmDriver {
+    replay(joiner)
+}
+
+library_benchmark_group!(name = session_group, benchmarks = [passthrough, parsers, transactions]);
