@@ -13,7 +13,7 @@ use flowgauge::session::{
     Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Payload, Receiver, Session, SessionEvent,
 };
 use flowgauge::tracker::{Flow, FlowView, Interest};
-use flowgauge::transaction::FlowTransactions;
+use flowgauge::transaction::{FlowTransactions, TransactionConfig};
 use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
 
 /// Payload of one side.
@@ -45,7 +45,7 @@ impl Receiver<Standard> for Observed {
         std::hint::black_box(&message);
         self.message_count += 1;
         if let Some(open) = &mut self.open {
-            open.message(meta, &message, |transaction| {
+            open.message(TransactionConfig::default(), meta, &message, |transaction| {
                 std::hint::black_box(&transaction);
                 self.transaction_count += 1;
             });

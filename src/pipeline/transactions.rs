@@ -9,7 +9,7 @@ use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
 use crate::session::{MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
-use crate::transaction::{FlowTransactions, Transaction};
+use crate::transaction::{FlowTransactions, Transaction, TransactionConfig};
 
 /// A sink of the stage [`Sessions`] that also receives transactions.
 pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
@@ -23,6 +23,7 @@ pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
 #[derive(Clone, Debug)]
 pub struct Transactions<K> {
     inner: K,
+    config: TransactionConfig,
 }
 
 /// The state of a flow: of the transactions, and of the inner sink.
@@ -35,7 +36,14 @@ pub struct TransactionState<S> {
 impl<K> Transactions<K> {
     /// Creates a sink that passes transactions to another one.
     pub const fn new(sink: K) -> Self {
-        Self { inner: sink }
+        Self { inner: sink, config: TransactionConfig::DEFAULT }
+    }
+
+    /// Returns the sink with another configuration.
+    #[must_use]
+    pub fn config(mut self, config: TransactionConfig) -> Self {
+        self.config = config;
+        self
     }
 
     /// Returns the inner sink.
@@ -116,7 +124,9 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
         let TransactionState { open, inner } = &mut *flow.state;
         let view = &flow.view;
-        open.message(meta, message, |transaction| self.inner.transaction(view, inner, &transaction));
+        open.message(self.config, meta, message, |transaction| {
+            self.inner.transaction(view, inner, &transaction)
+        });
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &SessionEvent) {

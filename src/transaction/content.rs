@@ -1,6 +1,7 @@
 //! A transaction: its times and flow, and what its protocol states.
 
 use super::dns::Dns;
+use super::file::File;
 use super::ftp::Ftp;
 use super::http::Http;
 use super::lack::Lack;
@@ -56,6 +57,8 @@ crate::messages! {
         Mail(Mail),
         /// A command of FTP with its reply.
         Ftp(Ftp),
+        /// A body of HTTP.
+        File(File),
     }
 }
 
@@ -70,7 +73,7 @@ macro_rules! contents {
     )+};
 }
 
-contents! { Http, Dns, Tls, Quic, X509, Ssh, Mail, Ftp }
+contents! { Http, Dns, Tls, Quic, X509, Ssh, Mail, Ftp, File }
 
 impl<T> From<Pending<T>> for Transaction
 where

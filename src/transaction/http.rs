@@ -1,5 +1,6 @@
 //! Requests of HTTP with their responses.
 
+use super::file::{BodyHead, File, FilesOpen, name_of};
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
@@ -73,21 +74,63 @@ crate::message! {
     }
 }
 
-/// The open transactions of a connection.
+/// The open transactions of a connection, and their bodies.
 #[derive(Debug, Default)]
-pub(super) struct HttpOpen(Open<Http>);
+pub(super) struct HttpOpen {
+    open: Open<OpenHttp>,
+    files: FilesOpen,
+}
+
+/// An open transaction, and what its heads state about the bodies.
+#[derive(Debug, Default)]
+struct OpenHttp {
+    http: Http,
+    request_body: BodyHead,
+    response_body: BodyHead,
+}
+
+/// What ended.
+#[expect(clippy::large_enum_variant, reason = "it is passed on at once")]
+pub(super) enum Ended {
+    Http(Pending<Http>),
+    File(Pending<File>),
+}
+
+/// Receives what ended.
+type Out<'o> = &'o mut dyn FnMut(Ended);
+
+impl From<Pending<OpenHttp>> for Ended {
+    fn from(pending: Pending<OpenHttp>) -> Self {
+        Self::Http(pending.map(|open| open.http))
+    }
+}
+
+/// Returns what the fields of a head state about the body behind it.
+fn body_head(
+    copier: &mut Copier,
+    disposition: Option<Text<'_>>,
+    content_encoding: Option<Text<'_>>,
+    declared_len: Option<u64>,
+) -> BodyHead {
+    BodyHead {
+        name: disposition.and_then(|field| name_of(field, copier)),
+        // That of the columns is copied if there is a body.
+        content_type: None,
+        content_encoding: copier.optional(content_encoding),
+        declared_len,
+    }
+}
 
 impl HttpOpen {
     pub(super) fn message1(
         &mut self,
         meta: &MessageMeta,
-        message: &http1::Message<'_>,
-        out: &mut dyn FnMut(Pending<Http>),
+        (message, has_hashes): (&http1::Message<'_>, bool),
+        out: Out<'_>,
     ) {
         match message {
             http1::Message::Request(head) => {
                 let mut copier = Copier::default();
-                let origin = header1(&head.headers, "origin");
                 let http = Http {
                     version: head.version.name().into(),
                     method: Some(copier.text(head.method)),
@@ -95,15 +138,17 @@ impl HttpOpen {
                     target: Some(copier.text(head.target)),
                     user_agent: copier.optional(head.user_agent),
                     referer: copier.optional(head.referer),
-                    origin: copier.optional(origin),
+                    origin: copier.optional(head.headers.find("origin")),
                     request_content_type: copier.optional(head.content_type),
                     ..Http::default()
                 };
-                self.request(meta, head.transaction, http, &copier, out);
+                let disposition = head.headers.find("content-disposition");
+                let body = body_head(&mut copier, disposition, head.content_encoding, head.content_length);
+                self.request(meta, head.transaction, (http, body), &copier, out);
             }
             http1::Message::Response(head) => {
                 let mut copier = Copier::default();
-                let response = Http {
+                let http = Http {
                     version: head.version.name().into(),
                     status: Some(head.status),
                     reason: Some(copier.text(head.reason)),
@@ -113,27 +158,29 @@ impl HttpOpen {
                     content_encoding: copier.optional(head.content_encoding),
                     ..Http::default()
                 };
+                let disposition = head.headers.find("content-disposition");
+                let body = body_head(&mut copier, disposition, None, head.content_length);
                 let is_interim = head.status < 200 && head.status != 101;
-                self.response(meta, head.transaction, (response, is_interim), &copier, out);
+                self.response(meta, head.transaction, (http, body, is_interim), &copier, out);
             }
             http1::Message::End(end) => {
                 let grpc = (None, None);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
-            _ => {}
+            http1::Message::Body(body) => self.body(meta, (body, has_hashes), out),
+            http1::Message::Gap(gap) => self.gap(meta, gap, out),
         }
     }
 
     pub(super) fn message2(
         &mut self,
         meta: &MessageMeta,
-        message: &http2::Message<'_>,
-        out: &mut dyn FnMut(Pending<Http>),
+        (message, has_hashes): (&http2::Message<'_>, bool),
+        out: Out<'_>,
     ) {
         match message {
             http2::Message::Request(head) => {
                 let mut copier = Copier::default();
-                let origin = head.fields.iter().find(|field| field.name.0 == b"origin");
                 let http = Http {
                     version: "2".into(),
                     method: Some(copier.text(head.method)),
@@ -142,18 +189,20 @@ impl HttpOpen {
                     scheme: copier.optional(head.scheme),
                     user_agent: copier.optional(head.user_agent),
                     referer: copier.optional(head.referer),
-                    origin: copier.optional(origin.map(|field| field.value)),
+                    origin: copier.optional(field(&head.fields, b"origin")),
                     request_content_type: copier.optional(head.content_type),
                     grpc_service: copier.optional(head.grpc_service),
                     grpc_method: copier.optional(head.grpc_method),
                     pushed: head.pushed,
                     ..Http::default()
                 };
-                self.request(meta, head.transaction, http, &copier, out);
+                let disposition = field(&head.fields, b"content-disposition");
+                let body = body_head(&mut copier, disposition, head.content_encoding, head.content_length);
+                self.request(meta, head.transaction, (http, body), &copier, out);
             }
             http2::Message::Response(head) => {
                 let mut copier = Copier::default();
-                let response = Http {
+                let http = Http {
                     version: "2".into(),
                     status: Some(head.status),
                     server: copier.optional(head.server),
@@ -162,53 +211,73 @@ impl HttpOpen {
                     content_encoding: copier.optional(head.content_encoding),
                     ..Http::default()
                 };
-                self.response(meta, head.transaction, (response, head.status < 200), &copier, out);
+                let disposition = field(&head.fields, b"content-disposition");
+                let body = body_head(&mut copier, disposition, None, head.content_length);
+                self.response(meta, head.transaction, (http, body, head.status < 200), &copier, out);
             }
             http2::Message::End(end) => {
                 let grpc = (end.grpc_status, end.grpc_message);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
             http2::Message::Reset(reset) => {
-                if let Some(mut pending) = self.0.take(reset.transaction) {
+                if let Some(mut pending) = self.open.take(reset.transaction) {
                     pending.span.extend(meta);
-                    pending.content.reset = Some(reset.error);
-                    pending.lack(if pending.content.status.is_some() { Lack::End } else { Lack::Response });
-                    out(pending);
+                    let http = &mut pending.content.http;
+                    http.reset = Some(reset.error);
+                    let lack = if http.status.is_some() { Lack::End } else { Lack::Response };
+                    pending.lack(lack);
+                    out(pending.into());
                 }
             }
+            http2::Message::Body(body) => self.body(meta, (body, has_hashes), out),
+            http2::Message::Gap(gap) => self.gap(meta, gap, out),
             _ => {}
         }
+    }
+
+    fn body(&mut self, meta: &MessageMeta, (body, has_hashes): (&http1::Body<'_>, bool), out: Out<'_>) {
+        let Self { open, files } = self;
+        let head = || take_body_head(open, meta, body.transaction);
+        files.body(meta, (body, has_hashes), head, &mut |file| out(Ended::File(file)));
+    }
+
+    fn gap(&mut self, meta: &MessageMeta, gap: &http1::BodyGap, out: Out<'_>) {
+        let Self { open, files } = self;
+        let head = || take_body_head(open, meta, gap.transaction);
+        files.gap(meta, gap, head, &mut |file| out(Ended::File(file)));
     }
 
     fn request(
         &mut self,
         meta: &MessageMeta,
         number: u64,
-        http: Http,
+        (http, request_body): (Http, BodyHead),
         copier: &Copier,
-        out: &mut dyn FnMut(Pending<Http>),
+        out: Out<'_>,
     ) {
-        let http = Http { number, ..http };
-        self.0.push(Pending::new(number, Span::of(meta), http, copier), out);
+        let open = OpenHttp { http: Http { number, ..http }, request_body, ..OpenHttp::default() };
+        let pending = Pending::new(number, Span::of(meta), open, copier);
+        self.open.push(pending, &mut |evicted| out(evicted.into()));
     }
 
     fn response(
         &mut self,
         meta: &MessageMeta,
         number: u64,
-        (response, is_interim): (Http, bool),
+        (response, body, is_interim): (Http, BodyHead, bool),
         copier: &Copier,
-        out: &mut dyn FnMut(Pending<Http>),
+        out: Out<'_>,
     ) {
-        if self.0.get(number).is_none() {
+        if self.open.get(number).is_none() {
             let http = Http { number, version: response.version.clone(), ..Http::default() };
-            let mut pending = Pending::new(number, Span::of(meta), http, &Copier::default());
+            let open = OpenHttp { http, ..OpenHttp::default() };
+            let mut pending = Pending::new(number, Span::of(meta), open, &Copier::default());
             pending.lack(Lack::Request);
-            self.0.push(pending, out);
+            self.open.push(pending, &mut |evicted| out(evicted.into()));
         }
-        let Some(pending) = self.0.get(number) else { return };
+        let Some(pending) = self.open.get(number) else { return };
         pending.span.extend(meta);
-        let http = &mut pending.content;
+        let http = &mut pending.content.http;
         if is_interim {
             if http.interim_statuses.len() < INTERIM_MAX {
                 http.interim_statuses.extend(response.status);
@@ -222,6 +291,7 @@ impl HttpOpen {
         http.location = response.location;
         http.content_type = response.content_type;
         http.content_encoding = response.content_encoding;
+        pending.content.response_body = body;
         pending.add(copier);
     }
 
@@ -231,14 +301,15 @@ impl HttpOpen {
         number: u64,
         (body_len, missing_len, is_complete): (u64, u64, bool),
         (grpc_status, grpc_message): (Option<u32>, Option<Text<'_>>),
-        out: &mut dyn FnMut(Pending<Http>),
+        out: Out<'_>,
     ) {
-        let Some(pending) = self.0.get(number) else { return };
+        self.files.end(meta, number, is_complete, &mut |file| out(Ended::File(file)));
+        let Some(pending) = self.open.get(number) else { return };
         pending.span.extend(meta);
         if !is_complete {
             pending.lack(if missing_len > 0 { Lack::Body } else { Lack::End });
         }
-        let http = &mut pending.content;
+        let http = &mut pending.content.http;
         if meta.from == Role::Client {
             (http.request_body_len, http.request_missing_len) = (Some(body_len), Some(missing_len));
         } else {
@@ -248,26 +319,46 @@ impl HttpOpen {
             http.grpc_message = copier.optional(grpc_message);
             pending.add(&copier);
         }
-        let http = &pending.content;
+        let http = &pending.content.http;
         let is_request_over =
             http.request_body_len.is_some() || http.pushed || pending.lacks == Some(Lack::Request);
         if is_request_over
             && http.response_body_len.is_some()
-            && let Some(pending) = self.0.take(number)
+            && let Some(pending) = self.open.take(number)
         {
-            out(pending);
+            out(pending.into());
         }
     }
 
-    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Http>)) {
-        for mut pending in self.0.take_all() {
-            pending.lack(if pending.content.status.is_some() { Lack::End } else { Lack::Response });
-            out(pending);
+    pub(super) fn finish(&mut self, out: Out<'_>) {
+        self.files.finish(&mut |file| out(Ended::File(file)));
+        for mut pending in self.open.take_all() {
+            let has_response = pending.content.http.status.is_some();
+            pending.lack(if has_response { Lack::End } else { Lack::Response });
+            out(pending.into());
         }
     }
 }
 
-/// Returns the value of the first header field with a name.
-fn header1<'m>(headers: &http1::Headers<'m>, name: &str) -> Option<Text<'m>> {
-    headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value)
+/// Returns the value of the first field with a name.
+fn field<'m>(fields: &http2::Fields<'m>, name: &[u8]) -> Option<Text<'m>> {
+    fields.iter().find(|field| field.name.0 == name).map(|field| field.value)
+}
+
+/// Returns what the head of a message states about its body, which is needed once.
+fn take_body_head(open: &mut Open<OpenHttp>, meta: &MessageMeta, number: u64) -> BodyHead {
+    let Some(Pending { content: OpenHttp { http, request_body, response_body }, .. }) = open.get(number)
+    else {
+        return BodyHead::default();
+    };
+    match meta.from {
+        Role::Client => {
+            BodyHead { content_type: http.request_content_type.clone(), ..std::mem::take(request_body) }
+        }
+        Role::Server => BodyHead {
+            content_type: http.content_type.clone(),
+            content_encoding: http.content_encoding.clone(),
+            ..std::mem::take(response_body)
+        },
+    }
 }

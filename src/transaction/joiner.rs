@@ -3,12 +3,25 @@
 use super::content::Transaction;
 use super::dns::DnsOpen;
 use super::ftp::FtpOpen;
-use super::http::HttpOpen;
+use super::http::{Ended, HttpOpen};
 use super::smtp::MailOpen;
 use super::ssh::SshOpen;
 use super::tls::{QuicOpen, TlsOpen};
 use crate::protocols::Message;
 use crate::session::MessageMeta;
+
+/// How transactions are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransactionConfig {
+    /// Compute digests of files.
+    pub has_hashes: bool,
+}
+
+impl TransactionConfig {
+    /// The default.
+    pub(crate) const DEFAULT: Self = Self { has_hashes: false };
+}
 
 /// Joins the messages of one flow to transactions, as part of the state of the flow. One pointer; its memory is allocated
 /// with the first message of a flow, and released at its end.
@@ -30,12 +43,18 @@ struct Open {
 }
 
 impl FlowTransactions {
-    /// Adds a message of the flow. Passes the transactions that end with it to `out`. Pieces of bodies, and messages of
-    /// multicast DNS, which has no exchanges, have no effect.
+    /// Adds a message of the flow. Passes the transactions that end with it to `out`. Messages of multicast DNS, which has no
+    /// exchanges, have no effect.
     #[inline]
-    pub fn message(&mut self, meta: &MessageMeta, message: &Message<'_>, mut out: impl FnMut(Transaction)) {
-        if !message.is_content() && !matches!(message, Message::Mdns(_)) {
-            self.open.get_or_insert_default().message(meta, message, &mut out);
+    pub fn message(
+        &mut self,
+        config: TransactionConfig,
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        mut out: impl FnMut(Transaction),
+    ) {
+        if !matches!(message, Message::Mdns(_)) {
+            self.open.get_or_insert_default().message(config, meta, message, &mut out);
         }
     }
 
@@ -48,10 +67,21 @@ impl FlowTransactions {
 }
 
 impl Open {
-    fn message(&mut self, meta: &MessageMeta, message: &Message<'_>, out: &mut dyn FnMut(Transaction)) {
+    fn message(
+        &mut self,
+        config: TransactionConfig,
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        out: &mut dyn FnMut(Transaction),
+    ) {
+        let has_hashes = config.has_hashes;
         match message {
-            Message::Http1(message) => self.http.message1(meta, message, &mut |ended| out(ended.into())),
-            Message::Http2(message) => self.http.message2(meta, message, &mut |ended| out(ended.into())),
+            Message::Http1(message) => {
+                self.http.message1(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+            }
+            Message::Http2(message) => {
+                self.http.message2(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+            }
             Message::Dns(message) | Message::Llmnr(message) => {
                 self.dns.message(meta, message, &mut |ended| out(ended.into()));
             }
@@ -74,5 +104,14 @@ impl Open {
         self.quic.finish(&mut |ended| out(ended.into()));
         self.ssh.finish(&mut |ended| out(ended.into()));
         self.ftp.finish(&mut |ended| out(ended.into()));
+    }
+}
+
+impl From<Ended> for Transaction {
+    fn from(ended: Ended) -> Self {
+        match ended {
+            Ended::Http(http) => http.into(),
+            Ended::File(file) => file.into(),
+        }
     }
 }

@@ -9,6 +9,7 @@
 
 mod content;
 mod dns;
+mod file;
 mod ftp;
 mod head;
 mod http;
@@ -23,10 +24,11 @@ mod x509;
 
 pub use content::{Content, Transaction};
 pub use dns::Dns;
+pub use file::File;
 pub use ftp::Ftp;
 pub use head::TransactionHead;
 pub use http::Http;
-pub use joiner::FlowTransactions;
+pub use joiner::{FlowTransactions, TransactionConfig};
 pub use lack::Lack;
 pub use open::{OPEN_MAX, TEXT_LEN_MAX};
 pub use smtp::Mail;

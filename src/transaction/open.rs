@@ -65,6 +65,12 @@ impl<T> Pending<T> {
         }
     }
 
+    /// Replaces the content.
+    pub(super) fn map<U>(self, with: impl FnOnce(T) -> U) -> Pending<U> {
+        let Self { number, span, lacks, content, text_len } = self;
+        Pending { number, span, lacks, content: with(content), text_len }
+    }
+
     /// Notes that something is missing, unless something else is that is noted first.
     pub(super) fn lack(&mut self, lack: Lack) {
         self.lacks = Some(self.lacks.map_or(lack, |known| known.min(lack)));

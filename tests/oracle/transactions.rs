@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flowgauge::export::{Style, write_json};
+use flowgauge::protocols::{http1, http2};
 use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
 use flowgauge::session::{MessageHead, MessageMeta};
-use flowgauge::transaction::{Transaction, TransactionHead};
-use flowgauge::{FileSource, FlowView, Pipeline, RunOptions, Sink, Standard, on_message, on_transaction};
+use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
+use flowgauge::{
+    FileSource, FlowView, Message, Pipeline, RunOptions, Sink, Standard, on_message, on_transaction,
+};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::corpus;
 
@@ -254,27 +258,64 @@ fn pass(path: &Path, sink: impl Sink) {
     let _ = pipeline.run(&mut FileSource::open(path).expect("a capture"), &RunOptions::default());
 }
 
-fn messages(path: &Path) -> Vec<Value> {
-    let mut rows = Vec::new();
+/// The body of a message: its octets, and the number of missing ones.
+type Body = (Vec<u8>, u64);
+
+/// Returns all messages, and bodies by flow, number and sender.
+fn messages(path: &Path) -> (Vec<Value>, BTreeMap<(Key, String), Body>) {
+    let (mut rows, mut bodies) = (Vec::new(), BTreeMap::<_, Body>::new());
     pass(
         path,
         on_message::<Standard>(|view, meta, message| {
+            let row = message.row(Line::Message(view, meta));
             if !message.is_content() {
-                rows.push(message.row(Line::Message(view, meta)));
+                return rows.push(row);
+            }
+            let key = key(&row, &row["transaction"]).expect("the number of a body");
+            let body = bodies.entry((key, row["role"].to_string())).or_default();
+            match message {
+                Message::Http1(http1::Message::Body(piece)) | Message::Http2(http2::Message::Body(piece)) => {
+                    body.0.extend(piece.bytes);
+                }
+                _ => body.1 += row["len"].as_u64().expect("the length of a gap"),
             }
         }),
     );
-    rows
+    (rows, bodies)
+}
+
+/// Compares files with the bodies of messages. Returns what differs.
+fn differing_files(rows: &[Value], bodies: &BTreeMap<(Key, String), Body>) -> Vec<String> {
+    let files: Vec<_> = rows.iter().filter(|row| row["kind"] == "file").collect();
+    let mut different = Vec::new();
+    if files.len() != bodies.len() {
+        different.push(format!("{} files, {} bodies", files.len(), bodies.len()));
+    }
+    for row in files {
+        let key = (key(row, &row["number"]).expect("a number"), row["role"].to_string());
+        let Some((octets, missing_len)) = bodies.get(&key) else {
+            different.push(format!("{key:?}: no body"));
+            continue;
+        };
+        let digest: String = Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect();
+        let is_same = row["seen_len"] == octets.len()
+            && row["missing_len"] == *missing_len
+            && (row["sha256"] == digest) == (row["is_complete"] == true);
+        if !is_same {
+            different.push(format!("{key:?}: {} and {missing_len} octets, {digest}: {row}", octets.len()));
+        }
+    }
+    different
 }
 
 fn transactions(path: &Path) -> Vec<Value> {
     let mut rows = Vec::new();
-    pass(
-        path,
-        on_transaction(|view, transaction| {
-            rows.push(transaction.content.row(Line::Transaction(view, transaction)));
-        }),
-    );
+    let mut config = TransactionConfig::default();
+    config.has_hashes = true;
+    let sink = on_transaction(|view, transaction| {
+        rows.push(transaction.content.row(Line::Transaction(view, transaction)));
+    });
+    pass(path, sink.config(config));
     rows
 }
 
@@ -282,8 +323,10 @@ fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
     let (mut count, mut different) = (0, Vec::new());
     for path in paths {
         let name = path.display();
-        let (expected, found) = (naive(&messages(&path)), written(&transactions(&path)));
-        count += expected.len();
+        let ((messages, bodies), rows) = (messages(&path), transactions(&path));
+        let (expected, found) = (naive(&messages), written(&rows));
+        count += expected.len() + bodies.len();
+        different.extend(differing_files(&rows, &bodies).into_iter().map(|file| format!("{name} {file}")));
         for (key, expected) in &expected {
             if found.get(key) != Some(expected) {
                 different.push(format!("{name} {key:?}\n  {expected:?}\n  {:?}", found.get(key)));

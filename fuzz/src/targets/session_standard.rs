@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
-use flowgauge::transaction::{FlowTransactions, TEXT_LEN_MAX, Transaction};
+use flowgauge::transaction::{FlowTransactions, TEXT_LEN_MAX, Transaction, TransactionConfig};
 
 use super::dialogue::{Expectations, Input, Line, json, play};
 use super::input::structured;
@@ -24,7 +24,9 @@ fn check(transaction: &Transaction) {
 }
 
 fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
-    OPEN.with_borrow_mut(|open| open.message(meta, &message, |transaction| check(&transaction)));
+    let mut config = TransactionConfig::default();
+    config.has_hashes = true;
+    OPEN.with_borrow_mut(|open| open.message(config, meta, &message, |transaction| check(&transaction)));
     let json = json(&message);
     let _ = (message.is_content(), meta.from.name());
     Line::Whole(json)

@@ -39,10 +39,14 @@ pub(crate) struct SessionsArgs {
 
     /// Write transactions, such as a request with its response, instead of messages
     ///
-    /// One row per exchange of HTTP or DNS, connection of TLS, QUIC or SSH, certificate, mail, and command of FTP, with the times
-    /// of both halves. The field `lacks` states what a transaction lacks.
+    /// One row per exchange of HTTP or DNS, connection of TLS, QUIC or SSH, certificate, mail, command of FTP, and body of HTTP,
+    /// with the times of both halves. The field `lacks` states what a transaction lacks.
     #[arg(long, short = 't', conflicts_with = "credentials")]
     pub(crate) transactions: bool,
+
+    /// With --transactions, add MD5, SHA-1 and SHA-256 digests of files
+    #[arg(long, requires = "transactions")]
+    pub(crate) hashes: bool,
 
     /// Output format
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Ndjson)]

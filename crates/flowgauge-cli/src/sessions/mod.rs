@@ -13,7 +13,7 @@ use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
-use flowgauge::transaction::{Transaction, TransactionHead};
+use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
     Flow, Interest, Message, MessageMeta, Protocol, ReassemblerConfig, SessionEvent, Sessions, Sink,
     Standard, TransactionSink, Transactions,
@@ -49,7 +49,9 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let sink = MessageSink::new(choice, args, input.is_stream())?;
     let (mut stats, sink) = if args.transactions {
-        let mut pipeline = builder.build(Transactions::new(sink))?;
+        let mut config = TransactionConfig::default();
+        config.has_hashes = args.hashes;
+        let mut pipeline = builder.build(Transactions::new(sink).config(config))?;
         (input.run(&mut pipeline, console)?, pipeline.into_sink().into_inner())
     } else {
         let mut pipeline = builder.build(sink)?;

@@ -23,6 +23,15 @@ fn connections_and_certificates_have_one_transaction() {
     assert!(
         !only.is_empty() && only.iter().all(|row| row["protocol"] == "http" || row["protocol"] == "http2")
     );
+    let hashed = objects(&run(&["sessions", "web.pcap", "-q", "--transactions", "--hashes"]).out);
+    let page = hashed
+        .iter()
+        .find(|row| row["kind"] == "file" && row["seen_len"] == 48)
+        .expect("the page of the server");
+    // echo '<!doctype html><title>Start</title><p>It works.' | sha256sum, as in examples/data/record.sh
+    assert_eq!((&page["detected_type"], &page["content_type"]), (&"text/html".into(), &"text/html".into()));
+    assert_eq!(page["sha256"], "56700ee695ef8e243eedc6f24c08ae209b66e5e6a3c64e285a3f4894bb7a38c9");
+    assert!(web.iter().all(|row| row.get("sha256").is_none() || row["kind"] == "x509"));
     let table = run(&["sessions", "dns.pcap", "-q", "--transactions", "-f", "table"]);
     assert!(table.out.lines().nth(1).is_some_and(|line| line.contains("dns  ") && line.contains(" query=")));
     let refused = run(&["sessions", "dns.pcap", "--transactions", "--credentials"]);

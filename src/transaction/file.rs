@@ -1,0 +1,216 @@
+//! Bodies of HTTP as files.
+
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::lack::Lack;
+use super::open::{Copier, Open, Pending};
+use super::span::Span;
+use crate::protocols::http1::{Body, BodyGap};
+use crate::protocols::tls::Hex;
+use crate::session::{MessageMeta, Role, Text};
+
+/// Number of first octets by which the type of a file is recognized.
+const SNIFFED_LEN: usize = 512;
+
+crate::message! {
+    /// The body of a request or response of HTTP. Its octets are as sent: a coding such as gzip is not decoded.
+    #[derive(Clone, Debug, Default, PartialEq)]
+    "transaction.file" pub struct File {
+        /// Number of the transaction with the body.
+        pub number: u64,
+        /// Role of the sender.
+        pub role: Option<Role>,
+        /// Name of the file in the Content-Disposition field, without folders.
+        pub name: Option<Box<str>>,
+        /// Value of the Content-Type field.
+        pub content_type: Option<Box<str>>,
+        /// Value of the Content-Encoding field.
+        pub content_encoding: Option<Box<str>>,
+        /// Type by the first octets, such as `image/png`; absent if they are not those of a known type.
+        pub detected_type: Option<&'static str>,
+        /// Octets that were captured.
+        pub seen_len: u64 [octets],
+        /// Octets that are known to be missing.
+        pub missing_len: u64 [octets],
+        /// Length of the body in the Content-Length field.
+        pub declared_len: Option<u64> [octets],
+        /// True if the body ended as its framing specifies, and no octets are missing.
+        pub is_complete: bool,
+        /// MD5 digest of a complete body, on request.
+        pub md5: Option<Box<str>>,
+        /// SHA-1 digest of a complete body, on request.
+        pub sha1: Option<Box<str>>,
+        /// SHA-256 digest of a complete body, on request.
+        pub sha256: Option<Box<str>>,
+    }
+}
+
+/// What a head states about the body behind it.
+#[derive(Debug, Default)]
+pub(super) struct BodyHead {
+    pub(super) name: Option<Box<str>>,
+    pub(super) content_type: Option<Box<str>>,
+    pub(super) content_encoding: Option<Box<str>>,
+    pub(super) declared_len: Option<u64>,
+}
+
+/// A file that has not ended.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    file: File,
+    first: Vec<u8>,
+    hashes: Option<Box<Hashes>>,
+}
+
+#[derive(Debug, Default)]
+struct Hashes {
+    md5: Md5,
+    sha1: Sha1,
+    sha256: Sha256,
+}
+
+/// The bodies of a connection.
+#[derive(Debug, Default)]
+pub(super) struct FilesOpen(Open<OpenFile>);
+
+/// Returns the number of a body: of its transaction, and of its sender.
+const fn number_of(transaction: u64, role: Role) -> u64 {
+    transaction << 1 | role.index() as u64
+}
+
+impl FilesOpen {
+    /// Adds octets of a body. `head` returns what its head states, and is called for the first octets.
+    pub(super) fn body(
+        &mut self,
+        meta: &MessageMeta,
+        (body, has_hashes): (&Body<'_>, bool),
+        head: impl FnOnce() -> BodyHead,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        let Some(pending) = self.open(meta, (body.transaction, has_hashes), head, out) else { return };
+        pending.span.extend(meta);
+        let open = &mut pending.content;
+        open.file.seen_len += body.bytes.len() as u64;
+        let wanted_len = SNIFFED_LEN.saturating_sub(open.first.len()).min(body.bytes.len());
+        open.first.extend_from_slice(body.bytes.get(..wanted_len).unwrap_or_default());
+        if let Some(hashes) = &mut open.hashes {
+            hashes.md5.update(body.bytes);
+            hashes.sha1.update(body.bytes);
+            hashes.sha256.update(body.bytes);
+        }
+    }
+
+    /// Adds octets of a body that were not captured.
+    pub(super) fn gap(
+        &mut self,
+        meta: &MessageMeta,
+        gap: &BodyGap,
+        head: impl FnOnce() -> BodyHead,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        let Some(pending) = self.open(meta, (gap.transaction, false), head, out) else { return };
+        pending.span.extend(meta);
+        pending.content.file.missing_len += gap.len;
+        pending.content.hashes = None;
+        pending.lack(Lack::Body);
+    }
+
+    fn open(
+        &mut self,
+        meta: &MessageMeta,
+        (transaction, has_hashes): (u64, bool),
+        head: impl FnOnce() -> BodyHead,
+        out: &mut dyn FnMut(Pending<File>),
+    ) -> Option<&mut Pending<OpenFile>> {
+        let number = number_of(transaction, meta.from);
+        if self.0.get(number).is_none() {
+            let BodyHead { name, content_type, content_encoding, declared_len } = head();
+            let role = Some(meta.from);
+            let file = File {
+                number: transaction,
+                role,
+                name,
+                content_type,
+                content_encoding,
+                declared_len,
+                ..File::default()
+            };
+            let hashes = has_hashes.then(Box::default);
+            let open = OpenFile { file, first: Vec::new(), hashes };
+            let pending = Pending::new(number, Span::of(meta), open, &Copier::default());
+            self.0.push(pending, &mut |evicted| out(ended(evicted, false)));
+        }
+        self.0.get(number)
+    }
+
+    /// Ends a body.
+    pub(super) fn end(
+        &mut self,
+        meta: &MessageMeta,
+        transaction: u64,
+        is_complete: bool,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        if let Some(mut pending) = self.0.take(number_of(transaction, meta.from)) {
+            pending.span.extend(meta);
+            out(ended(pending, is_complete));
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {
+        self.0.take_all().into_iter().for_each(|pending| out(ended(pending, false)));
+    }
+}
+
+/// Returns the file of a body that ended.
+fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<File> {
+    let mut pending = pending;
+    if !is_complete {
+        pending.lack(Lack::End);
+    }
+    pending.map(|OpenFile { mut file, first, hashes }| {
+        file.is_complete = is_complete && file.missing_len == 0;
+        file.detected_type = infer::get(&first).map(|kind| kind.mime_type());
+        if let Some(hashes) = hashes.filter(|_| file.is_complete) {
+            let Hashes { md5, sha1, sha256 } = *hashes;
+            let hex = |digest: &[u8]| Some(Hex(digest).to_string().into_boxed_str());
+            file.md5 = hex(&md5.finalize());
+            file.sha1 = hex(&sha1.finalize());
+            file.sha256 = hex(&sha256.finalize());
+        }
+        file
+    })
+}
+
+/// Returns the name in a Content-Disposition field (RFC 6266), without folders: the parameter `filename`.
+pub(super) fn name_of(field: Text<'_>, copier: &mut Copier) -> Option<Box<str>> {
+    let parameters = field.0.split(|octet| *octet == b';').skip(1);
+    let value = parameters.map(<[u8]>::trim_ascii).find_map(|parameter| {
+        let equals = parameter.iter().position(|octet| *octet == b'=')?;
+        let (name, value) = parameter.split_at_checked(equals)?;
+        name.trim_ascii().eq_ignore_ascii_case(b"filename").then(|| value.get(1..))?
+    })?;
+    let value = value.trim_ascii();
+    let inner = value.strip_prefix(b"\"").map(|rest| rest.strip_suffix(b"\"").unwrap_or(rest));
+    let name = inner.unwrap_or(value).rsplit(|octet| matches!(octet, b'/' | b'\\')).next()?;
+    (!name.is_empty()).then(|| copier.text(Text(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_parameter_without_folders() {
+        // From RFC 6266 section 5, and with folders.
+        let name = |field: &'static str| name_of(Text(field.as_bytes()), &mut Copier::default());
+        assert_eq!(name("Attachment; filename=example.html").as_deref(), Some("example.html"));
+        assert_eq!(name("INLINE; FILENAME= \"an example.html\"").as_deref(), Some("an example.html"));
+        assert_eq!(name("attachment; filename=\"../../etc/passwd\"; size=5").as_deref(), Some("passwd"));
+        assert_eq!(name("attachment; filename=C:\\temp\\a.exe").as_deref(), Some("a.exe"));
+        assert_eq!(name("attachment; filename*= UTF-8''%e2%82%ac%20rates"), None);
+        assert_eq!(name("filename=first.txt"), None);
+    }
+}
