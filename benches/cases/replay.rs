@@ -34,22 +34,47 @@ pub(crate) struct Observed {
     /// Octets that were passed to parsers; these exclude, for example, octets after the start of encryption.
     pub(crate) octet_count: u64,
     pub(crate) stopped_count: u64,
-    /// Joins messages to transactions, if it is wanted.
-    pub(crate) open: Option<FlowTransactions>,
+}
+
+impl AsMut<Self> for Observed {
+    fn as_mut(&mut self) -> &mut Self {
+        self
+    }
+}
+
+/// Joins messages to transactions.
+#[derive(Debug, Default)]
+pub(crate) struct Joined {
+    pub(crate) observed: Observed,
+    pub(crate) open: FlowTransactions,
     pub(crate) transaction_count: u64,
+}
+
+impl AsMut<Observed> for Joined {
+    fn as_mut(&mut self) -> &mut Observed {
+        &mut self.observed
+    }
+}
+
+impl Receiver<Standard> for Joined {
+    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
+        self.observed.message_count += 1;
+        self.open.message(TransactionConfig::default(), meta, &message, |transaction| {
+            std::hint::black_box(&transaction);
+            self.transaction_count += 1;
+        });
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.observed.event(event);
+    }
 }
 
 impl Receiver<Standard> for Observed {
     #[inline]
-    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
+    fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         std::hint::black_box(&message);
         self.message_count += 1;
-        if let Some(open) = &mut self.open {
-            open.message(TransactionConfig::default(), meta, &message, |transaction| {
-                std::hint::black_box(&transaction);
-                self.transaction_count += 1;
-            });
-        }
     }
 
     fn event(&mut self, event: &SessionEvent) {
@@ -70,14 +95,18 @@ impl Conversation {
     }
 
     /// Sends the whole conversation to a driver.
-    pub(crate) fn send(&self, driver: &mut Driver<Standard>, observed: &mut Observed) -> Session<Standard> {
+    pub(crate) fn send(
+        &self,
+        driver: &mut Driver<Standard>,
+        observed: &mut (impl Receiver<Standard> + AsMut<Observed>),
+    ) -> Session<Standard> {
         let mut session = Session::default();
         let is_stream = self.key.protocol() == IpProtocol::TCP;
         let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
         for (side, timestamp, bytes) in &self.turns {
             let context = FlowContext::new(&self.key, self.initiator, *timestamp);
             let at = side.index();
-            observed.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
+            observed.as_mut().octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
             if !is_stream {
                 driver.datagram(&mut session, &context, *side, Payload { bytes, len: bytes.len() }, observed);
             } else if wants[at] {
@@ -93,9 +122,6 @@ impl Conversation {
             EndKind::Flow,
             observed,
         );
-        if let Some(open) = &mut observed.open {
-            open.end(|_| observed.transaction_count += 1);
-        }
         session
     }
 

@@ -62,12 +62,13 @@ crate::message! {
 
 impl X509 {
     pub(super) fn new(certificate: &Certificate<'_>, role: Role, position: u32, copier: &mut Copier) -> Self {
+        let details = certificate.details();
         let mut x509 = Self {
             role,
             position,
             sha256: copier.display(Hex(&certificate.sha256())),
             sha1: copier.display(Hex(&certificate.sha1())),
-            version: certificate.version,
+            version: details.version,
             serial: copier.display(certificate.serial),
             subject: copier.display(certificate.subject),
             issuer: copier.display(certificate.issuer),
@@ -82,9 +83,9 @@ impl X509 {
             key_len: None,
             exponent: None,
             curve: None,
-            signature_algorithm: certificate.signature_algorithm.map(|oid| copier.display(oid)),
-            is_ca: certificate.is_ca,
-            path_len: certificate.path_len,
+            signature_algorithm: details.signature_algorithm.map(|oid| copier.display(oid)),
+            is_ca: details.is_ca,
+            path_len: details.path_len,
         };
         for name in certificate.alt_names.iter() {
             let (names, text) = match name {
@@ -105,7 +106,7 @@ impl X509 {
                 copier.is_truncated = true;
             }
         }
-        if let Some(key) = certificate.key() {
+        if let Some(key) = details.key {
             x509.key_algorithm = Some(copier.display(key.algorithm));
             x509.key_type = key.kind.map(Into::into);
             x509.key_len = key.len;

@@ -57,16 +57,6 @@ pub struct Certificate<'a> {
     pub der: &'a [u8],
     /// Serial number of the certificate.
     pub serial: Hex<'a>,
-    /// Version of the certificate: 1 to 3.
-    pub version: Option<u8>,
-    /// Algorithm of the signature.
-    pub signature_algorithm: Option<ObjectId<'a>>,
-    /// True if the subject is an authority; `None` without basic constraints.
-    pub is_ca: Option<bool>,
-    /// Maximum number of authorities below the subject.
-    pub path_len: Option<u32>,
-    /// DER content of the subject's key with its algorithm.
-    pub(super) key_info: &'a [u8],
     /// Name of the certificate's issuer.
     pub issuer: DistinguishedName<'a>,
     /// Name of the certificate's subject.
@@ -86,11 +76,6 @@ impl<'a> Certificate<'a> {
         let mut certificate = Self {
             der,
             serial: Hex::default(),
-            version: None,
-            signature_algorithm: None,
-            is_ca: None,
-            path_len: None,
-            key_info: &[],
             issuer: DistinguishedName::default(),
             subject: DistinguishedName::default(),
             not_before: None,
@@ -106,44 +91,33 @@ impl<'a> Certificate<'a> {
     fn read(&mut self) -> Option<()> {
         let mut outer = Values(Values(self.der).next_of(tag::SEQUENCE)?);
         let mut signed = Values(outer.next_of(tag::SEQUENCE)?);
-        // Version 1 is the default.
-        let version = signed.next_of(tag::CONTEXT_0);
-        let number = version.map_or(Some(0), |version| unsigned(Values(version).next_of(tag::INTEGER)?));
-        self.version = number.and_then(|number| u8::try_from(number.checked_add(1)?).ok());
+        signed.next_of(tag::CONTEXT_0);
         self.serial = Hex(signed.next_of(tag::INTEGER)?);
-        let mut algorithm = Values(signed.next_of(tag::SEQUENCE)?);
-        self.signature_algorithm = algorithm.next_of(tag::OBJECT_IDENTIFIER).map(ObjectId);
+        signed.next_of(tag::SEQUENCE)?;
         self.issuer = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
         let mut validity = Values(signed.next_of(tag::SEQUENCE)?);
         self.not_before = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
         self.not_after = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
         self.subject = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
-        self.key_info = signed.next_of(tag::SEQUENCE).unwrap_or_default();
         let extensions = signed.find(|value| value.tag == tag::CONTEXT_3)?.content;
         for extension in Values(Values(extensions).next_of(tag::SEQUENCE)?) {
             let mut parts = Values(extension.content);
-            let kind = parts.next_of(tag::OBJECT_IDENTIFIER)?;
-            parts.next_of(tag::BOOLEAN);
-            let mut content = Values(parts.next_of(tag::OCTET_STRING).unwrap_or_default());
-            match kind {
-                // 2.5.29.17: subjectAltName.
-                [0x55, 0x1d, 0x11] => self.alt_names = AltNames::new(content.next_of(tag::SEQUENCE)?),
-                // 2.5.29.19: basicConstraints.
-                [0x55, 0x1d, 0x13] => {
-                    let mut constraints = Values(content.next_of(tag::SEQUENCE).unwrap_or_default());
-                    self.is_ca = Some(constraints.next_of(tag::BOOLEAN).is_some_and(|value| value != [0]));
-                    self.path_len = constraints.next_of(tag::INTEGER).and_then(unsigned);
-                }
-                _ => {}
+            // 2.5.29.17: subjectAltName.
+            if parts.next_of(tag::OBJECT_IDENTIFIER)? == [0x55, 0x1d, 0x11] {
+                parts.next_of(tag::BOOLEAN);
+                self.alt_names =
+                    AltNames::new(Values(parts.next_of(tag::OCTET_STRING)?).next_of(tag::SEQUENCE)?);
             }
         }
         Some(())
     }
 
-    /// Returns the key of the subject; `None` if it cannot be parsed.
+    /// Parses the fields that only some programs need: version, algorithms, key and basic constraints.
     #[must_use]
-    pub fn key(&self) -> Option<PublicKey<'a>> {
-        PublicKey::parse(self.key_info)
+    pub fn details(&self) -> CertificateDetails<'a> {
+        let mut details = CertificateDetails::default();
+        let _ = details.read(self.der);
+        details
     }
 
     /// Iterates over the DNS names of servers for which the certificate is valid.
@@ -161,6 +135,55 @@ impl<'a> Certificate<'a> {
     #[must_use]
     pub fn sha1(&self) -> [u8; 20] {
         Sha1::digest(self.der).into()
+    }
+}
+
+/// Fields of a certificate that only some programs need. What cannot be parsed is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CertificateDetails<'a> {
+    /// Version of the certificate: 1 to 3.
+    pub version: Option<u8>,
+    /// Algorithm of the signature.
+    pub signature_algorithm: Option<ObjectId<'a>>,
+    /// Key of the subject.
+    pub key: Option<PublicKey<'a>>,
+    /// True if the subject is an authority; `None` without basic constraints.
+    pub is_ca: Option<bool>,
+    /// Maximum number of authorities below the subject.
+    pub path_len: Option<u32>,
+}
+
+impl<'a> CertificateDetails<'a> {
+    /// Parses a certificate. Stops with `None` where the data ends early, or is not X.509.
+    fn read(&mut self, der: &'a [u8]) -> Option<()> {
+        let mut outer = Values(Values(der).next_of(tag::SEQUENCE)?);
+        let mut signed = Values(outer.next_of(tag::SEQUENCE)?);
+        // Version 1 is the default.
+        let version = signed.next_of(tag::CONTEXT_0);
+        let number = version.map_or(Some(0), |version| unsigned(Values(version).next_of(tag::INTEGER)?));
+        self.version = number.and_then(|number| u8::try_from(number.checked_add(1)?).ok());
+        signed.next_of(tag::INTEGER)?;
+        let mut algorithm = Values(signed.next_of(tag::SEQUENCE)?);
+        self.signature_algorithm = algorithm.next_of(tag::OBJECT_IDENTIFIER).map(ObjectId);
+        // Issuer, validity and subject.
+        for _ in 0..3 {
+            signed.next_of(tag::SEQUENCE)?;
+        }
+        self.key = PublicKey::parse(signed.next_of(tag::SEQUENCE)?);
+        let extensions = signed.find(|value| value.tag == tag::CONTEXT_3)?.content;
+        for extension in Values(Values(extensions).next_of(tag::SEQUENCE)?) {
+            let mut parts = Values(extension.content);
+            // 2.5.29.19: basicConstraints.
+            if parts.next_of(tag::OBJECT_IDENTIFIER)? == [0x55, 0x1d, 0x13] {
+                parts.next_of(tag::BOOLEAN);
+                let mut constraints =
+                    Values(Values(parts.next_of(tag::OCTET_STRING)?).next_of(tag::SEQUENCE)?);
+                self.is_ca = Some(constraints.next_of(tag::BOOLEAN).is_some_and(|value| value != [0]));
+                self.path_len = constraints.next_of(tag::INTEGER).and_then(unsigned);
+            }
+        }
+        Some(())
     }
 }
 

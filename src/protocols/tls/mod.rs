@@ -61,7 +61,9 @@ mod probe;
 mod server_hello;
 mod stream;
 
-pub use certificate::{CERTIFICATE_COUNT_MAX, Certificate, CertificateChain, CertificateTime};
+pub use certificate::{
+    CERTIFICATE_COUNT_MAX, Certificate, CertificateChain, CertificateDetails, CertificateTime,
+};
 pub use client_hello::{ClientHello, Transport};
 pub use datagram::DtlsParser;
 pub use fragments::{OPEN_MESSAGE_COUNT_MAX, PIECE_COUNT_MAX};
