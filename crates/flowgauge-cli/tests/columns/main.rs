@@ -173,18 +173,18 @@ fn an_empty_capture_gives_valid_empty_files() {
     }
 }
 
-#[test]
-fn each_kind_of_message_is_a_table() {
+/// Compares the files of `sessions` with its lines, and returns the number of files.
+fn check_sessions(options: &[&str]) -> usize {
     let captures = captures();
     let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
     let folder = Folder::new();
     for format in ["parquet", "arrow"] {
         let out = folder.path(format);
         let args = ["sessions", "-q", "--format", format, "--out", &out, "--addresses", "text"];
-        run_into(&folder.path("empty"), &[&args[..], &captures].concat());
+        run_into(&folder.path("empty"), &[&args[..], options, &captures].concat());
     }
     let all = folder.path("all.ndjson");
-    run_into(&all, &[&["sessions", "-q", "--nulls", "null"], &captures[..]].concat());
+    run_into(&all, &[&["sessions", "-q", "--nulls", "null"], options, &captures[..]].concat());
     let lines = fs::read_to_string(&all).unwrap();
     let mut names: Vec<_> =
         fs::read_dir(folder.path("parquet")).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -193,12 +193,18 @@ fn each_kind_of_message_is_a_table() {
     for name in &names {
         let name = name.to_str().unwrap().strip_suffix(".parquet").unwrap();
         let paths = ["parquet", "arrow"].map(|format| folder.path(&format!("{format}/{name}.{format}")));
-        let Some(report) = readers(&["whole", name, &paths[0], &paths[1], &all]) else { return };
+        let Some(report) = readers(&["whole", name, &paths[0], &paths[1], &all]) else { return names.len() };
         let count = report.split(' ').nth(1).and_then(|count| count.parse::<usize>().ok());
         row_count += count.unwrap_or_else(|| panic!("{report}"));
     }
-    assert_eq!(row_count, lines.lines().count(), "each message is in one table");
-    assert!(names.len() > 10, "{names:?}");
+    assert_eq!(row_count, lines.lines().count(), "each row is in one table");
+    names.len()
+}
+
+#[test]
+fn each_kind_of_message_and_transaction_is_a_table() {
+    assert!(check_sessions(&[]) > 10);
+    assert!(check_sessions(&["--transactions", "--hashes"]) >= 6);
 }
 
 #[test]
