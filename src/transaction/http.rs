@@ -90,7 +90,7 @@ struct OpenHttp {
 }
 
 /// What ended.
-#[expect(clippy::large_enum_variant, reason = "it is passed on at once")]
+#[allow(clippy::large_enum_variant, reason = "with pointers of 64 bits; it is passed on at once")]
 pub(super) enum Ended {
     Http(Pending<Http>),
     File(Pending<File>),
