@@ -125,7 +125,8 @@ pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
         if names.iter().filter(|known| **known == name).count() > 1 {
             format!("`{name}` is listed twice")
         } else {
-            format!("`{name}` is not a field; docs/fields.md lists all fields")
+            let names: Vec<_> = R::columns().into_iter().map(|column| column.name).collect();
+            format!("`{name}` is not a field; the fields are {}", names.join(", "))
         }
     })
 }

@@ -733,7 +733,10 @@ fn chosen_fields_are_written_in_their_order() {
 
     // The application is named only if it is among them.
     assert!(run(&["flows", "web.pcap", "-q", "--fields", "application"]).out.contains("http"));
-    for (list, error) in [("octets", "`octets` is not a field"), ("scope,scope", "`scope` is listed twice")] {
+    for (list, error) in [
+        ("octets", "`octets` is not a field; the fields are protocol, source_address, "),
+        ("scope,scope", "`scope` is listed twice"),
+    ] {
         let run = run(&["flows", "web.pcap", "--fields", list]);
         assert!(run.status == 2 && run.err.contains(error), "{}", run.err);
     }
