@@ -123,3 +123,56 @@ impl<T> Open<T> {
         std::mem::take(&mut self.pending)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Side, Timestamp};
+    use crate::protocols::http1;
+
+    /// Adds transactions with a text of this length, and returns the open ones and those that ended.
+    fn filled(count: u64, text_len: usize) -> (Open<Box<str>>, Vec<Pending<Box<str>>>) {
+        let time = Timestamp::ZERO;
+        let span =
+            Span { protocol: &http1::PROTOCOL, client: Side::A, start: time, end: time, received_len: 0 };
+        let (mut open, mut ended) = (Open::default(), Vec::new());
+        for number in 0..count {
+            let mut copier = Copier::default();
+            let text = copier.text(Text(&vec![b'x'; text_len]));
+            open.push(Pending::new(number, span, text, &copier), &mut |pending| ended.push(pending));
+        }
+        (open, ended)
+    }
+
+    #[test]
+    fn the_oldest_transactions_end_at_the_limits() {
+        for (text_len, kept_count) in [(10, OPEN_MAX), (TEXT_LEN_MAX, TEXTS_LEN_MAX / TEXT_LEN_MAX)] {
+            let (mut open, ended) = filled(1000, text_len);
+            let kept = open.take_all();
+            let is_in_order = ended.iter().chain(&kept).map(|pending| pending.number).eq(0..1000);
+            assert!(is_in_order && kept.len() == kept_count, "{} kept", kept.len());
+            assert!(ended.iter().all(|pending| pending.lacks == Some(Lack::Limit)));
+            assert!(kept.iter().all(|pending| pending.lacks.is_none()));
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_truncated_and_marked() {
+        let (mut open, _) = filled(1, TEXT_LEN_MAX + 1);
+        let pending = open.take(0).expect("a transaction");
+        assert_eq!((pending.content.len(), pending.lacks), (TEXT_LEN_MAX, Some(Lack::Limit)));
+        assert!(open.take(0).is_none());
+    }
+
+    #[test]
+    fn what_is_lacking_first_remains() {
+        let (mut open, _) = filled(1, 5);
+        let pending = open.get(0).expect("a transaction");
+        for (lack, expected) in
+            [(Lack::Body, Lack::Body), (Lack::Response, Lack::Response), (Lack::End, Lack::Response)]
+        {
+            pending.lack(lack);
+            assert_eq!(pending.lacks, Some(expected));
+        }
+    }
+}
