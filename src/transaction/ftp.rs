@@ -6,7 +6,7 @@ use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use crate::base::Timestamp;
-use crate::protocols::ftp::Message;
+use crate::protocols::ftp::{DataEnd, Message};
 use crate::session::{MessageMeta, Role};
 
 crate::message! {
@@ -46,6 +46,8 @@ crate::message! {
 #[derive(Debug, Default)]
 pub(super) struct FtpOpen {
     open: Open<Ftp>,
+    /// The command that was answered last: its transfer and data connection are reported behind the reply.
+    answered: Option<Pending<Ftp>>,
     /// The name in the last USER, and the one that was accepted.
     named: Option<Box<str>>,
     user: Option<Box<str>>,
@@ -61,6 +63,7 @@ impl FtpOpen {
         let mut copier = Copier::default();
         match message {
             Message::Command(command) => {
+                self.answered.take().into_iter().for_each(&mut *out);
                 let argument = copier.optional(command.argument);
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
@@ -75,6 +78,7 @@ impl FtpOpen {
                 self.open.push(Pending::new(command.transaction, Span::of(meta), ftp, &copier), out);
             }
             Message::Reply(reply) => {
+                self.answered.take().into_iter().for_each(&mut *out);
                 let Some(number) = reply.transaction else { return };
                 if reply.code == 230 {
                     self.user.clone_from(&self.named);
@@ -86,39 +90,46 @@ impl FtpOpen {
                 pending.content.reply = Some(copier.text(reply.text));
                 pending.add(&copier);
                 // A preliminary reply is followed by another one.
-                if reply.code >= 200
-                    && let Some(pending) = self.open.take(number)
-                {
-                    out(pending);
+                if reply.code >= 200 {
+                    self.answered = self.open.take(number);
                 }
             }
             Message::DataConnection(connection) => {
-                let pending = connection.transaction.and_then(|number| self.open.get(number));
-                if let Some(pending) = pending {
-                    let (ftp, end) = (&mut pending.content, connection.end);
-                    (ftp.data_address, ftp.data_port) = (end.address, Some(end.port));
-                    ftp.data_opened_by = Some(end.opened_by);
+                if let Some(ftp) = connection.transaction.and_then(|number| self.get(number)) {
+                    ftp.set_data(connection.end);
                 }
             }
             Message::Transfer(transfer) => {
-                let Some(pending) = self.open.get(transfer.transaction) else { return };
-                let ftp = &mut pending.content;
+                let Some(ftp) = self.get(transfer.transaction) else { return };
                 ftp.file_len = transfer.announced_len;
                 ftp.restart_offset = transfer.restart_offset;
                 ftp.is_transferred = Some(transfer.is_complete);
                 if let Some(end) = transfer.data {
-                    (ftp.data_address, ftp.data_port) = (end.address, Some(end.port));
-                    ftp.data_opened_by = Some(end.opened_by);
+                    ftp.set_data(end);
                 }
             }
             Message::Greeting(_) => {}
         }
     }
 
+    /// Returns a command that is open, or was answered last.
+    fn get(&mut self, number: u64) -> Option<&mut Ftp> {
+        let answered = self.answered.as_mut().filter(|pending| pending.number == number);
+        answered.or_else(|| self.open.get(number)).map(|pending| &mut pending.content)
+    }
+
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Ftp>)) {
+        self.answered.take().into_iter().for_each(&mut *out);
         for mut pending in self.open.take_all() {
             pending.lack(if pending.content.code.is_none() { Lack::Response } else { Lack::End });
             out(pending);
         }
+    }
+}
+
+impl Ftp {
+    const fn set_data(&mut self, end: DataEnd) {
+        (self.data_address, self.data_port) = (end.address, Some(end.port));
+        self.data_opened_by = Some(end.opened_by);
     }
 }
