@@ -19,10 +19,10 @@ crate::message! {
         pub sender: Box<str>,
         /// The first recipients of the mail.
         pub recipients: Vec<Box<str>>,
-        /// Reply codes of these recipients; 0 if no reply was captured.
-        pub recipient_codes: Vec<u16>,
-        /// Number of recipients.
-        pub recipient_count: u32 [packets],
+        /// Last reply codes about these recipients; null if no reply was captured.
+        pub recipient_codes: Vec<Option<u16>>,
+        /// Number of RCPT commands for the mail.
+        pub recipient_count: u32,
         /// The length of the mail that the client declared.
         pub declared_len: Option<u64> [octets],
         /// Octets of the content of the mail, without the dots added for transparency.
@@ -75,7 +75,7 @@ impl MailOpen {
                     helo: self.helo.clone(),
                     sender: copier.text(mail.reverse_path),
                     recipients,
-                    recipient_codes: mail.recipients.iter().map(|one| one.code.unwrap_or_default()).collect(),
+                    recipient_codes: mail.recipients.iter().map(|recipient| recipient.code).collect(),
                     recipient_count: mail.recipient_count,
                     declared_len: mail.declared_len,
                     content_len: mail.content_len,

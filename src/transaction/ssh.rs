@@ -38,9 +38,6 @@ crate::message! {
         pub server_compression: Option<Box<str>>,
         /// Description of the reason for which a side ended the connection in the clear.
         pub disconnect: Option<Box<str>>,
-        ..
-        /// Whether the client and the server support version 2.
-        pub supports_2: [Option<bool>; 2],
     }
 }
 
@@ -48,6 +45,8 @@ crate::message! {
 #[derive(Debug, Default)]
 pub(super) struct SshOpen {
     open: Open<Ssh>,
+    /// Whether the client and the server support version 2.
+    supports_2: [Option<bool>; 2],
     /// The transaction of the flow was passed on.
     is_over: bool,
 }
@@ -77,8 +76,8 @@ impl SshOpen {
                     Role::Server => &mut ssh.server,
                 };
                 *own = Some(copier.display(text));
-                *meta.from.of_mut(&mut ssh.supports_2) = Some(line.is_version_2());
-                ssh.version = match ssh.supports_2 {
+                *meta.from.of_mut(&mut self.supports_2) = Some(line.is_version_2());
+                ssh.version = match self.supports_2 {
                     [Some(client), Some(server)] => Some(if client && server { 2 } else { 1 }),
                     _ => None,
                 };

@@ -51,9 +51,6 @@ crate::message! {
         pub client_alerts: Vec<tls::AlertDescription>,
         /// Alerts of the server in the clear, at most 16.
         pub alerts: Vec<tls::AlertDescription>,
-        ..
-        /// Which sides changed to encryption: the client, and the server.
-        pub changed: [bool; 2],
     }
 }
 
@@ -108,7 +105,7 @@ impl Tls {
     }
 
     fn lack(&self) -> Option<Lack> {
-        if self.ja3.is_none() {
+        if self.offered_version.is_none() {
             return Some(Lack::Request);
         }
         self.version.is_none().then_some(Lack::Response)
@@ -117,7 +114,11 @@ impl Tls {
 
 /// The open connection of a flow.
 #[derive(Debug, Default)]
-pub(super) struct TlsOpen(Open<Tls>);
+pub(super) struct TlsOpen {
+    open: Open<Tls>,
+    /// Which sides changed to encryption: the client, and the server.
+    changed: [bool; 2],
+}
 
 impl TlsOpen {
     /// Adds a message. Returns the certificates in it.
@@ -128,11 +129,11 @@ impl TlsOpen {
         out: &mut dyn FnMut(Pending<Tls>),
     ) -> Vec<Pending<X509>> {
         let mut certificates = Vec::new();
-        if self.0.get(0).is_none() {
+        if self.open.get(0).is_none() {
             let pending = Pending::new(0, Span::of(meta), Tls::default(), &Copier::default());
-            self.0.push(pending, out);
+            self.open.push(pending, out);
         }
-        let Some(pending) = self.0.get(0) else { return certificates };
+        let Some(pending) = self.open.get(0) else { return certificates };
         pending.span.extend(meta);
         let (tls, mut copier) = (&mut pending.content, Copier::default());
         match message {
@@ -158,9 +159,9 @@ impl TlsOpen {
             Message::ServerKeyExchange(exchange) => tls.group = Some(exchange.group),
             Message::NewSessionTicket(ticket) => tls.ticket_lifetime_s = Some(ticket.lifetime_s),
             Message::ChangeCipherSpec(_) => {
-                *meta.from.of_mut(&mut tls.changed) = true;
+                *meta.from.of_mut(&mut self.changed) = true;
                 let is_clear = tls.version.is_some_and(|version| version != Version::TLS_1_3);
-                if tls.changed == [true, true] && is_clear {
+                if self.changed == [true, true] && is_clear {
                     tls.is_established = Some(true);
                 }
             }
@@ -180,7 +181,7 @@ impl TlsOpen {
     }
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Tls>)) {
-        for mut pending in self.0.take_all() {
+        for mut pending in self.open.take_all() {
             if let Some(lack) = pending.content.lack() {
                 pending.lack(lack);
             }

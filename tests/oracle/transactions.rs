@@ -144,14 +144,76 @@ fn ftp(group: &[&Value]) -> Option<Facts> {
         copy(&mut facts, reply, &["code"]);
         put(&mut facts, "reply", &reply["text"]);
     }
+    if let Some(row) = group.iter().find(|row| is(row, "", "data_connection")) {
+        put(&mut facts, "data_address", &row["address"]);
+        put(&mut facts, "data_port", &row["port"]);
+    }
+    if let Some(row) = group.iter().find(|row| is(row, "", "transfer")) {
+        put(&mut facts, "file_len", &row["announced_len"]);
+        put(&mut facts, "is_transferred", &row["is_complete"]);
+        let data = &row["data"];
+        put(&mut facts, "data_address", &data["address"]);
+        put(&mut facts, "data_port", &data["port"]);
+    }
     Some(facts)
 }
+
+/// A connection of TLS, DTLS or QUIC.
+fn tls(group: &[&Value]) -> Option<Facts> {
+    let mut facts = Facts::new();
+    let of = |message: &str| group.iter().filter(|row| is(row, "", message)).collect::<Vec<_>>();
+    let (offers, answers) = (of("client_hello"), of("server_hello"));
+    let selected = answers.iter().rfind(|row| row["is_hello_retry_request"] != true);
+    if let Some(offer) = offers.first() {
+        copy(&mut facts, offer, &["ja3", "ja4"]);
+    }
+    if let Some(offer) = offers.last() {
+        copy(&mut facts, offer, &["server_name"]);
+    }
+    if let Some(row) = selected {
+        copy(&mut facts, row, &["version", "cipher_suite", "ja3s"]);
+    }
+    let is_offered = !offers.is_empty() || !of("ssl2_client_hello").is_empty();
+    let lacks = if is_offered { selected.is_none().then_some("response") } else { Some("request") };
+    facts.extend(lacks.map(|lacks| ("lacks", lacks.into())));
+    Some(facts)
+}
+
+fn ssh(group: &[&Value]) -> Option<Facts> {
+    let mut facts = Facts::new();
+    let find = |role: &str, message: &str| group.iter().find(|row| is(row, role, message));
+    for (role, fingerprint) in [("client", "hassh"), ("server", "hassh_server")] {
+        if let Some(row) = find(role, "identification") {
+            let text = |name: &str| row[name].as_str().map(str::to_owned);
+            let (version, software) = (text("protocol_version")?, text("software_version")?);
+            let comments = text("comments").map(|comments| format!(" {comments}")).unwrap_or_default();
+            facts.insert(role, format!("SSH-{version}-{software}{comments}").into());
+        }
+        if let Some(row) = find(role, "kex_init") {
+            let hassh = if row["hassh"].is_null() { &row["hassh_server"] } else { &row["hassh"] };
+            put(&mut facts, fingerprint, hassh);
+        }
+    }
+    match find("", "negotiated") {
+        Some(row) => copy(&mut facts, row, &["kex_algorithm"]),
+        None => {
+            let is_answered = find("server", "identification").is_some();
+            facts.insert("lacks", if is_answered { "end" } else { "response" }.into());
+        }
+    }
+    Some(facts)
+}
+
+/// Protocols with one transaction per flow.
+const CONNECTIONS: [&str; 3] = ["tls", "dtls", "ssh"];
 
 /// Joins the messages of a capture, in two passes.
 fn naive(messages: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
     let mut groups: BTreeMap<Key, Vec<&Value>> = BTreeMap::new();
     for row in messages {
         let number = if row["message"] == "mail" { &row["mail"] } else { &row["transaction"] };
+        let is_connection = CONNECTIONS.iter().any(|name| row["protocol"] == *name);
+        let number = if is_connection { &Value::from(0) } else { number };
         groups.extend(
             key(row, number).map(|key| (key, Vec::new())).filter(|(key, _)| !groups.contains_key(key)),
         );
@@ -166,6 +228,8 @@ fn naive(messages: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
             "dns" | "llmnr" => dns(&group),
             "smtp" => mail(&group),
             "ftp" => ftp(&group),
+            "tls" | "dtls" | "quic" => tls(&group),
+            "ssh" => ssh(&group),
             _ => None,
         };
         joined.entry(key).or_default().extend(facts);
@@ -176,7 +240,11 @@ fn naive(messages: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
 
 /// Returns what the program wrote, reduced to the names that the naive join has.
 fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
-    const NAMES: [(&str, &[&str]); 4] = [
+    const TLS: &[&str] = &["server_name", "ja3", "ja4", "version", "cipher_suite", "ja3s", "lacks"];
+    const NAMES: [(&str, &[&str]); 7] = [
+        ("tls", TLS),
+        ("quic", TLS),
+        ("ssh", &["client", "server", "hassh", "hassh_server", "kex_algorithm", "lacks"]),
         (
             "http",
             &[
@@ -214,14 +282,31 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
                 "recipients",
             ],
         ),
-        ("ftp", &["command", "argument", "code", "reply"]),
+        (
+            "ftp",
+            &[
+                "command",
+                "argument",
+                "code",
+                "reply",
+                "data_address",
+                "data_port",
+                "file_len",
+                "is_transferred",
+            ],
+        ),
     ];
     let mut out: BTreeMap<Key, Vec<Facts>> = BTreeMap::new();
     for row in rows {
         let Some((_, names)) = NAMES.iter().find(|(kind, _)| row["kind"] == *kind) else { continue };
-        let Some(key) = key(row, &row["number"]) else { continue };
+        let is_connection = CONNECTIONS.iter().any(|name| row["protocol"] == *name);
+        let number = if is_connection { &Value::from(0) } else { &row["number"] };
+        let Some(key) = key(row, number) else { continue };
         let mut facts = Facts::new();
         copy(&mut facts, row, names);
+        if row["kind"] == "quic" {
+            copy(&mut facts, &row["tls"], names);
+        }
         out.entry(key).or_default().push(facts);
     }
     out
