@@ -11,6 +11,20 @@ use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
 use crate::console::Failure;
 
+/// Names of the columns of a file.
+const COLUMNS: [&str; 10] = [
+    "label",
+    "source",
+    "destination",
+    "address",
+    "source_port",
+    "destination_port",
+    "port",
+    "protocol",
+    "start",
+    "end",
+];
+
 /// The rules of a file. A flow has the label of the first rule that it matches.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
@@ -80,6 +94,15 @@ impl Labels {
         if !header.iter().any(|name| name == "label") {
             return Err(failure("the first line must name the columns, one of which is `label`".to_owned()));
         }
+        for (index, name) in header.iter().enumerate() {
+            if !COLUMNS.contains(&name) {
+                let columns = COLUMNS.join(", ");
+                return Err(failure(format!("`{name}` is no column; the columns are {columns}")));
+            }
+            if header.iter().take(index).any(|other| other == name) {
+                return Err(failure(format!("the column `{name}` is listed twice")));
+            }
+        }
         let mut labels = Self::default();
         for record in reader.records() {
             let record = record.map_err(|error| failure(error.to_string()))?;
@@ -135,12 +158,8 @@ fn parse(header: &StringRecord, record: &StringRecord) -> Result<Rule, String> {
             "protocol" => rule.protocol = Some(protocol(text)?),
             "start" => rule.from = Some(time(text)?),
             "end" => rule.until = Some(time(text)?),
-            _ => {
-                return Err(format!(
-                    "`{name}` is no column; the columns are label, source, destination, address, source_port, \
-                     destination_port, port, protocol, start and end"
-                ));
-            }
+            // The header has no other columns.
+            _ => {}
         }
     }
     if rule.label.is_empty() {

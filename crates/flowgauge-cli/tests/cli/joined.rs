@@ -299,6 +299,16 @@ fn bad_requests_are_refused() {
             1,
             "`ports` is no column; the columns are",
         ),
+        (
+            ["--label", &file("i", "label,ports\nx,\n"), "-f", "csv"],
+            1,
+            "i: `ports` is no column; the columns are label, ",
+        ),
+        (
+            ["--label", &file("j", "label,port,port\nx,1,2\n"), "-f", "csv"],
+            1,
+            "the column `port` is listed twice",
+        ),
         (["--label", &file("g", "label,port\nx\n"), "-f", "csv"], 1, "g: CSV error"),
         (["--label", &file("h", "label,protocol\nx,tcpp\n"), "-f", "csv"], 1, "`tcpp` is no IP protocol"),
     ] {
