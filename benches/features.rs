@@ -47,7 +47,7 @@ fn features(criterion: &mut Criterion) {
         ("splt_20", "splt=20"),
         ("tcp", "tcp"),
         ("entropy_1024", "entropy"),
-        ("all", "cic,nfstream,splt=20,histogram,entropy,payload=64"),
+        ("all", "cic,nfstream,splt=20,histogram,entropy,payload=64,tcp"),
     ] {
         let set: FeatureSet = list.parse().expect("features");
         let count = || {
@@ -61,7 +61,7 @@ fn features(criterion: &mut Criterion) {
         assert_eq!(column.map(|column| features.value(column)), Some(Value::Unsigned(PACKET_COUNT / 4 * 3)));
         group.bench_function(id, |bencher| bencher.iter_items(PACKET_COUNT, count));
     }
-    let set: FeatureSet = "cic,nfstream,splt=20,histogram,entropy,payload=64".parse().expect("features");
+    let set: FeatureSet = "cic,nfstream,splt=20,histogram,entropy,payload=64,tcp".parse().expect("features");
     let mut flow = FlowFeatures::default();
     packets.iter().for_each(|packet| flow.count(&set, packet));
     let mut line = Vec::new();

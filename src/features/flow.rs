@@ -233,7 +233,6 @@ impl Counted {
             last_ns: now,
             active_since_ns: now,
             histograms: set.histogram.then(|| Box::new([bins; 2])),
-            tcp: (set.tcp && packet.transport == Transport::Tcp).then(Box::default),
             octets: (set.entropy.is_some() || set.payload.is_some()).then(Box::default),
             ..Self::none()
         })
@@ -284,8 +283,9 @@ impl Counted {
             let octets = if packet.side == Side::A { a } else { b };
             octets.add(set, packet.payload());
         }
-        if let Some(tcp) = &mut self.tcp {
-            tcp.add(packet, now);
+        // The first packet may have no TCP header, such as a fragment.
+        if set.tcp && packet.transport == Transport::Tcp {
+            self.tcp.get_or_insert_default().add(packet, now);
         }
     }
 
