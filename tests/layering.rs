@@ -35,7 +35,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("transaction", &["base", "row", "record", "tracker", "session", "protocols"]),
     ("features", &["base", "row", "wire", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record"]),
-    ("export", &["base", "row", "record", "ipfix"]),
+    ("export", &["base", "row", "record", "ipfix", "tracker", "session", "protocols", "transaction"]),
     (
         "pipeline",
         &[

@@ -1,4 +1,5 @@
-//! Formats of rows: ndjson, csv, tables for people, IPFIX, and [records of a fixed length](FixedRecord).
+//! Formats of rows: ndjson, csv, tables for people, IPFIX, [records of a fixed length](FixedRecord), and with the feature
+//! `protocols` the [logs of Zeek](zeek).
 //!
 //! A [`RecordWriter`] writes rows to a destination; [`write_json`] appends one to a buffer. Nothing is allocated per
 //! row once the buffers have grown.
@@ -19,6 +20,8 @@
 
 mod csv;
 mod fixed_record;
+#[cfg(feature = "protocols")]
+mod flow_log;
 mod format;
 pub mod human;
 mod ipfix;
@@ -28,13 +31,21 @@ mod selection;
 mod style;
 mod table;
 mod text;
+#[cfg(feature = "protocols")]
+mod uid;
 mod writer;
+#[cfg(feature = "protocols")]
+pub mod zeek;
 
 pub use fixed_record::{FixedRecord, FixedRecordError};
+#[cfg(feature = "protocols")]
+pub use flow_log::{FlowLog, LoggedFlow, Permits};
 pub use format::{Format, FormatOptions};
 pub use json::{write_json, write_message};
 pub use lines::Lines;
 pub use selection::Selection;
 pub use style::{Nulls, Style, TimeFormat, UnknownName};
 pub use table::FlowTable;
-pub use writer::{RecordWriter, Summary};
+#[cfg(feature = "protocols")]
+pub use uid::Uid;
+pub use writer::{LogFiles, RecordWriter, Summary};

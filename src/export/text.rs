@@ -105,6 +105,21 @@ pub(super) fn octets(out: &mut Vec<u8>, value: &[u8]) {
     out.extend(value.iter().flat_map(|octet| hex(*octet)));
 }
 
+/// Appends a number of nanoseconds as seconds with six decimals, rounded.
+#[cfg(feature = "protocols")]
+pub(super) fn micros(out: &mut Vec<u8>, nanoseconds: u64) {
+    const MICROS_PER_SECOND: u64 = 1_000_000;
+    let micros = nanoseconds / 1000 + u64::from(nanoseconds % 1000 >= 500);
+    number(out, micros / MICROS_PER_SECOND);
+    let mut decimals = [b'.'; 7];
+    let mut rest = micros % MICROS_PER_SECOND;
+    for place in decimals.iter_mut().skip(1).rev() {
+        *place = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    out.extend_from_slice(&decimals);
+}
+
 /// Appends a number of nanoseconds as seconds with nine decimals.
 pub(super) fn seconds(out: &mut Vec<u8>, nanoseconds: u64) {
     number(out, nanoseconds / NANOS_PER_SECOND);
@@ -147,7 +162,7 @@ pub(super) fn date_and_time(out: &mut Vec<u8>, value: Timestamp) {
 /// Returns whether a character is a control of the terminal, of the line, or of text direction: those of ASCII and of
 /// ISO 6429 (U+0080 to U+009F) are commands to a terminal, and bidirectional controls display a line in another order
 /// than that of its content.
-const fn is_control(letter: char) -> bool {
+pub(super) const fn is_control(letter: char) -> bool {
     matches!(
         letter,
         '\0'..='\u{1f}'

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::base::Timestamp;
 use crate::row::Row;
 
 /// Writes rows in a format. Only whole rows are written.
@@ -36,6 +37,32 @@ pub trait RecordWriter<R: Row> {
     ///
     /// Any error of the destination.
     fn finish(self: Box<Self>) -> io::Result<Summary>;
+}
+
+/// Opens and closes the destinations of logs, such as files of a folder.
+pub trait LogFiles {
+    /// The destination of a log.
+    type Out: io::Write;
+
+    /// Opens the destination of a log whose first row has this time. `log` is the name of the log, such as `conn`.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the destination.
+    fn open(&mut self, log: &'static str, time: Timestamp) -> io::Result<Self::Out>;
+
+    /// Closes the destination of a log.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the destination.
+    fn close(&mut self, log: &'static str, out: Self::Out) -> io::Result<()>;
+
+    /// Returns whether another destination is opened for rows at this time or later.
+    fn is_over(&self, out: &Self::Out, time: Timestamp) -> bool {
+        let _ = (out, time);
+        false
+    }
 }
 
 /// What a writer has written.

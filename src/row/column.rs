@@ -164,6 +164,8 @@ pub struct Column {
     /// True if false, zero and empty lists are usual in the column, so that text formats that omit absent values also
     /// omit these.
     pub is_sparse: bool,
+    /// True if the order of the items of a list has no meaning.
+    pub is_set: bool,
     /// True if the column describes credentials, so that text formats write it on request only.
     pub is_sensitive: bool,
     /// Unit of the column's values.
@@ -197,6 +199,7 @@ impl Column {
             column_type,
             is_nullable,
             is_sparse: false,
+            is_set: false,
             is_sensitive: false,
             unit: Unit::None,
             side: ColumnSide::Shared,
@@ -305,6 +308,13 @@ impl Column {
     #[must_use]
     pub const fn sensitive(self) -> Self {
         Self { is_sensitive: true, ..self }
+    }
+
+    /// Marks a list as a [set](Self::is_set).
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn set(self) -> Self {
+        Self { is_set: true, ..self }
     }
 
     /// Marks the column as [sparse](Self::is_sparse).

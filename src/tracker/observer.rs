@@ -48,12 +48,6 @@ impl<'t, S> Flow<'t, S> {
         self.is_ignored
     }
 
-    /// Returns whether the callback muted the flow.
-    #[inline(always)]
-    pub(crate) const fn is_muted(&self) -> bool {
-        self.is_muted
-    }
-
     /// Returns whether the initiator of the flow sent the packet.
     #[must_use]
     #[inline]
@@ -77,6 +71,12 @@ impl<'t, S> Flow<'t, S> {
     /// [`Sink::session`](crate::pipeline::Sink::session) or later.
     pub fn mute(&mut self) {
         self.is_muted = true;
+    }
+
+    /// Returns whether [`mute`](Self::mute) was called during this callback, for sinks that wrap other sinks.
+    #[must_use]
+    pub const fn is_muted(&self) -> bool {
+        self.is_muted
     }
 
     /// Passes a part of the caller's state to a closure, for sinks that wrap other sinks. If the closure mutes the

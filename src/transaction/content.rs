@@ -11,6 +11,7 @@ use super::span::Span;
 use super::ssh::Ssh;
 use super::tls::{Quic, Tls};
 use super::x509::X509;
+use crate::base::{Side, Timestamp};
 use crate::session::Protocol;
 
 /// A transaction of a flow.
@@ -27,6 +28,24 @@ impl Transaction {
     #[must_use]
     pub const fn protocol(&self) -> &'static Protocol {
         self.span.protocol
+    }
+
+    /// Returns the side of the client.
+    #[must_use]
+    pub const fn client(&self) -> Side {
+        self.span.client
+    }
+
+    /// Returns the time of the packet that completed the first message.
+    #[must_use]
+    pub const fn start(&self) -> Timestamp {
+        self.span.start
+    }
+
+    /// Returns the time of the packet that completed the last message.
+    #[must_use]
+    pub const fn end(&self) -> Timestamp {
+        self.span.end
     }
 
     /// Returns the number of octets that the parsers of the flow had received with the last message, as

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
-use crate::protocols::dns::{Class, DnsMessage, Message, Opcode, Rcode, RecordType, Section};
+use crate::protocols::dns::{Class, DnsMessage, Flags, Message, Opcode, Rcode, RecordType, Section};
 use crate::session::MessageMeta;
 
 /// Maximum number of answers that are kept.
@@ -53,6 +53,11 @@ crate::message! {
         pub authority_count: Option<u16>,
         /// Number of records in the additional section, without OPT.
         pub additional_count: Option<u16>,
+        ..
+        /// The flags of the query.
+        pub query_flags: Option<Flags>,
+        /// True if a section of the response has a record, OPT included.
+        pub has_records: bool,
     }
 }
 
@@ -77,7 +82,8 @@ impl DnsOpen {
                     }
                     None => {
                         let mut copier = Copier::default();
-                        let dns = question(query, &mut copier);
+                        let query_flags = Some(query.header.flags);
+                        let dns = Dns { query_flags, ..question(query, &mut copier) };
                         self.0.push(Pending::new(number, Span::of(meta), dns, &copier), out);
                     }
                 }
@@ -140,6 +146,7 @@ fn answer(dns: &mut Dns, response: &DnsMessage<'_>, copier: &mut Copier) {
     dns.recursion_available = Some(flags.is_recursion_available());
     let (mut authority_count, mut additional_count) = (0, 0);
     for (section, record) in response.records() {
+        dns.has_records = true;
         match section {
             Section::Answer if dns.answers.len() < ANSWER_MAX => {
                 dns.answers.push(copier.display(record.data));

@@ -28,7 +28,8 @@ crate::message! {
         pub content_type: Option<Box<str>>,
         /// Value of the Content-Encoding field.
         pub content_encoding: Option<Box<str>>,
-        /// Type by the first octets, such as `image/png`; absent if they are not those of a known type.
+        /// Type by the first octets, such as `image/png`; `application/json` and `text/plain` for other text; absent if they are
+        /// not those of a known type.
         pub detected_type: Option<&'static str>,
         /// Octets that were captured.
         pub seen_len: u64 [octets],
@@ -44,6 +45,23 @@ crate::message! {
         pub sha1: Option<Box<str>>,
         /// SHA-256 digest of a complete body, on request.
         pub sha256: Option<Box<str>>,
+    }
+}
+
+/// Name and type of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BodyKind {
+    /// Name of the file.
+    pub name: Option<Box<str>>,
+    /// Type by the first octets.
+    pub detected_type: Option<&'static str>,
+}
+
+impl File {
+    /// Returns name and type.
+    pub(super) fn kind(&self) -> BodyKind {
+        BodyKind { name: self.name.clone(), detected_type: self.detected_type }
     }
 }
 
@@ -172,7 +190,7 @@ fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<File> {
     }
     pending.map(|OpenFile { mut file, first, hashes }| {
         file.is_complete = is_complete && file.missing_len == 0;
-        file.detected_type = infer::get(&first).map(|kind| kind.mime_type());
+        file.detected_type = infer::get(&first).map(|kind| kind.mime_type()).or_else(|| text_type(&first));
         if let Some(hashes) = hashes.filter(|_| file.is_complete) {
             let Hashes { md5, sha1, sha256 } = *hashes;
             let hex = |digest: &[u8]| Some(Hex(digest).to_string().into_boxed_str());
@@ -182,6 +200,18 @@ fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<File> {
         }
         file
     })
+}
+
+/// Returns the type of text: octets of UTF-8 without controls.
+fn text_type(octets: &[u8]) -> Option<&'static str> {
+    let is_control = |octet: &u8| octet.is_ascii_control() && !matches!(octet, b'\t' | b'\n' | b'\r' | 0x0c);
+    // The last character may not be complete.
+    let is_utf8 = std::str::from_utf8(octets).map_or_else(|error| error.error_len().is_none(), |_| true);
+    if octets.is_empty() || !is_utf8 || octets.iter().any(is_control) {
+        return None;
+    }
+    let first = octets.trim_ascii_start().first();
+    Some(if matches!(first, Some(b'{' | b'[')) { "application/json" } else { "text/plain" })
 }
 
 /// Returns the name in a Content-Disposition field (RFC 6266), without folders: the parameter `filename`.
@@ -201,6 +231,20 @@ pub(super) fn name_of(field: Text<'_>, copier: &mut Copier) -> Option<Box<str>> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_has_no_controls() {
+        for (octets, kind) in [
+            (&b"a=1&b=2"[..], Some("text/plain")),
+            (b" {\"a\":1}", Some("application/json")),
+            (b"\xc3\xa4\xc3", Some("text/plain")),
+            (b"\xc3(", None),
+            (b"a\0b", None),
+            (b"", None),
+        ] {
+            assert_eq!(text_type(octets), kind, "{octets:?}");
+        }
+    }
 
     #[test]
     fn names_are_those_of_the_parameter_without_folders() {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, Open, Pending, TEXT_LEN_MAX};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::protocols::ftp::{DataEnd, Message};
@@ -39,6 +39,13 @@ crate::message! {
         pub data_port: Option<u16>,
         /// Role that opens the data connection.
         pub data_opened_by: Option<Role>,
+        ..
+        /// Name in the last USER command.
+        pub named: Option<Box<str>>,
+        /// True if the client sent a PASS command.
+        pub has_password: bool,
+        /// Folder of the session, as far as it is known.
+        pub folder: Option<Box<str>>,
     }
 }
 
@@ -51,9 +58,55 @@ pub(super) struct FtpOpen {
     /// The name in the last USER, and the one that was accepted.
     named: Option<Box<str>>,
     user: Option<Box<str>>,
+    /// A PASS command was seen.
+    has_password: bool,
+    /// The folder of the session, relative to the first one unless it begins with a slash.
+    folder: Option<Box<str>>,
+}
+
+/// Returns a path in a folder. Folders before `..` are removed.
+pub(crate) fn join_path(folder: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for (index, part) in whole.split('/').enumerate() {
+        match part {
+            "" if index > 0 => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "." | "..")) => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    if parts == [""] { "/".to_owned() } else { parts.join("/") }
+}
+
+/// Returns the path in quotes that begins the reply to PWD; a quotation mark in it is doubled (RFC 959 appendix II).
+fn quoted_path(reply: &str) -> Option<String> {
+    let mut path = String::new();
+    let mut letters = reply.strip_prefix('"')?.chars().peekable();
+    while let Some(letter) = letters.next() {
+        if letter == '"' && letters.next_if_eq(&'"').is_none() {
+            return Some(path);
+        }
+        path.push(letter);
+    }
+    None
 }
 
 impl FtpOpen {
+    /// Notes the folder that the reply to the last command states or confirms.
+    fn change_folder(&mut self) {
+        let Some(ftp) = self.answered.as_ref().map(|pending| &pending.content) else { return };
+        let current = self.folder.as_deref().unwrap_or(".");
+        let folder = match (&*ftp.command.to_ascii_uppercase(), ftp.code) {
+            ("CWD", Some(250)) => ftp.argument.as_deref().map(|path| join_path(current, path)),
+            ("CDUP", Some(200 | 250)) => Some(join_path(current, "..")),
+            ("PWD" | "XPWD", Some(257)) => ftp.reply.as_deref().and_then(quoted_path),
+            _ => return,
+        };
+        self.folder = folder.filter(|folder| folder.len() <= TEXT_LEN_MAX).map(Into::into);
+    }
+
     pub(super) fn message(
         &mut self,
         meta: &MessageMeta,
@@ -68,11 +121,15 @@ impl FtpOpen {
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
                 }
+                self.has_password |= command.verb.0.eq_ignore_ascii_case(b"PASS");
                 let ftp = Ftp {
                     number: command.transaction,
                     user: self.user.clone(),
                     command: copier.text(command.verb),
                     argument,
+                    named: self.named.clone(),
+                    has_password: self.has_password,
+                    folder: self.folder.clone(),
                     ..Ftp::default()
                 };
                 self.open.push(Pending::new(command.transaction, Span::of(meta), ftp, &copier), out);
@@ -93,6 +150,7 @@ impl FtpOpen {
                 if reply.code >= 200 {
                     self.answered = self.open.take(number);
                 }
+                self.change_folder();
             }
             Message::DataConnection(connection) => {
                 if let Some(ftp) = connection.transaction.and_then(|number| self.get(number)) {
@@ -131,5 +189,33 @@ impl Ftp {
     const fn set_data(&mut self, end: DataEnd) {
         (self.data_address, self.data_port) = (end.address, Some(end.port));
         self.data_opened_by = Some(end.opened_by);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_joined() {
+        for (folder, path, expected) in [
+            (".", "robots.txt", "./robots.txt"),
+            ("/pub", "a/../b", "/pub/b"),
+            ("/pub", "/etc//passwd", "/etc/passwd"),
+            ("/", "x", "/x"),
+            ("/pub", "..", "/"),
+            ("/pub", "../../x", "/../x"),
+        ] {
+            assert_eq!(join_path(folder, path), expected);
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_reply_is_in_quotes() {
+        // From RFC 959 appendix II.
+        assert_eq!(quoted_path("\"/usr/dm\" directory created").as_deref(), Some("/usr/dm"));
+        assert_eq!(quoted_path("\"/foo\"\"bar\" directory created").as_deref(), Some("/foo\"bar"));
+        assert_eq!(quoted_path("/usr/dm"), None);
+        assert_eq!(quoted_path("\"/usr"), None);
     }
 }

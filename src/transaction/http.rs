@@ -1,6 +1,6 @@
 //! Requests of HTTP with their responses.
 
-use super::file::{BodyHead, File, FilesOpen, name_of};
+use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
@@ -71,6 +71,11 @@ crate::message! {
         pub grpc_message: Option<Box<str>>,
         /// Error code of a stream of HTTP/2 that was reset.
         pub reset: Option<http2::ErrorCode>,
+        ..
+        /// The HTTP version of the response.
+        pub response_version: Option<Box<str>>,
+        /// The body of the request, and that of the response, unless they are empty.
+        pub bodies: [Option<BodyKind>; 2],
     }
 }
 
@@ -285,6 +290,7 @@ impl HttpOpen {
             return;
         }
         http.response_time = Some(meta.timestamp);
+        http.response_version = Some(response.version);
         http.status = response.status;
         http.reason = response.reason;
         http.server = response.server;
@@ -303,8 +309,15 @@ impl HttpOpen {
         (grpc_status, grpc_message): (Option<u32>, Option<Text<'_>>),
         out: Out<'_>,
     ) {
-        self.files.end(meta, number, is_complete, &mut |file| out(Ended::File(file)));
-        let Some(pending) = self.open.get(number) else { return };
+        let Self { open, files } = self;
+        let mut pending = open.get(number);
+        files.end(meta, number, is_complete, &mut |file| {
+            if let Some(pending) = &mut pending {
+                *meta.from.of_mut(&mut pending.content.http.bodies) = Some(file.content.kind());
+            }
+            out(Ended::File(file));
+        });
+        let Some(pending) = pending else { return };
         pending.span.extend(meta);
         if !is_complete {
             pending.lack(if missing_len > 0 { Lack::Body } else { Lack::End });

@@ -24,8 +24,9 @@ mod x509;
 
 pub use content::{Content, Transaction};
 pub use dns::Dns;
-pub use file::File;
+pub use file::{BodyKind, File};
 pub use ftp::Ftp;
+pub(crate) use ftp::join_path;
 pub use head::TransactionHead;
 pub use http::Http;
 pub use joiner::{FlowTransactions, TransactionConfig};

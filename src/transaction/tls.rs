@@ -11,6 +11,47 @@ use crate::session::{MessageMeta, Role};
 /// Maximum number of names of application protocols, and of alerts, that are kept.
 const LIST_LEN_MAX: usize = 16;
 
+/// Maximum number of letters of a history.
+const HISTORY_LEN_MAX: usize = 100;
+
+/// Appends letters to a history: in lower case for the server.
+fn note(history: &mut String, from: Role, letters: &str) {
+    for letter in letters.chars().take(HISTORY_LEN_MAX.saturating_sub(history.len())) {
+        history.push(if from == Role::Server { letter.to_ascii_lowercase() } else { letter });
+    }
+}
+
+/// Returns the letter of a message; nothing for the first encrypted record.
+fn letter(message: &Message<'_>) -> &'static str {
+    match message {
+        Message::ClientHello(_) | Message::Ssl2ClientHello(_) => "C",
+        Message::ServerHello(hello) if hello.is_hello_retry_request() => "J",
+        Message::ServerHello(_) => "S",
+        Message::HelloVerifyRequest(_) => "V",
+        Message::CertificateChain(_) => "X",
+        Message::ServerKeyExchange(_) => "K",
+        Message::NewSessionTicket(_) => "T",
+        Message::ChangeCipherSpec(_) => "I",
+        Message::Alert(_) => "L",
+        Message::Step(step) => match step.handshake_type {
+            None => "",
+            Some(0) => "H",
+            Some(4) => "T",
+            Some(6) => "J",
+            Some(12) => "K",
+            Some(13) => "R",
+            Some(14) => "N",
+            Some(15) => "Y",
+            Some(16) => "G",
+            Some(20) => "F",
+            Some(21) => "W",
+            Some(22) => "U",
+            Some(23) => "A",
+            Some(_) => "Z",
+        },
+    }
+}
+
 crate::message! {
     /// A connection of TLS or DTLS: what its messages in the clear state.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +80,7 @@ crate::message! {
         pub is_resumed: Option<bool>,
         /// True if the server requested another ClientHello.
         pub has_retry: bool,
-        /// True if both sides changed to encryption; absent if that is not known, as in most connections of TLS 1.3.
+        /// True if both sides changed to encryption, or since TLS 1.3 both sent an encrypted record; absent if that is not known.
         pub is_established: Option<bool>,
         /// SHA-256 fingerprints of the certificates of the server, its own first; encrypted since TLS 1.3.
         pub certificates: Vec<Box<str>>,
@@ -51,6 +92,14 @@ crate::message! {
         pub client_alerts: Vec<tls::AlertDescription>,
         /// Alerts of the server in the clear, at most 16.
         pub alerts: Vec<tls::AlertDescription>,
+        ..
+        /// The last alert of either side.
+        pub last_alert: Option<tls::AlertDescription>,
+        /// Letters of the messages in the order of their arrival, as in Zeek's `ssl_history`: upper case for the client, at most
+        /// 100.
+        pub history: String,
+        /// Names for which the server's certificate is valid, if it was captured: its DNS names.
+        pub certified_names: Option<Vec<Box<str>>>,
     }
 }
 
@@ -76,6 +125,9 @@ crate::message! {
         pub close_error: Option<u64>,
         /// Hellos of TLS.
         pub tls: Tls,
+        ..
+        /// Letters of the packets with a message, as in Zeek's `history` of QUIC: upper case for the client, at most 100.
+        pub history: String,
     }
 }
 
@@ -118,6 +170,8 @@ pub(super) struct TlsOpen {
     open: Open<Tls>,
     /// Which sides changed to encryption: the client, and the server.
     changed: [bool; 2],
+    /// Which sides sent an encrypted record.
+    encrypted: [bool; 2],
 }
 
 impl TlsOpen {
@@ -136,6 +190,7 @@ impl TlsOpen {
         let Some(pending) = self.open.get(0) else { return certificates };
         pending.span.extend(meta);
         let (tls, mut copier) = (&mut pending.content, Copier::default());
+        note(&mut tls.history, meta.from, letter(message));
         match message {
             Message::ClientHello(hello) => tls.client_hello(hello, &mut copier),
             Message::Ssl2ClientHello(hello) => tls.offered_version = Some(hello.version),
@@ -149,6 +204,9 @@ impl TlsOpen {
                 for (position, certificate) in chain.iter().enumerate() {
                     let x509 = X509::new(&certificate, meta.from, position as u32, &mut copier);
                     names.push(x509.sha256.clone());
+                    if position == 0 && meta.from == Role::Server {
+                        tls.certified_names = Some(x509.dns_names.clone());
+                    }
                     let mut transaction = Pending::new(0, Span::of(meta), x509, &Copier::default());
                     if copier.is_truncated {
                         transaction.lack(Lack::Limit);
@@ -173,8 +231,16 @@ impl TlsOpen {
                 if alerts.len() < LIST_LEN_MAX {
                     alerts.push(alert.description);
                 }
+                tls.last_alert = Some(alert.description);
             }
             Message::HelloVerifyRequest(_) => tls.has_retry = true,
+            Message::Step(step) if step.handshake_type.is_none() => {
+                *meta.from.of_mut(&mut self.encrypted) = true;
+                if self.encrypted == [true, true] && tls.version.is_some() {
+                    tls.is_established = Some(true);
+                }
+            }
+            Message::Step(_) => {}
         }
         pending.add(&copier);
         certificates
@@ -220,12 +286,20 @@ impl QuicOpen {
         let (quic, mut copier) = (&mut pending.content, Copier::default());
         match message {
             Message::ClientHello(hello) => {
+                note(&mut quic.history, meta.from, "IS");
+                note(&mut quic.tls.history, meta.from, "C");
                 quic.quic_version = Some(hello.quic_version);
                 quic.client_dcid.get_or_insert_with(|| copier.display(hello.dcid));
                 quic.client_scid = Some(copier.display(hello.scid));
                 quic.tls.client_hello(&hello.hello, &mut copier);
             }
             Message::ServerHello(hello) => {
+                note(&mut quic.history, meta.from, "IS");
+                note(
+                    &mut quic.tls.history,
+                    meta.from,
+                    if hello.hello.is_hello_retry_request() { "J" } else { "S" },
+                );
                 quic.quic_version = Some(hello.quic_version);
                 quic.server_scid = Some(copier.display(hello.scid));
                 quic.tls.server_hello(&hello.hello, &mut copier);
@@ -233,9 +307,16 @@ impl QuicOpen {
             Message::VersionNegotiation(negotiation) => {
                 quic.server_versions = negotiation.versions.iter().take(LIST_LEN_MAX).collect();
             }
-            Message::Retry(_) => quic.has_retry = true,
-            Message::Close(close) => quic.close_error = Some(close.error_code),
+            Message::Retry(_) => {
+                note(&mut quic.history, meta.from, "R");
+                quic.has_retry = true;
+            }
+            Message::Close(close) => {
+                note(&mut quic.history, meta.from, "C");
+                quic.close_error = Some(close.error_code);
+            }
             Message::UnsupportedVersion(unsupported) => {
+                note(&mut quic.history, meta.from, "U");
                 quic.quic_version = Some(unsupported.quic_version);
                 quic.client_dcid = Some(copier.display(unsupported.dcid));
                 quic.client_scid = Some(copier.display(unsupported.scid));

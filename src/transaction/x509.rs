@@ -57,6 +57,9 @@ crate::message! {
         pub is_ca: Option<bool>,
         /// Maximum number of authorities below this one.
         pub path_len: Option<u32>,
+        ..
+        /// Length of the certificate in octets.
+        pub len: u64,
     }
 }
 
@@ -86,6 +89,7 @@ impl X509 {
             signature_algorithm: details.signature_algorithm.map(|oid| copier.display(oid)),
             is_ca: details.is_ca,
             path_len: details.path_len,
+            len: certificate.der.len() as u64,
         };
         for name in certificate.alt_names.iter() {
             let (names, text) = match name {

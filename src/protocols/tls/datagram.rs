@@ -104,6 +104,11 @@ impl Parser for DtlsParser {
         Ok(if is_over { Progress::Done } else { Progress::Took(datagram.bytes.len()) })
     }
 
+    #[inline]
+    fn is_content(message: &Message<'_>) -> bool {
+        message.is_step()
+    }
+
     fn heap_len(&self) -> usize {
         self.fragments.iter().map(Fragments::heap_len).sum()
     }

@@ -2,7 +2,7 @@
 
 use super::certificate::CertificateChain;
 use super::client_hello::{ClientHello, Transport};
-use super::message::{HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange};
+use super::message::{HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange, Step};
 use super::numbers::{CipherSuite, Version};
 use super::server_hello::ServerHello;
 use crate::session::{Fault, Role};
@@ -82,6 +82,7 @@ impl Handshake {
         (kind, body): (u8, &[u8]),
         out: &mut dyn for<'m> FnMut(Message<'m>),
     ) -> Result<(), Fault> {
+        let step = Message::Step(Step { handshake_type: Some(kind) });
         match kind {
             CLIENT_HELLO => {
                 let hello = ClientHello::parse(body, self.transport).ok_or(Fault::new("bad_client_hello"))?;
@@ -103,18 +104,13 @@ impl Handshake {
                     HelloVerifyRequest::parse(body).ok_or(Fault::new("bad_hello_verify_request"))?;
                 out(Message::HelloVerifyRequest(request));
             }
-            NEW_SESSION_TICKET => {
-                if let Some(ticket) = NewSessionTicket::parse(body) {
-                    out(Message::NewSessionTicket(ticket));
-                }
-            }
+            NEW_SESSION_TICKET => out(NewSessionTicket::parse(body).map_or(step, Message::NewSessionTicket)),
             SERVER_KEY_EXCHANGE => {
-                if let Some(key) = self.suite.and_then(|suite| ServerKeyExchange::parse(body, suite)) {
-                    out(Message::ServerKeyExchange(key));
-                }
+                let exchange = self.suite.and_then(|suite| ServerKeyExchange::parse(body, suite));
+                out(exchange.map_or(step, Message::ServerKeyExchange));
             }
             CERTIFICATE => out(Message::CertificateChain(CertificateChain::parse(body))),
-            _ => {}
+            _ => out(step),
         }
         Ok(())
     }

@@ -31,6 +31,25 @@ crate::messages! {
         ChangeCipherSpec(ChangeCipherSpec),
         /// An alert in the clear: a warning, or the reason for the end of the connection.
         Alert(Alert),
+        /// A handshake message that is no message of its own, or the first encrypted record.
+        Step(Step),
+    }
+}
+
+impl Message<'_> {
+    /// Returns whether the message only states the progress of the handshake: the variant [`Step`](Self::Step).
+    #[must_use]
+    pub const fn is_step(&self) -> bool {
+        matches!(self, Self::Step(_))
+    }
+}
+
+crate::message! {
+    /// Progress of the handshake: a message whose content is not parsed, or the end of what is in the clear.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "tls.step" pub struct Step {
+        /// Type of the handshake message; absent for the first encrypted record after the ServerHello.
+        pub handshake_type: Option<u8>,
     }
 }
 

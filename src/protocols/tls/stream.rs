@@ -2,7 +2,7 @@
 
 use super::client_hello::Transport;
 use super::handshake::{CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind};
-use super::message::{Alert, ChangeCipherSpec, Message, Ssl2ClientHello};
+use super::message::{Alert, ChangeCipherSpec, Message, Ssl2ClientHello, Step};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
 /// Length of a TLS record header in octets.
@@ -19,8 +19,8 @@ pub(super) const HEARTBEAT: u8 = 24;
 
 /// Parser of TLS over a stream. `Default` is the state before the first octet.
 ///
-/// A direction is done when everything that follows is encrypted: up to TLS 1.2 after ChangeCipherSpec; since TLS 1.3
-/// after the ServerHello, or for the client, after its first encrypted record following the ServerHello.
+/// A direction is done when everything that follows is encrypted: up to TLS 1.2 after ChangeCipherSpec; since TLS 1.3 with the
+/// first encrypted record following the ServerHello.
 #[derive(Debug)]
 pub struct TlsParser {
     handshake: Handshake,
@@ -103,6 +103,9 @@ impl Parser for TlsParser {
             lane.has_begun = true;
             if matches!(kind, APPLICATION_DATA | HEARTBEAT) {
                 if kind == APPLICATION_DATA && self.is_over(input.from) {
+                    if self.handshake.hides() == Some(true) {
+                        out(Message::Step(Step { handshake_type: None }));
+                    }
                     return Ok(Progress::Done);
                 }
                 let lane = input.from.of_mut(&mut self.lanes);
@@ -134,6 +137,11 @@ impl Parser for TlsParser {
             }
         }
         AfterGap::Resume
+    }
+
+    #[inline]
+    fn is_content(message: &Message<'_>) -> bool {
+        message.is_step()
     }
 
     fn heap_len(&self) -> usize {
@@ -209,12 +217,13 @@ impl TlsParser {
             handshake.take(message, out)?;
             rest = after;
         }
+        // Everything behind a ServerHello of TLS 1.3 is encrypted, but for a ChangeCipherSpec.
+        lane.is_doubtful |= from == Role::Server && handshake.hides() == Some(true);
         if !rest.is_empty() {
             lane.partial = Vec::with_capacity(message_len(rest)?.unwrap_or(HEADER_LEN));
             lane.partial.extend_from_slice(rest);
         }
-        let is_over = from == Role::Server && handshake.hides() == Some(true);
-        Ok(if is_over { After::Done } else { After::GoOn })
+        Ok(After::GoOn)
     }
 }
 

@@ -1,0 +1,117 @@
+//! The interface of formats whose rows are about flows, their transactions and anomalies.
+
+use std::io;
+
+use super::uid::Uid;
+use crate::base::{Application, EndReason, Evidence, Timestamp};
+use crate::session::MessageMeta;
+use crate::tracker::{Anomaly, FlowView};
+use crate::transaction::Transaction;
+
+/// Returns whether a row of this length may be written.
+pub type Permits<'p> = &'p mut dyn FnMut(usize) -> bool;
+
+/// Writes flows, their transactions and anomalies, such as the [logs of Zeek](super::zeek). Rows are written whole, and only if
+/// `permits` returns true for the length of each; each method returns whether all of them were.
+///
+/// # Errors
+///
+/// All methods return any error of the destination. No further row should be written then.
+pub trait FlowLog {
+    /// Notes that a flow begins. Needed only for formats that relate flows in tunnels to those that carry them.
+    fn started(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow) {
+        let _ = (view, flow);
+    }
+
+    /// Writes the record of a flow.
+    fn record(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        reason: EndReason,
+        permits: Permits<'_>,
+    ) -> io::Result<bool>;
+
+    /// Notes that a flow ended. Needed as [`started`](Self::started).
+    fn ended(&mut self, view: &FlowView<'_>) -> io::Result<()> {
+        let _ = view;
+        Ok(())
+    }
+
+    /// Writes a transaction of a flow.
+    fn transaction(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        transaction: &Transaction,
+        permits: Permits<'_>,
+    ) -> io::Result<bool>;
+
+    /// Writes an anomaly of a flow.
+    fn anomaly(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        anomaly: Anomaly,
+        permits: Permits<'_>,
+    ) -> io::Result<bool>;
+
+    /// Writes the reason for which a parser stopped.
+    fn fault(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        stop: (&MessageMeta, &'static str),
+        permits: Permits<'_>,
+    ) -> io::Result<bool>;
+
+    /// Sets the time, so that destinations that [are over](super::LogFiles::is_over) are closed.
+    fn advance(&mut self, time: Timestamp) -> io::Result<()>;
+
+    /// Writes what the destinations hold back.
+    fn flush(&mut self) -> io::Result<()>;
+
+    /// Completes and closes all destinations, even if one fails. Returns the number of rows.
+    fn close(self: Box<Self>) -> io::Result<u64>;
+}
+
+/// Maximum number of protocols of a flow: recognition is repeated after a handover, such as STARTTLS.
+const SERVICE_MAX: usize = 4;
+
+/// What a [`FlowLog`] keeps of a flow: its identifier, and the protocols that were recognized. Part of the state of the flow in
+/// a sink.
+#[derive(Clone, Debug, Default)]
+pub struct LoggedFlow {
+    uid: Option<Uid>,
+    services: Vec<&'static str>,
+}
+
+impl LoggedFlow {
+    /// Returns the identifier of the flow, which is computed once: later records of the flow have another start.
+    pub fn uid(&mut self, view: &FlowView<'_>, seed: u64) -> Uid {
+        *self.uid.get_or_insert_with(|| Uid::of_flow(view.key(), view.start(), seed))
+    }
+
+    /// Notes that a protocol was recognized in the flow. Needed only for flows with several, such as SMTP and TLS.
+    pub fn recognized(&mut self, name: &'static str, evidence: Evidence) {
+        let is_proven = evidence == Evidence::Content;
+        if is_proven && self.services.len() < SERVICE_MAX && !self.services.contains(&name) {
+            self.services.push(name);
+        }
+    }
+
+    /// Returns whether TLS was recognized.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.services.contains(&"tls")
+    }
+
+    /// Calls a function with the name of each protocol that the content of the flow proves, in the order in which they were
+    /// recognized.
+    pub(super) fn for_each_service(&self, view: &FlowView<'_>, mut call: impl FnMut(&str)) {
+        match (&*self.services, view.application()) {
+            ([], Some(Application { name, evidence: Evidence::Content })) => call(name.as_str()),
+            (all, _) => all.iter().for_each(|name| call(name)),
+        }
+    }
+}

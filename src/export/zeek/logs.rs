@@ -1,0 +1,377 @@
+//! Writes rows to logs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, Write};
+
+use super::conn::Conn;
+use super::dns::Dns;
+use super::files::{Files, Sender, certificate_fuid};
+use super::ftp::Ftp;
+use super::head::{FileHead, Head};
+use super::http::{self, Http};
+use super::line;
+use super::networks::{LocalNetworks, Network};
+use super::quic::Quic;
+use super::service::services;
+use super::smtp::Smtp;
+use super::ssh::Ssh;
+use super::ssl::Ssl;
+use super::tunnel::Tunnel;
+use super::weird::Weird;
+use super::x509::X509;
+use crate::base::{EndReason, FlowKey, HeaderKind, Side, Timestamp};
+use crate::export::Uid;
+use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
+use crate::row::{Name, Row, Table, TableInfo};
+use crate::session::{MessageMeta, Role};
+use crate::tracker::{Anomaly, FlowView};
+use crate::transaction::{Content, Transaction};
+
+crate::base::configuration! {
+    /// How logs are written.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct ZeekConfig {
+        /// JSON objects instead of TSV.
+        pub is_json: bool,
+        /// Number from which identifiers of connections are derived. Programs that compare them need the same seed.
+        pub seed: u64,
+        /// Networks that are local; the private ranges if empty.
+        pub local_networks: Vec<Network>,
+        /// Whether the run tracks tunnels beside the flows inside of them, so that flows have parents.
+        pub has_tunnels: bool,
+    }
+}
+
+/// How JSON is written: times in seconds, without unset columns.
+const JSON: Style = {
+    let mut style = Style { time: TimeFormat::Unix, nulls: Nulls::Omit, has_sensitive: false };
+    style.has_sensitive = false;
+    style
+};
+
+/// A [`FlowLog`] that writes the logs of Zeek: each log to a destination of its own, or all to one. Lines are written whole.
+pub struct Logs<W> {
+    config: ZeekConfig,
+    local: LocalNetworks,
+    destinations: Destinations<W>,
+    carriers: Option<HashMap<FlowKey, Carrier>>,
+    line: Vec<u8>,
+    /// The latest time of all rows.
+    now: Timestamp,
+    row_count: u64,
+}
+
+enum Destinations<W> {
+    /// One for all logs. In TSV, a header precedes the rows of another log; in JSON, each row states its log as `_path`.
+    One(Log<W>),
+    /// One for each log, opened for its first row.
+    Each(Box<dyn LogFiles<Out = W> + Send>, Vec<Log<W>>),
+}
+
+/// The destination of a log.
+struct Log<W> {
+    name: &'static str,
+    out: W,
+}
+
+impl<W: Write> Log<W> {
+    /// Writes the last line of a log in TSV.
+    fn write_footer(&mut self, time: Timestamp, is_json: bool) -> io::Result<()> {
+        if is_json || self.name.is_empty() {
+            return Ok(());
+        }
+        let mut line = Vec::new();
+        line::write_footer(&mut line, time);
+        self.out.write_all(&line)
+    }
+}
+
+/// A flow that may carry others.
+struct Carrier {
+    uid: Uid,
+    /// The tunnel, if a flow inside of it ended.
+    tunnel: Option<(Head, HeaderKind)>,
+}
+
+/// The name of a log in a row.
+struct Path(&'static str);
+
+crate::table! {
+    /// The name of a log.
+    impl "zeek.path" for Path as path {
+        /// Name of the log.
+        "_path": Name = Name(path.0);
+    }
+}
+
+impl<W: Write> Logs<W> {
+    /// Creates logs that are written to one destination. In TSV, a header precedes the rows of another log than before; in
+    /// JSON, the first column is `_path`, the name of the log.
+    #[must_use]
+    pub fn stream(out: W, config: ZeekConfig) -> Self {
+        Self::new(Destinations::One(Log { name: "", out }), config)
+    }
+
+    /// Creates logs that are written to a destination each.
+    pub fn each(files: impl LogFiles<Out = W> + Send + 'static, config: ZeekConfig) -> Self {
+        Self::new(Destinations::Each(Box::new(files), Vec::new()), config)
+    }
+
+    fn new(destinations: Destinations<W>, config: ZeekConfig) -> Self {
+        Self {
+            local: LocalNetworks::new(&config.local_networks),
+            carriers: config.has_tunnels.then(HashMap::new),
+            config,
+            destinations,
+            line: Vec::new(),
+            now: Timestamp::ZERO,
+            row_count: 0,
+        }
+    }
+
+    /// Returns the identifier of the flow that carries another one. The first time, the tunnel is logged.
+    fn parent(&mut self, view: &FlowView<'_>) -> io::Result<Option<Uid>> {
+        let Some(carriers) = &mut self.carriers else { return Ok(None) };
+        let Some(record) = view.encapsulation() else { return Ok(None) };
+        let outer = record.outer_flow.map(|outer| (outer, &record.encapsulation));
+        let reverse = record.reverse_outer_flow.map(|outer| (outer, &record.reverse_encapsulation));
+        let Some((outer, encapsulation)) = outer.or(reverse) else { return Ok(None) };
+        let Some(carrier) = carriers.get_mut(&outer.key) else { return Ok(None) };
+        let uid = carrier.uid;
+        if carrier.tunnel.is_some() {
+            return Ok(Some(uid));
+        }
+        let is_tunnel = |kind: &HeaderKind| !matches!(kind, HeaderKind::Ethernet | HeaderKind::Vlan);
+        let kinds = encapsulation.headers().iter().map(|header| header.kind);
+        let kind = kinds.filter(is_tunnel).next_back().unwrap_or(HeaderKind::Ip);
+        let end = |side: Side| (outer.key.address(side), outer.key.port(side).unwrap_or(0));
+        let (orig, resp) = (end(outer.sender), end(outer.sender.other()));
+        let head = Head { ts: view.start(), uid, orig, resp };
+        carrier.tunnel = Some((head, kind));
+        self.write(head.ts, (head, &Tunnel::new(kind, false)), &mut |_| true)?;
+        Ok(Some(uid))
+    }
+
+    /// Returns what is known of the sender of a file.
+    fn sender(&self, view: &FlowView<'_>, client: Side, role: Role) -> Sender {
+        let side = if role == Role::Client { client } else { client.other() };
+        Sender { is_orig: side == view.initiator(), is_local: self.local.contain(view.address(side)) }
+    }
+
+    /// Writes a row to the log that its last part names.
+    fn write<R: LogRow>(&mut self, time: Timestamp, row: R, permits: Permits<'_>) -> io::Result<bool> {
+        let name = R::table().kind();
+        self.advance(time)?;
+        let Self { config, destinations, line, now, .. } = self;
+        line.clear();
+        let log = match destinations {
+            Destinations::One(log) => {
+                if config.is_json {
+                    write_json(line, &(Path(name), &row), JSON);
+                } else if log.name != name {
+                    line::write_header::<R>(line, name, *now);
+                }
+                log.name = name;
+                log
+            }
+            Destinations::Each(files, logs) => {
+                let index = match logs.iter().position(|log| log.name == name) {
+                    Some(index) => index,
+                    None => {
+                        logs.push(Log { name, out: files.open(name, *now)? });
+                        if !config.is_json {
+                            line::write_header::<R>(line, name, *now);
+                        }
+                        logs.len() - 1
+                    }
+                };
+                let Some(log) = logs.get_mut(index) else { return Ok(false) };
+                if config.is_json {
+                    write_json(line, &row, JSON);
+                }
+                log
+            }
+        };
+        if config.is_json {
+            line.push(b'\n');
+        } else {
+            line::write_row(line, &row);
+        }
+        if !permits(line.len()) {
+            return Ok(false);
+        }
+        log.out.write_all(line)?;
+        self.row_count += 1;
+        Ok(true)
+    }
+}
+
+impl<W: Write> FlowLog for Logs<W> {
+    fn started(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow) {
+        if let Some(carriers) = &mut self.carriers {
+            let uid = flow.uid(view, self.config.seed);
+            carriers.insert(*view.key(), Carrier { uid, tunnel: None });
+        }
+    }
+
+    /// Writes the row of a flow to `conn.log`. With an active timeout, a flow has several.
+    fn record(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        _: EndReason,
+        permits: Permits<'_>,
+    ) -> io::Result<bool> {
+        let uid = flow.uid(view, self.config.seed);
+        let parent = self.parent(view)?;
+        let services = services(flow, view);
+        let conn = Conn::new(view, &services, &self.local, parent);
+        let head = Head::new(view.start(), uid, view);
+        self.advance(view.end())?;
+        self.write(head.ts, (head, &conn), permits)
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>) -> io::Result<()> {
+        let carrier = self.carriers.as_mut().and_then(|carriers| carriers.remove(view.key()));
+        let Some((head, kind)) = carrier.and_then(|carrier| carrier.tunnel) else { return Ok(()) };
+        let head = Head { ts: view.end(), ..head };
+        self.write(head.ts, (head, &Tunnel::new(kind, true)), &mut |_| true).map(drop)
+    }
+
+    fn transaction(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        transaction: &Transaction,
+        permits: Permits<'_>,
+    ) -> io::Result<bool> {
+        self.advance(transaction.end())?;
+        let uid = flow.uid(view, self.config.seed);
+        let (client, ts) = (transaction.client(), transaction.start());
+        let head = Head::new(ts, uid, view);
+        let (orig, resp) = (head.orig.0, head.resp.0);
+        match &transaction.content {
+            Content::Http(http) => self.write(ts, (head, &Http::new(http, uid)), permits),
+            Content::Dns(dns) => self.write(ts, (head, &Dns::new(dns, view.key().protocol())), permits),
+            Content::Tls(tls) => self.write(ts, (head, &Ssl::new(tls)), permits),
+            Content::Quic(quic) => {
+                let is_written = self.write(ts, (head, &Quic::new(quic)), &mut *permits)?;
+                let has_hello = quic.tls.offered_version.is_some();
+                Ok(is_written && (!has_hello || self.write(ts, (head, &Ssl::new(&quic.tls)), permits)?))
+            }
+            Content::X509(x509) => {
+                let is_written = self.write(ts, &X509::new(x509, ts), &mut *permits)?;
+                let file = Files::of_certificate(x509, self.sender(view, client, x509.role));
+                let head = FileHead::new(head, certificate_fuid(uid, x509));
+                Ok(is_written && self.write(ts, (head, &file), permits)?)
+            }
+            Content::Ssh(ssh) => {
+                let is_local = [orig, resp].map(|address| self.local.contain(address));
+                self.write(ts, (head, &Ssh::new(ssh, is_local)), permits)
+            }
+            Content::Mail(mail) => {
+                let smtp = Smtp::new(mail, (orig, resp), flow.has_tls());
+                self.write(ts, (head, &smtp), permits)
+            }
+            Content::Ftp(ftp) => {
+                let ends = [client, client.other()].map(|side| view.address(side));
+                let Some(row) = Ftp::new(ftp, ends) else { return Ok(true) };
+                self.write(ts, (head, &row), permits)
+            }
+            Content::File(file) => {
+                let role = file.role.unwrap_or(Role::Server);
+                let duration = transaction.end().saturating_since(ts);
+                let row = Files::of_body(file, self.sender(view, client, role), duration);
+                let head = FileHead::new(head, http::fuid(uid, file.number, role));
+                self.write(ts, (head, &row), permits)
+            }
+        }
+    }
+
+    fn anomaly(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        anomaly: Anomaly,
+        permits: Permits<'_>,
+    ) -> io::Result<bool> {
+        let head = Head::new(view.end(), flow.uid(view, self.config.seed), view);
+        self.write(head.ts, (head, &Weird::of_anomaly(anomaly)), permits)
+    }
+
+    fn fault(
+        &mut self,
+        view: &FlowView<'_>,
+        flow: &mut LoggedFlow,
+        (meta, reason): (&MessageMeta, &'static str),
+        permits: Permits<'_>,
+    ) -> io::Result<bool> {
+        let head = Head::new(meta.timestamp, flow.uid(view, self.config.seed), view);
+        self.write(head.ts, (head, &Weird::of_fault(meta.protocol.name(), reason)), permits)
+    }
+
+    fn advance(&mut self, time: Timestamp) -> io::Result<()> {
+        let Self { config, destinations, now, .. } = self;
+        *now = (*now).max(time);
+        if let Destinations::Each(files, logs) = destinations {
+            while let Some(index) = logs.iter().position(|log| files.is_over(&log.out, *now)) {
+                let mut log = logs.swap_remove(index);
+                log.write_footer(*now, config.is_json)?;
+                files.close(log.name, log.out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.destinations {
+            Destinations::One(log) => log.out.flush(),
+            Destinations::Each(_, logs) => logs.iter_mut().try_for_each(|log| log.out.flush()),
+        }
+    }
+
+    fn close(self: Box<Self>) -> io::Result<u64> {
+        let Self { config: ZeekConfig { is_json, .. }, destinations, now, row_count, .. } = *self;
+        let mut outcome = Ok(row_count);
+        match destinations {
+            Destinations::One(mut log) => {
+                log.write_footer(now, is_json)?;
+                log.out.flush()?;
+            }
+            Destinations::Each(mut files, logs) => {
+                for mut log in logs {
+                    let written = log.write_footer(now, is_json);
+                    let closed = files.close(log.name, log.out);
+                    if let Err(error) = written.and(closed) {
+                        outcome = Err(error);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+}
+
+impl<W> fmt::Debug for Logs<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Logs").field("config", &self.config).field("row_count", &self.row_count).finish()
+    }
+}
+
+/// A row of a log: a table, or a head and a table.
+trait LogRow: Row {
+    fn table() -> &'static TableInfo;
+}
+
+impl<T: Table> LogRow for &T {
+    fn table() -> &'static TableInfo {
+        const { &TableInfo::of::<T>() }
+    }
+}
+
+impl<H: Row, T: Table> LogRow for (H, &T) {
+    fn table() -> &'static TableInfo {
+        const { &TableInfo::of::<T>() }
+    }
+}
