@@ -15,7 +15,7 @@ pub struct Conn<'a> {
     services: &'a str,
     duration: Option<Duration>,
     conn_state: &'static str,
-    is_local: [bool; 2],
+    is_local: (bool, bool),
     missed: u64,
     history: History,
     orig: End,
@@ -70,7 +70,7 @@ impl<'a> Conn<'a> {
             services,
             duration: (duration > Duration::ZERO).then_some(duration),
             conn_state: view.conn_state().name(),
-            is_local: [source, source.other()].map(|side| local.contain(view.address(side))),
+            is_local: (local.contain(view.address(source)), local.contain(view.address(source.other()))),
             missed: orig.missed + resp.missed,
             history: view.history(),
             orig,
@@ -107,9 +107,9 @@ crate::table! {
         /// `conn_state`; `OTH` for ICMP and other protocols without states.
         "conn_state": Name = Name(row.conn_state);
         /// True if the initiator is in a local network.
-        "local_orig": bool = row.is_local[0];
+        "local_orig": bool = row.is_local.0;
         /// True if the responder is in a local network.
-        "local_resp": bool = row.is_local[1];
+        "local_resp": bool = row.is_local.1;
         /// Octets by which the sequence numbers of both sides exceed the payload of their segments: those that were not
         /// captured; retransmissions may hide some.
         "missed_bytes": u64 = row.missed;

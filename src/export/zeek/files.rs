@@ -20,7 +20,9 @@ pub struct Files<'a> {
     seen: u64,
     total: Option<u64>,
     missing: u64,
-    hashes: [Option<&'a str>; 3],
+    md5: Option<&'a str>,
+    sha1: Option<&'a str>,
+    sha256: Option<&'a str>,
 }
 
 /// What the row of a file needs from its flow.
@@ -29,9 +31,6 @@ pub(super) struct Sender {
     pub(super) is_orig: bool,
     pub(super) is_local: bool,
 }
-
-/// The digests in the order of the columns.
-const ANALYZERS: [&str; 3] = ["MD5", "SHA1", "SHA256"];
 
 impl<'a> Files<'a> {
     /// Returns the row of a body.
@@ -46,7 +45,9 @@ impl<'a> Files<'a> {
             seen: file.seen_len,
             total: file.declared_len,
             missing: file.missing_len,
-            hashes: [file.md5.as_deref(), file.sha1.as_deref(), file.sha256.as_deref()],
+            md5: file.md5.as_deref(),
+            sha1: file.sha1.as_deref(),
+            sha256: file.sha256.as_deref(),
         }
     }
 
@@ -64,14 +65,20 @@ impl<'a> Files<'a> {
             seen: x509.len,
             total: Some(x509.len),
             missing: 0,
-            hashes: [None, Some(&*x509.sha1), Some(&*x509.sha256)],
+            md5: None,
+            sha1: Some(&x509.sha1),
+            sha256: Some(&x509.sha256),
         }
     }
 
-    fn analyzers(&self) -> List<impl Iterator<Item = &'static str> + Clone + use<'_, 'a>> {
-        let certificate = Some("X509").filter(|_| self.source == "SSL");
-        let computed = ANALYZERS.into_iter().zip(&self.hashes).filter(|(_, hash)| hash.is_some());
-        List(computed.map(|(name, _)| name).chain(certificate))
+    fn analyzers(&self) -> List<impl Iterator<Item = &'static str> + Clone + use<>> {
+        let used = [
+            ("MD5", self.md5.is_some()),
+            ("SHA1", self.sha1.is_some()),
+            ("SHA256", self.sha256.is_some()),
+            ("X509", self.source == "SSL"),
+        ];
+        List(used.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name))
     }
 }
 
@@ -113,11 +120,11 @@ crate::table! {
         /// Always unset.
         "parent_fuid": Option<&'static str> = None;
         /// `md5`, on request.
-        "md5": Option<&'a str> = row.hashes[0];
+        "md5": Option<&'a str> = row.md5;
         /// `sha1`, on request; always for certificates.
-        "sha1": Option<&'a str> = row.hashes[1];
+        "sha1": Option<&'a str> = row.sha1;
         /// `sha256`, on request; always for certificates.
-        "sha256": Option<&'a str> = row.hashes[2];
+        "sha256": Option<&'a str> = row.sha256;
         /// Always unset: files are not written.
         "extracted": Option<&'static str> = None;
         /// Always unset.

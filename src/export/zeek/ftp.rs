@@ -17,13 +17,13 @@ const OF_FILES: [&str; 5] = ["APPE", "DELE", "RETR", "STOR", "STOU"];
 pub struct Ftp<'a> {
     ftp: &'a transaction::Ftp,
     /// Addresses of the client and the server.
-    ends: [IpAddr; 2],
+    ends: (IpAddr, IpAddr),
 }
 
 impl<'a> Ftp<'a> {
     /// Returns the row of a command; `None` for the commands that Zeek does not log by default. `ends` are the addresses of
     /// client and server.
-    pub(super) fn new(ftp: &'a transaction::Ftp, ends: [IpAddr; 2]) -> Option<Self> {
+    pub(super) fn new(ftp: &'a transaction::Ftp, ends: (IpAddr, IpAddr)) -> Option<Self> {
         LOGGED.contains(&&*ftp.command.to_ascii_uppercase()).then_some(Self { ftp, ends })
     }
 
@@ -32,8 +32,7 @@ impl<'a> Ftp<'a> {
         if !OF_FILES.contains(&&*self.ftp.command.to_ascii_uppercase()) {
             return Some(argument.to_owned());
         }
-        let [_, server] = self.ends;
-        let host = match server {
+        let host = match self.ends.1 {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
         };
@@ -44,7 +43,7 @@ impl<'a> Ftp<'a> {
 
     /// Returns the ends of the data connection: the one that opens it, then address and port of the one that listens.
     fn data(&self) -> Option<(bool, IpAddr, IpAddr, u16)> {
-        let [client, server] = self.ends;
+        let (client, server) = self.ends;
         let port = self.ftp.data_port?;
         let is_passive = self.ftp.data_opened_by == Some(Role::Client);
         let (opener, listener) = if is_passive { (client, server) } else { (server, client) };

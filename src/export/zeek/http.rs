@@ -63,16 +63,18 @@ fn unescaped(uri: &str) -> String {
     let mut parts = uri.split('%');
     let mut octets: Vec<u8> = parts.next().unwrap_or_default().into();
     for part in parts {
-        let digits = part.get(..2);
-        let octet = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match octet.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(octet) => {
+        let split = part
+            .split_at_checked(2)
+            .filter(|(digits, _)| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let decoded = split.and_then(|(digits, rest)| Some((u8::from_str_radix(digits, 16).ok()?, rest)));
+        match decoded {
+            Some((octet, rest)) => {
                 octets.push(octet);
-                octets.extend(part.bytes().skip(2));
+                octets.extend_from_slice(rest.as_bytes());
             }
             None => {
                 octets.push(b'%');
-                octets.extend(part.bytes());
+                octets.extend_from_slice(part.as_bytes());
             }
         }
     }

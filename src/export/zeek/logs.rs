@@ -275,7 +275,7 @@ impl<W: Write> FlowLog for Logs<W> {
                 self.write(ts, (head, &smtp), permits)
             }
             Content::Ftp(ftp) => {
-                let ends = [client, client.other()].map(|side| view.address(side));
+                let ends = (view.address(client), view.address(client.other()));
                 let Some(row) = Ftp::new(ftp, ends) else { return Ok(true) };
                 self.write(ts, (head, &row), permits)
             }
