@@ -69,7 +69,7 @@ pub(crate) struct SharedArgs {
     /// Maximum window of zstd files, such as 128MiB [default: 8MiB]
     ///
     /// The decoder needs this much memory. Files compressed with `zstd --long=27` have a window of 128MiB.
-    #[arg(long, value_name = "SIZE", value_parser = parse_window)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = parse_window)]
     pub(crate) zstd_window: Option<u32>,
 
     #[command(flatten)]

@@ -20,6 +20,7 @@ use crate::records::{RecordArgs, result};
 use crate::rows::Rows;
 use crate::sinks::RecordSink;
 use crate::summary;
+use crate::write;
 
 /// Print one record per bidirectional flow.
 ///
@@ -100,7 +101,12 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
     }
     args.records.joined.check_order(args.shards.get() > 1 || args.sorted().is_some())?;
-    args.records.check()?;
+    args.records.check(false)?;
+    if args.records.is_several() && (args.shards.get() > 1 || args.sorted().is_some()) {
+        let usage =
+            "--write and the formats zeek and zeek-json cannot be combined with --sort, --top or --shards";
+        return Err(Failure::Usage(usage.to_owned()));
+    }
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let pages = if args.shards.get() == 1 { Pages::Huge } else { Pages::Ordinary };
@@ -141,6 +147,14 @@ impl Run<'_> {
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
+        if args.is_several() {
+            let pipeline = (builder, self.filter);
+            let (stats, count) = write::run::flows(args, files, pipeline, &mut input, console)?;
+            if !is_quiet {
+                summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
+            }
+            return Ok(());
+        }
         if args.joined.is_wanted() {
             let pipeline = (builder, self.filter);
             let (stats, record_count) = args.joined.run::<G>(&args.output, pipeline, &mut input, console)?;

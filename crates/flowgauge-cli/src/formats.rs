@@ -12,6 +12,7 @@ use flowgauge::row::Row;
 use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
+use crate::write::LogFormat;
 
 /// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;
@@ -24,14 +25,15 @@ pub(crate) fn stdout() -> Out {
 /// Options for the output of flow records.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Format: table (default), ndjson, csv, ipfix, fixed, parquet, arrow
+    /// Format: table, ndjson, csv, ipfix, fixed, parquet, arrow, zeek, zeek-json
     ///
-    /// table: columns that fit the width of the terminal; ndjson: a JSON object per line; csv: a header line and a line per
+    /// table (default): columns that fit the width of the terminal; ndjson: a JSON object per line; csv: a header line and a line per
     /// flow, with the fields of ndjson; ipfix: messages (RFC 7011), to a collector or a file; fixed: records of 64 octets with
-    /// the most important fields; parquet, arrow: a Parquet file, and an Arrow IPC stream (feature `arrow`).
-    #[arg(long, short = 'f', value_name = "FORMAT", default_value = "table", value_parser = format_parser())]
-    #[arg(hide_possible_values = true, hide_default_value = true)]
-    pub(crate) format: OutputFormat,
+    /// the most important fields; parquet, arrow: a Parquet file, and an Arrow IPC stream (feature `arrow`); zeek, zeek-json:
+    /// Zeek's conn.log as TSV or JSON, or with --out all logs (docs/formats.md).
+    #[arg(id = "format", long, short = 'f', value_name = "FORMAT", value_parser = format_parser())]
+    #[arg(hide_possible_values = true)]
+    chosen_format: Option<OutputFormat>,
 
     /// Write only these fields of each flow, separated by commas
     ///
@@ -57,13 +59,16 @@ pub(crate) enum OutputFormat {
     Library(Format),
     /// A format of columns, which needs a feature.
     Columns(Columns),
+    /// A format of logs.
+    Logs(LogFormat),
 }
 
 impl OutputFormat {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Library(format) => format.name(),
             Self::Columns(format) => format.name(),
+            Self::Logs(format) => format.name(),
         }
     }
 
@@ -71,15 +76,23 @@ impl OutputFormat {
     pub(crate) const fn library(self) -> Option<Format> {
         match self {
             Self::Library(format) => Some(format),
-            Self::Columns(_) => None,
+            Self::Columns(_) | Self::Logs(_) => None,
         }
     }
 
     /// Returns the format, if it is one of columns.
-    const fn columns(self) -> Option<Columns> {
+    pub(crate) const fn columns(self) -> Option<Columns> {
         match self {
-            Self::Library(_) => None,
+            Self::Library(_) | Self::Logs(_) => None,
             Self::Columns(format) => Some(format),
+        }
+    }
+
+    /// Returns the format, if it is one of logs.
+    pub(crate) const fn logs(self) -> Option<LogFormat> {
+        match self {
+            Self::Library(_) | Self::Columns(_) => None,
+            Self::Logs(format) => Some(format),
         }
     }
 }
@@ -112,7 +125,8 @@ impl StyleArgs {
 fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
     let all = || {
         let library = Format::ALL.into_iter().map(OutputFormat::Library);
-        library.chain(Columns::ALL.into_iter().map(OutputFormat::Columns))
+        let columns = Columns::ALL.into_iter().map(OutputFormat::Columns);
+        library.chain(columns).chain(LogFormat::ALL.into_iter().map(OutputFormat::Logs))
     };
     PossibleValuesParser::new(all().map(OutputFormat::name))
         .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
@@ -132,12 +146,23 @@ pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
 }
 
 impl OutputArgs {
+    /// Returns the format of standard output.
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.chosen_format.unwrap_or(OutputFormat::Library(Format::Table))
+    }
+
+    /// Returns the format of standard output, if it was chosen and is not one of logs.
+    pub(crate) fn standard(&self) -> Option<OutputFormat> {
+        self.chosen_format.filter(|format| format.logs().is_none())
+    }
+
     /// Returns a failure if an option has no effect with the output format.
     pub(crate) fn check(&self) -> Result<(), Failure> {
-        self.columns.check(self.format.columns())?;
-        let format = self.format.library();
-        if matches!(format, Some(Format::Ipfix | Format::Fixed)) && self.fields.is_some() {
-            let name = self.format.name();
+        self.columns.check(self.format().columns())?;
+        let format = self.format().library();
+        let has_own = matches!(format, Some(Format::Ipfix | Format::Fixed)) || self.format().logs().is_some();
+        if has_own && self.fields.is_some() {
+            let name = self.format().name();
             return Err(Failure::Usage(format!("--fields cannot be combined with --format {name}")));
         }
         let is_text = matches!(format, Some(Format::Ndjson | Format::Csv));
@@ -153,15 +178,15 @@ impl OutputArgs {
     /// Returns a failure if a binary format would be written to a terminal.
     pub(crate) fn check_terminal(&self) -> Result<(), Failure> {
         let is_binary =
-            matches!(self.format, OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_));
-        if is_binary { check_redirected(self.format.name()) } else { Ok(()) }
+            matches!(self.format(), OutputFormat::Library(Format::Fixed) | OutputFormat::Columns(_));
+        if is_binary { check_redirected(self.format().name()) } else { Ok(()) }
     }
 
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
     pub(crate) fn has_application(&self) -> bool {
         match &self.fields {
             Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
-            None => !matches!(self.format.library(), Some(Format::Table | Format::Fixed)),
+            None => !matches!(self.format().library(), Some(Format::Table | Format::Fixed)),
         }
     }
 
@@ -169,7 +194,7 @@ impl OutputArgs {
     /// are files that the output must not replace.
     pub(crate) fn open(&self, inputs: &[PathBuf]) -> Result<Writer, Failure> {
         self.check_terminal()?;
-        let format = match self.format {
+        let format = match self.format() {
             OutputFormat::Library(Format::Ipfix) => {
                 return Ok(Writer::Ipfix(Box::new(IpfixWriter::open(&self.export, inputs)?)));
             }
@@ -182,6 +207,10 @@ impl OutputArgs {
             // Refused by `check`.
             #[cfg(not(feature = "arrow"))]
             OutputFormat::Columns(_) => Format::Ndjson,
+            OutputFormat::Logs(format) => {
+                let usage = format!("--format {} is not supported by this command", format.name());
+                return Err(Failure::Usage(usage));
+            }
         };
         let mut options = FormatOptions::default();
         options.selection.clone_from(&self.fields);

@@ -50,11 +50,11 @@ pub(crate) struct ExportArgs {
     /// Send two IPFIX uniflows per flow instead of a biflow
     ///
     /// For collectors that do not support biflows (RFC 5103).
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) uniflow: bool,
 
     /// Send IPFIX times in milliseconds instead of nanoseconds
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) milliseconds: bool,
 
     /// Enterprise number for fields without a registered IPFIX element
@@ -62,11 +62,11 @@ pub(crate) struct ExportArgs {
     /// Such fields are the Community ID, the connection state and the number of retransmissions. Without the option, they
     /// are not sent. Type records describe their elements (RFC 5610). IANA assigns enterprise numbers to organizations;
     /// 32473 is reserved for documentation.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) enterprise_number: Option<u32>,
 
     /// Identifier of the IPFIX observation domain
-    #[arg(long, value_name = "ID", default_value_t = 1)]
+    #[arg(long, hide_short_help = true, value_name = "ID", default_value_t = 1)]
     pub(crate) observation_domain: u32,
 
     /// Overwrite existing output files

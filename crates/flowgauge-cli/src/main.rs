@@ -37,6 +37,7 @@ mod subscribe;
 mod summary;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 mod tun;
+mod write;
 
 use std::process::ExitCode;
 

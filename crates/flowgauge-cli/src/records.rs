@@ -11,12 +11,16 @@ use crate::console::Failure;
 use crate::formats::OutputArgs;
 use crate::human::plural;
 use crate::joined::JoinArgs;
+use crate::write::WriteArgs;
 
 /// Options for flow records.
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+
+    #[command(flatten)]
+    pub(crate) written: WriteArgs,
 
     #[command(flatten)]
     pub(crate) joined: JoinArgs,
@@ -82,7 +86,7 @@ pub(crate) struct RecordArgs {
     /// Policies: discard, linux, first, last, bsd, bsd_right, linux2, windows, solaris. `discard` discards the datagram,
     /// as RFC 5722 requires for IPv6. The others keep the octets that the named operating system keeps, or those of
     /// the first or last fragment.
-    #[arg(long, value_name = "POLICY", default_value = "discard")]
+    #[arg(long, hide_short_help = true, value_name = "POLICY", default_value = "discard")]
     fragment_policy: OverlapPolicy,
 
     #[command(flatten)]
@@ -101,10 +105,21 @@ pub(crate) enum Applications {
 }
 
 impl RecordArgs {
-    /// Returns a failure if options contradict each other.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    /// Returns a failure if options contradict each other. `has_frames` states that the command can write frames.
+    pub(crate) fn check(&self, has_frames: bool) -> Result<(), Failure> {
         self.joined.check(&self.output)?;
+        let format = self.output.format().logs();
+        self.written.check(format, (false, has_frames))?;
+        if self.joined.is_wanted() && self.written.is_wanted(format) {
+            let usage = "--features, --label, --server-name and --geoip cannot be combined with --write";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
         self.output.check()
+    }
+
+    /// Returns whether the outputs are several, or logs.
+    pub(crate) fn is_several(&self) -> bool {
+        self.written.is_wanted(self.output.format().logs())
     }
 
     /// Returns the parsed filter expression, if there is one.
@@ -120,10 +135,12 @@ impl RecordArgs {
             Applications::Never => false,
             Applications::Auto => is_view || self.output.has_application(),
         };
-        let needs_messages = self.joined.needs_messages();
+        let format = self.output.format().logs();
+        let needs_messages = self.joined.needs_messages() || self.written.needs_transactions(format);
         let mut config = DriverConfig::default();
         config.is_naming_only = !needs_messages;
-        (needs_messages || names_applications).then_some(config)
+        let is_needed = needs_messages || names_applications || self.written.is_wanted(format);
+        is_needed.then_some(config)
     }
 
     /// Returns a pipeline builder with the settings of these options. `active_timeout` is the default of the option.

@@ -3,7 +3,9 @@
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-use flowgauge::{EndReason, Filter, Flow, FlowView, Interest, Sink, Stage};
+use flowgauge::pipeline::TransactionSink;
+use flowgauge::transaction::Transaction;
+use flowgauge::{EndReason, Filter, Flow, FlowView, Interest, Sessions, Sink, Stage, Standard};
 
 use crate::choice::matches;
 use crate::order::Sorted;
@@ -72,4 +74,9 @@ impl<G: Stage> Sink for RecordSink<'_, G> {
     fn batch_ended(&mut self) -> ControlFlow<()> {
         self.destination.batch_ended()
     }
+}
+
+/// Records do not depend on transactions.
+impl TransactionSink for RecordSink<'_, Sessions<Standard>> {
+    fn transaction(&mut self, _: &FlowView<'_>, (): &mut (), _: &Transaction) {}
 }

@@ -143,8 +143,8 @@ impl<W: Write> Logs<W> {
             return Ok(Some(uid));
         }
         let is_tunnel = |kind: &HeaderKind| !matches!(kind, HeaderKind::Ethernet | HeaderKind::Vlan);
-        let kinds = encapsulation.headers().iter().map(|header| header.kind);
-        let kind = kinds.filter(is_tunnel).next_back().unwrap_or(HeaderKind::Ip);
+        let mut kinds = encapsulation.headers().iter().map(|header| header.kind);
+        let kind = kinds.rfind(is_tunnel).unwrap_or(HeaderKind::Ip);
         let end = |side: Side| (outer.key.address(side), outer.key.port(side).unwrap_or(0));
         let (orig, resp) = (end(outer.sender), end(outer.sender.other()));
         let head = Head { ts: view.start(), uid, orig, resp };

@@ -111,7 +111,7 @@ impl JoinArgs {
 
     /// Returns a failure if an option has no effect with the output format.
     pub(crate) fn check(&self, output: &OutputArgs) -> Result<(), Failure> {
-        match (self.options().next(), output.format) {
+        match (self.options().next(), output.format()) {
             (None, _)
             | (_, OutputFormat::Library(Format::Ndjson | Format::Csv) | OutputFormat::Columns(_)) => Ok(()),
             (Some(option), _) => {
@@ -185,7 +185,7 @@ impl JoinArgs {
         let selection =
             Selection::of::<JoinedRow<'_>>(names).map_err(|name| Failure::Other(format!("column {name}")))?;
         let style = output.style.style();
-        Ok(match output.format {
+        Ok(match output.format() {
             OutputFormat::Library(Format::Csv) => Box::new(Lines::csv(stdout(), Some(selection), style)),
             #[cfg(feature = "arrow")]
             OutputFormat::Columns(format) => {

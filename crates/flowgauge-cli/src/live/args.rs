@@ -1,7 +1,6 @@
 //! Command-line arguments of `flowgauge live`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
@@ -87,22 +86,18 @@ pub(crate) struct LiveArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ViewChoice::Auto)]
     pub(super) view: ViewChoice,
 
-    /// Write the frames to a pcapng file too
-    #[arg(long, short = 'w', value_name = "FILE")]
-    pub(super) write: Option<PathBuf>,
-
-    /// Begin a new file of --write when a file reaches this size, such as 1GB
+    /// Begin a new file of frames when a file reaches this size, such as 1GB
     ///
     /// With --rotate-size or --rotate-interval, a number and the time (UTC) precede the extension:
     /// day_00001_20261123T120000.pcapng.
     #[arg(long, hide_short_help = true, value_name = "SIZE", requires = "write", value_parser = parse_size)]
     pub(super) rotate_size: Option<u64>,
 
-    /// Begin a new file of --write after this time, such as 1h
+    /// Begin a new file of frames after this time, such as 1h
     #[arg(long, hide_short_help = true, value_name = "TIME", requires = "write", value_parser = parse_duration)]
     pub(super) rotate_interval: Option<Duration>,
 
-    /// Keep only the last N files of --write, and remove older ones
+    /// Keep only the last N files of frames, and remove older ones
     #[arg(long, hide_short_help = true, value_name = "N", requires = "write", value_parser = parse_count::<NonZeroUsize>)]
     pub(super) keep: Option<NonZeroUsize>,
 

@@ -25,6 +25,7 @@ use crate::records::result;
 use crate::rows::Rows;
 use crate::sinks::RecordSink;
 use crate::summary;
+use crate::write;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
 pub(crate) use monitor::Monitor;
@@ -35,12 +36,12 @@ const ACTIVE_TIMEOUT: Timeout = Timeout(Some(Duration::from_secs(1800)));
 
 /// Runs the command `flowgauge live`.
 pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure> {
-    args.records.check()?;
+    args.records.check(true)?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let is_view = cfg!(feature = "view")
         && args.view == ViewChoice::Auto
-        && args.records.output.format.library() == Some(Format::Table)
+        && args.records.output.format().library() == Some(Format::Table)
         && args.records.output.fields.is_none()
         && io::stdin().is_terminal()
         && io::stdout().is_terminal();
@@ -127,6 +128,12 @@ impl Run<'_> {
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let records = &self.args.records;
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
+        if records.is_several() {
+            let pipeline = (builder, self.filter);
+            let (stats, count) = write::run::flows(records, &[], pipeline, &mut input, console)?;
+            let result = result(&stats, count);
+            return Ok((stats, input.stats(), result));
+        }
         if records.joined.is_wanted() {
             let pipeline = (builder, self.filter);
             let (stats, record_count) =

@@ -39,7 +39,7 @@ impl Rotation {
 impl Recorder {
     /// Creates the first file, if the options request one.
     pub(super) fn open(args: &LiveArgs) -> Result<Option<Self>, Failure> {
-        let Some(path) = &args.write else { return Ok(None) };
+        let Some(path) = args.records.written.frames() else { return Ok(None) };
         let rotation = Rotation {
             size: args.rotate_size,
             interval: args.rotate_interval,
@@ -49,7 +49,7 @@ impl Recorder {
             return Err(Failure::Usage("--keep requires --rotate-size or --rotate-interval".to_owned()));
         }
         let may_overwrite = args.records.output.export.force;
-        let name = if rotation.is_enabled() { numbered(path, 1) } else { path.clone() };
+        let name = if rotation.is_enabled() { numbered(path, 1) } else { path.to_owned() };
         let file = create(&name, may_overwrite).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
                 Failure::Other(format!("{}: already exists; use --force to overwrite it", name.display()))
@@ -59,7 +59,7 @@ impl Recorder {
         let writer = PcapngWriter::new(file)
             .map_err(|error| Failure::Other(format!("{}: {error}", name.display())))?;
         Ok(Some(Self {
-            path: path.clone(),
+            path: path.to_owned(),
             rotation,
             may_overwrite,
             files: VecDeque::from([name]),

@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, ValueEnum};
-use flowgauge::export::Style;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Args};
+use flowgauge::export::{Format, Style};
 use flowgauge::{Protocols as _, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
-use crate::formats::StyleArgs;
+use crate::formats::{OutputFormat, StyleArgs};
+use crate::write::{LogFormat, WriteArgs};
 
 /// Print the messages of application protocols, one per line.
 ///
@@ -21,6 +23,7 @@ use crate::formats::StyleArgs;
   flowgauge sessions capture.pcap
   flowgauge sessions capture.pcap --protocol dns --format table
   flowgauge sessions capture.pcap -p tls | jq -r 'select(.message == \"client_hello\") | .server_name'
+  flowgauge sessions capture.pcap --format zeek --out logs
   flowgauge sessions capture.pcap --transactions -p http | jq -r '[.status, .host, .target] | @tsv'
   tcpdump -U -w - | flowgauge sessions - -p http
 
@@ -44,22 +47,23 @@ pub(crate) struct SessionsArgs {
     #[arg(long, short = 't', conflicts_with = "credentials")]
     pub(crate) transactions: bool,
 
-    /// With --transactions, add MD5, SHA-1 and SHA-256 digests of files
-    #[arg(long, requires = "transactions")]
+    /// With --transactions or logs, add MD5, SHA-1 and SHA-256 digests of files
+    #[arg(long)]
     pub(crate) hashes: bool,
 
-    /// Output format
-    #[arg(long, short = 'f', value_enum, default_value_t = Format::Ndjson)]
-    pub(crate) format: Format,
-
-    /// Folder for the files of parquet and arrow, which is created if it does not exist
+    /// Format: ndjson (default), table, parquet, arrow, zeek, zeek-json
     ///
-    /// Each kind of message is a file of its own, such as http.request.parquet.
-    #[arg(long, short = 'o', value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
+    /// ndjson: a JSON object per line; table: a row per message, truncated to the width of the terminal; parquet, arrow: a file
+    /// per kind of message in a folder (`--out`), such as http.request.parquet (feature `arrow`); zeek, zeek-json: all logs of
+    /// Zeek, in a folder or one after another on standard output (docs/formats.md).
+    #[arg(long, short = 'f', value_name = "FORMAT", value_parser = format_parser(), hide_possible_values = true)]
+    format: Option<OutputFormat>,
 
-    /// Overwrite existing files in DIR
-    #[arg(long, requires = "out")]
+    #[command(flatten)]
+    pub(crate) written: WriteArgs,
+
+    /// Overwrite existing files
+    #[arg(long)]
     pub(crate) force: bool,
 
     /// Add the kinds of credentials that were sent without encryption
@@ -98,23 +102,53 @@ pub(crate) struct SessionsArgs {
 impl SessionsArgs {
     /// Returns a failure if options contradict each other.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let columns = self.format.columns();
+        let format = self.standard();
+        let columns = format.and_then(OutputFormat::columns);
         self.columns.check(columns)?;
-        if columns.is_some() != self.out.is_some() {
-            let usage = "--format parquet and arrow require --out, and --out requires one of them";
-            return Err(Failure::Usage(usage.to_owned()));
+        self.written.check(self.logs(), (columns.is_some(), false))?;
+        if columns.is_some() && self.written.out.is_none() {
+            return Err(Failure::Usage("--format parquet and arrow require --out".to_owned()));
         }
-        if self.format != Format::Ndjson && self.style.style() != Style::default() {
+        let outputs = self.written.outputs().map(|(format, _)| format).chain(format);
+        let mut outputs = outputs.map(OutputFormat::library);
+        if !outputs.any(|format| format == Some(Format::Ndjson)) && self.style.style() != Style::default() {
             return Err(Failure::Usage("--time and --nulls require --format ndjson".to_owned()));
         }
-        Ok(())
+        let mut other = self.written.outputs().map(|(format, _)| format);
+        match other.find(|format| matches!(format.library(), Some(Format::Csv | Format::Fixed))) {
+            Some(format) => {
+                let name = format.name();
+                Err(Failure::Usage(format!("--write {name}: the rows of messages have different columns")))
+            }
+            None => Ok(()),
+        }
     }
 
-    /// Creates the files of a format of columns.
+    /// Returns the format of logs on standard output or in the folder `--out`.
+    pub(super) fn logs(&self) -> Option<LogFormat> {
+        self.format.and_then(OutputFormat::logs)
+    }
+
+    /// Returns the format of messages or transactions, unless only other outputs are wanted.
+    pub(super) fn standard(&self) -> Option<OutputFormat> {
+        match self.format {
+            None if self.written.write.is_empty() => Some(OutputFormat::Library(Format::Ndjson)),
+            format => format.filter(|format| format.logs().is_none()),
+        }
+    }
+
+    /// Returns whether transactions are joined.
+    pub(super) fn joins(&self) -> bool {
+        self.transactions || self.written.needs_transactions(self.logs()) || self.logs().is_some()
+    }
+
+    /// Creates the files of a format of columns in a folder.
     #[cfg(feature = "arrow")]
-    pub(super) fn files(&self) -> Result<crate::columns::TableFiles, Failure> {
-        let format = self.format.columns().unwrap_or(Columns::Parquet);
-        let folder = self.out.clone().unwrap_or_default();
+    pub(super) fn table_files(
+        &self,
+        format: Columns,
+        folder: PathBuf,
+    ) -> Result<crate::columns::TableFiles, Failure> {
         let outputs = crate::output::Outputs::new(&self.files, self.force);
         crate::columns::TableFiles::new((format, self.columns), self.credentials, folder, outputs)
     }
@@ -127,28 +161,14 @@ impl SessionsArgs {
     }
 }
 
-/// Output format of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One JSON object per line
-    Ndjson,
-    /// One row per message, truncated to the width of the terminal
-    Table,
-    /// A Parquet file per kind of message (feature `arrow`)
-    Parquet,
-    /// An Arrow IPC stream per kind of message (feature `arrow`)
-    Arrow,
-}
-
-impl Format {
-    /// Returns the format of columns.
-    pub(super) const fn columns(self) -> Option<Columns> {
-        match self {
-            Self::Parquet => Some(Columns::Parquet),
-            Self::Arrow => Some(Columns::Arrow),
-            Self::Ndjson | Self::Table => None,
-        }
-    }
+fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
+    let all = || {
+        let library = [Format::Ndjson, Format::Table].map(OutputFormat::Library);
+        let columns = Columns::ALL.map(OutputFormat::Columns);
+        library.into_iter().chain(columns).chain(LogFormat::ALL.map(OutputFormat::Logs))
+    };
+    PossibleValuesParser::new(all().map(OutputFormat::name))
+        .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
 /// Checks that a text is the name of a protocol that has a parser, and returns the name.

@@ -5,9 +5,10 @@ mod rows;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
-use flowgauge::export::write_json;
+use flowgauge::export::{Format, write_json};
 use flowgauge::protocols::{http1, http2};
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
@@ -22,14 +23,16 @@ use flowgauge::{
 pub(crate) use args::SessionsArgs;
 use rows::RowHead;
 
-use crate::args::{Pages, check, parse_filter};
+use crate::args::{Pages, Tunnels, check, parse_filter};
 use crate::bound::Bound;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
-use crate::formats::Out;
+use crate::formats::{Out, OutputFormat};
 use crate::human::plural;
 use crate::input::Input;
+use crate::output::Outputs;
 use crate::summary;
+use crate::write::{LineFiles, Logged, Series};
 
 /// Runs the command `flowgauge sessions`.
 pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {
@@ -48,19 +51,39 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     // A progress bar would interfere with rows that are written to the same terminal.
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let sink = MessageSink::new(choice, args, input.is_stream())?;
-    let (mut stats, sink) = if args.transactions {
+    let outputs = Arc::new(Outputs::new(&args.files, args.force));
+    let logs = args.written.open_logs(args.logs(), &outputs, Tunnels::Innermost)?;
+    let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
+    let (run, sink, logged) = if args.joins() {
         let mut config = TransactionConfig::default();
         config.has_hashes = args.hashes;
-        let mut pipeline = builder.build(Transactions::new(sink).config(config))?;
-        (input.run(&mut pipeline, console)?, pipeline.into_sink().into_inner())
+        let logged = Logged::new(sink, logs, (None, &args.protocol), input.is_stream());
+        let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
+        let run = input.run(&mut pipeline, console);
+        let (sink, logged) = pipeline.into_sink().into_inner().finish();
+        (run, sink, Some(logged))
     } else {
         let mut pipeline = builder.build(sink)?;
-        (input.run(&mut pipeline, console)?, pipeline.into_sink())
+        (input.run(&mut pipeline, console), pipeline.into_sink(), None)
     };
-    let (row_count, omitted_count) = sink.finish()?;
+    // All outputs are completed, even if one of them failed.
+    let finished = sink.finish();
+    let mut stats = run?;
+    let logged = logged.transpose()?;
+    let (mut row_count, omitted_count) = finished?;
     stats.sessions.suppressed_message_count += omitted_count;
+    if let Some(outcome) = logged.filter(|_| has_logs) {
+        stats.sessions.suppressed_message_count += outcome.omitted_count;
+        if !has_rows {
+            row_count = outcome.row_count;
+        }
+    }
     if !args.shared.quiet {
-        let rows = plural(row_count, if args.transactions { "transaction" } else { "message" });
+        let rows = match (has_rows, args.transactions) {
+            (false, _) => plural(row_count, "row"),
+            (true, true) => plural(row_count, "transaction"),
+            (true, false) => plural(row_count, "message"),
+        };
         summary::write(&stats, &input.stats(), started_at.elapsed(), &rows);
     }
     Ok(())
@@ -80,8 +103,7 @@ struct MessageSink<'a> {
     args: &'a SessionsArgs,
     choice: Choice,
     started_count: u64,
-    out: Out,
-    format: Format,
+    targets: Vec<Target>,
     /// Buffer for the current line, so that its parts are joined without a write for each.
     line: Vec<u8>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
@@ -93,35 +115,85 @@ struct MessageSink<'a> {
     outcome: Result<(), Failure>,
 }
 
-/// The format of messages, and what it needs.
-enum Format {
-    Ndjson,
-    Table(rows::Rows),
+/// Where messages go, and in which format.
+enum Target {
+    Ndjson(Out),
+    Files(LineFiles),
+    Table(rows::Rows, Out),
     #[cfg(feature = "arrow")]
     Columns(crate::columns::TableFiles),
 }
 
-impl Format {
-    fn new(args: &SessionsArgs, out: &mut Out) -> Result<Self, Failure> {
-        Ok(match args.format {
-            args::Format::Table => Self::Table(rows::Rows::new(out)?),
+impl Target {
+    /// Opens all targets of the options.
+    fn open(args: &SessionsArgs) -> Result<Vec<Self>, Failure> {
+        let mut targets = Vec::new();
+        let out = || -> Out { Box::new(BufWriter::with_capacity(1 << 16, io::stdout())) };
+        match args.standard() {
+            Some(OutputFormat::Library(Format::Table)) => {
+                let mut out = out();
+                targets.push(Self::Table(rows::Rows::new(&mut out)?, out));
+            }
+            Some(OutputFormat::Library(_)) => targets.push(Self::Ndjson(out())),
             #[cfg(feature = "arrow")]
-            args::Format::Parquet | args::Format::Arrow => Self::Columns(args.files()?),
-            _ => Self::Ndjson,
-        })
+            Some(OutputFormat::Columns(format)) => {
+                let folder = args.written.out.clone().unwrap_or_default();
+                targets.push(Self::Columns(args.table_files(format, folder)?));
+            }
+            _ => {}
+        }
+        let outputs = Arc::new(Outputs::new(&args.files, args.force));
+        for (format, path) in args.written.outputs() {
+            match format {
+                OutputFormat::Library(_) => {
+                    let series = Series::new(path.to_owned(), Arc::clone(&outputs), args.written.rotate);
+                    targets.push(Self::Files(LineFiles::new(series)));
+                }
+                #[cfg(feature = "arrow")]
+                OutputFormat::Columns(format) => {
+                    targets.push(Self::Columns(args.table_files(format, path.to_owned())?));
+                }
+                #[cfg(not(feature = "arrow"))]
+                OutputFormat::Columns(format) => {
+                    return Err(Failure::Usage(format!(
+                        "--write {}: this program was built without the feature `arrow`",
+                        format.name()
+                    )));
+                }
+                OutputFormat::Logs(_) => {}
+            }
+        }
+        Ok(targets)
+    }
+
+    /// Writes what is held back.
+    fn flush(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::Ndjson(out) | Self::Table(_, out) => out.flush().map_err(Failure::from),
+            Self::Files(files) => files.flush(),
+            #[cfg(feature = "arrow")]
+            Self::Columns(_) => Ok(()),
+        }
+    }
+
+    /// Completes the output.
+    fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Ndjson(mut out) | Self::Table(_, mut out) => out.flush().map_err(Failure::from),
+            Self::Files(files) => files.finish(),
+            #[cfg(feature = "arrow")]
+            Self::Columns(files) => files.finish(),
+        }
     }
 }
 
 impl<'a> MessageSink<'a> {
     fn new(choice: Choice, args: &'a SessionsArgs, is_stream: bool) -> Result<Self, Failure> {
-        let mut out: Out = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        let format = Format::new(args, &mut out)?;
         Ok(Self {
             args,
             choice,
             started_count: 0,
-            out,
-            format,
+            targets: Target::open(args)?,
             line: Vec::new(),
             is_stream,
             bound: Bound::new(),
@@ -132,15 +204,14 @@ impl<'a> MessageSink<'a> {
         })
     }
 
-    /// Flushes all output. Returns the numbers of messages written and omitted.
-    fn finish(mut self) -> Result<(u64, u64), Failure> {
-        self.outcome?;
-        self.out.flush()?;
-        #[cfg(feature = "arrow")]
-        if let Format::Columns(files) = self.format {
-            files.finish()?;
+    /// Completes all output, even after a failed write. Returns the numbers of messages written and omitted.
+    fn finish(self) -> Result<(u64, u64), Failure> {
+        let mut outcome = self.outcome;
+        for target in self.targets {
+            let finished = target.finish();
+            outcome = outcome.and(finished);
         }
-        Ok((self.row_count, self.omitted_count))
+        outcome.map(|()| (self.row_count, self.omitted_count))
     }
 
     /// Returns whether rows of a protocol are written.
@@ -150,7 +221,8 @@ impl<'a> MessageSink<'a> {
     }
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
-        if self.outcome.is_err() || self.args.transactions || !self.wants(meta.protocol) {
+        let is_unwanted = self.args.transactions || self.targets.is_empty() || !self.wants(meta.protocol);
+        if self.outcome.is_err() || is_unwanted {
             return;
         }
         let community_id = id(&mut flow.state.community_id, &flow.view);
@@ -189,28 +261,32 @@ impl<'a> MessageSink<'a> {
         row_head: &RowHead,
         (received_len, spent): (u64, &mut u64),
     ) -> Result<bool, Failure> {
-        let Self { args, format, line, bound, .. } = self;
-        line.clear();
+        let Self { args, targets, line, bound, .. } = self;
         let row = (head, content);
-        match format {
-            Format::Table(rows) => rows.write(line, row_head, content, args.credentials),
-            // Formats of columns omit the same rows as ndjson.
-            _ => write_json(line, &row, args.style()),
+        let mut is_written = true;
+        for target in targets {
+            line.clear();
+            match target {
+                Target::Table(rows, _) => rows.write(line, row_head, content, args.credentials),
+                // Formats of columns omit the same rows as ndjson.
+                _ => write_json(line, &row, args.style()),
+            }
+            line.push(b'\n');
+            if !bound.permits(spent, received_len, line.len()) {
+                is_written = false;
+                continue;
+            }
+            match target {
+                Target::Ndjson(out) | Target::Table(_, out) => out.write_all(line)?,
+                Target::Files(files) => files.write(row_head.timestamp(), line)?,
+                #[cfg(feature = "arrow")]
+                Target::Columns(files) => files.write(table, &row)?,
+            }
         }
-        line.push(b'\n');
-        if !bound.permits(spent, received_len, line.len()) {
-            return Ok(false);
-        }
-        self.row_count += 1;
-        #[cfg(feature = "arrow")]
-        if let Format::Columns(files) = format {
-            files.write(table, &row)?;
-            return Ok(true);
-        }
+        self.row_count += u64::from(is_written);
         #[cfg(not(feature = "arrow"))]
         let _ = table;
-        self.out.write_all(line)?;
-        Ok(true)
+        Ok(is_written)
     }
 }
 
@@ -256,7 +332,8 @@ impl Receiver for TransactionLine<'_, '_, '_> {
 
 impl TransactionSink for MessageSink<'_> {
     fn transaction(&mut self, flow: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
-        if self.outcome.is_err() || !self.wants(transaction.protocol()) {
+        let is_unwanted = !self.args.transactions || self.targets.is_empty();
+        if self.outcome.is_err() || is_unwanted || !self.wants(transaction.protocol()) {
             return;
         }
         let community_id = id(&mut state.community_id, flow);
@@ -318,7 +395,7 @@ impl Sink for MessageSink<'_> {
     fn batch_ended(&mut self) -> ControlFlow<()> {
         if self.outcome.is_ok() && self.is_stream && self.row_count > self.flushed_count {
             self.flushed_count = self.row_count;
-            self.outcome = self.out.flush().map_err(Failure::from);
+            self.outcome = self.targets.iter_mut().try_for_each(Target::flush);
         }
         if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }

@@ -23,6 +23,13 @@ pub(super) struct RowHead {
     arrow: &'static str,
 }
 
+impl RowHead {
+    /// Returns the time of the row.
+    pub(super) const fn timestamp(&self) -> Timestamp {
+        self.timestamp
+    }
+}
+
 impl From<&MessageHead> for RowHead {
     fn from(head: &MessageHead) -> Self {
         let MessageHead { timestamp, protocol, kind, source, destination, .. } = *head;
