@@ -82,8 +82,9 @@ mod transactions;
 mod tshark;
 #[path = "oracle/tunnels.rs"]
 mod tunnels;
+#[cfg(feature = "protocols")]
 #[path = "oracle/zeek.rs"]
 mod zeek;
 #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
-#[path = "oracle/zeek_logs.rs"]
-mod zeek_logs;
+#[path = "oracle/zeek_events.rs"]
+mod zeek_events;

@@ -162,7 +162,7 @@ impl RecordArgs {
             .fragments(self.fragments.into())
             .fragment_pool(pool)
             .checksums(self.checksums.into())
-            .encapsulation(self.encapsulation);
+            .encapsulation(self.encapsulation || self.is_several() && self.tunnels == Tunnels::Both);
         match self.active_timeout.unwrap_or(active_timeout) {
             Timeout(Some(timeout)) => builder.active_timeout(timeout),
             Timeout(None) => builder,

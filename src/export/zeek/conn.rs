@@ -20,7 +20,7 @@ pub struct Conn<'a> {
     history: History,
     orig: End,
     resp: End,
-    parent: Option<Uid>,
+    parents: Vec<Uid>,
 }
 
 /// Counts of one end.
@@ -60,7 +60,7 @@ impl<'a> Conn<'a> {
         view: &FlowView<'_>,
         services: &'a str,
         local: &LocalNetworks,
-        parent: Option<Uid>,
+        parents: Vec<Uid>,
     ) -> Self {
         let source = view.initiator();
         let (orig, resp) = (End::of(view, source), End::of(view, source.other()));
@@ -75,7 +75,7 @@ impl<'a> Conn<'a> {
             history: view.history(),
             orig,
             resp,
-            parent,
+            parents,
         }
     }
 
@@ -95,7 +95,7 @@ crate::table! {
         /// `tcp`, `udp`, `icmp` for both versions, otherwise `unknown_transport`.
         "proto": Name = row.proto();
         /// Application protocols that the content proves, in the order in which they were recognized, under Zeek's names: `ssl`
-        /// for TLS and DTLS.
+        /// for TLS and DTLS; without those that Zeek does not analyze. For a flow that carries others, the kind of the tunnel.
         "service": Option<&'a str> = Some(row.services).filter(|services| !services.is_empty());
         /// From the first packet to the one after which both sides had closed a TCP connection, or else to the last; unset
         /// if that is zero.
@@ -123,8 +123,8 @@ crate::table! {
         "resp_pkts": u64 = row.resp.packet_count;
         /// Octets of the responder's IP packets.
         "resp_ip_bytes": u64 = row.resp.ip_octet_count;
-        /// Identifier of the flow that carries this one in a tunnel, if the run tracks both.
-        "tunnel_parents": Option<ListOf<Uid>> [set] => row.parent.map(|parent| List([parent]));
+        /// Identifiers of the flows that carry this one in a tunnel, if the run tracks both.
+        "tunnel_parents": Option<ListOf<Uid>> [set] => (!row.parents.is_empty()).then(|| List(row.parents.iter().copied()));
         /// Number of the IP protocol.
         "ip_proto": u64 = u64::from(row.protocol.0);
     }

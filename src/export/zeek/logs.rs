@@ -1,6 +1,6 @@
 //! Writes rows to logs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use super::ssl::Ssl;
 use super::tunnel::Tunnel;
 use super::weird::Weird;
 use super::x509::X509;
-use crate::base::{EndReason, FlowKey, HeaderKind, Side, Timestamp};
+use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
 use crate::row::{Name, Row, Table, TableInfo};
@@ -55,7 +55,7 @@ pub struct Logs<W> {
     config: ZeekConfig,
     local: LocalNetworks,
     destinations: Destinations<W>,
-    carriers: Option<HashMap<FlowKey, Carrier>>,
+    carriers: Option<Carriers>,
     line: Vec<u8>,
     /// The latest time of all rows.
     now: Timestamp,
@@ -87,11 +87,28 @@ impl<W: Write> Log<W> {
     }
 }
 
-/// A flow that may carry others.
-struct Carrier {
-    uid: Uid,
-    /// The tunnel, if a flow inside of it ended.
-    tunnel: Option<(Head, HeaderKind)>,
+/// Maximum number of flows that ended, but are known as carriers of others: at the end of the input, a flow may end before
+/// those inside of it.
+const ENDED_MAX: usize = 1 << 16;
+
+/// The identifiers of all open flows, any of which may carry others.
+#[derive(Debug, Default)]
+struct Carriers {
+    uids: HashMap<FlowKey, Uid>,
+    ended: VecDeque<(FlowKey, Uid)>,
+}
+
+impl Carriers {
+    fn ended(&mut self, key: FlowKey) {
+        let Some(uid) = self.uids.get(&key) else { return };
+        self.ended.push_back((key, *uid));
+        if self.ended.len() > ENDED_MAX
+            && let Some((key, uid)) = self.ended.pop_front()
+            && self.uids.get(&key) == Some(&uid)
+        {
+            self.uids.remove(&key);
+        }
+    }
 }
 
 /// The name of a log in a row.
@@ -121,7 +138,7 @@ impl<W: Write> Logs<W> {
     fn new(destinations: Destinations<W>, config: ZeekConfig) -> Self {
         Self {
             local: LocalNetworks::new(&config.local_networks),
-            carriers: config.has_tunnels.then(HashMap::new),
+            carriers: config.has_tunnels.then(Carriers::default),
             config,
             destinations,
             line: Vec::new(),
@@ -130,27 +147,15 @@ impl<W: Write> Logs<W> {
         }
     }
 
-    /// Returns the identifier of the flow that carries another one. The first time, the tunnel is logged.
-    fn parent(&mut self, view: &FlowView<'_>) -> io::Result<Option<Uid>> {
-        let Some(carriers) = &mut self.carriers else { return Ok(None) };
-        let Some(record) = view.encapsulation() else { return Ok(None) };
-        let outer = record.outer_flow.map(|outer| (outer, &record.encapsulation));
-        let reverse = record.reverse_outer_flow.map(|outer| (outer, &record.reverse_encapsulation));
-        let Some((outer, encapsulation)) = outer.or(reverse) else { return Ok(None) };
-        let Some(carrier) = carriers.get_mut(&outer.key) else { return Ok(None) };
-        let uid = carrier.uid;
-        if carrier.tunnel.is_some() {
-            return Ok(Some(uid));
-        }
-        let is_tunnel = |kind: &HeaderKind| !matches!(kind, HeaderKind::Ethernet | HeaderKind::Vlan);
-        let mut kinds = encapsulation.headers().iter().map(|header| header.kind);
-        let kind = kinds.rfind(is_tunnel).unwrap_or(HeaderKind::Ip);
-        let end = |side: Side| (outer.key.address(side), outer.key.port(side).unwrap_or(0));
-        let (orig, resp) = (end(outer.sender), end(outer.sender.other()));
-        let head = Head { ts: view.start(), uid, orig, resp };
-        carrier.tunnel = Some((head, kind));
-        self.write(head.ts, (head, &Tunnel::new(kind, false)), &mut |_| true)?;
-        Ok(Some(uid))
+    /// Returns the identifiers of the flows that carry another one, in either direction.
+    fn parents(&self, view: &FlowView<'_>) -> Vec<Uid> {
+        let Some((carriers, record)) = self.carriers.as_ref().zip(view.encapsulation()) else {
+            return Vec::new();
+        };
+        let outer = [record.outer_flow, record.reverse_outer_flow].into_iter().flatten();
+        let mut parents: Vec<_> = outer.filter_map(|outer| carriers.uids.get(&outer.key).copied()).collect();
+        parents.dedup();
+        parents
     }
 
     /// Returns what is known of the sender of a file.
@@ -210,33 +215,41 @@ impl<W: Write> Logs<W> {
 impl<W: Write> FlowLog for Logs<W> {
     fn started(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow) {
         if let Some(carriers) = &mut self.carriers {
-            let uid = flow.uid(view, self.config.seed);
-            carriers.insert(*view.key(), Carrier { uid, tunnel: None });
+            carriers.uids.insert(*view.key(), flow.uid(view, self.config.seed));
         }
     }
 
-    /// Writes the row of a flow to `conn.log`. With an active timeout, a flow has several.
+    /// Writes the row of a flow to `conn.log`, of which it has several with an active timeout, and if it carries others, to
+    /// `tunnel.log`.
     fn record(
         &mut self,
         view: &FlowView<'_>,
         flow: &mut LoggedFlow,
-        _: EndReason,
+        reason: EndReason,
         permits: Permits<'_>,
     ) -> io::Result<bool> {
         let uid = flow.uid(view, self.config.seed);
-        let parent = self.parent(view)?;
-        let services = services(flow, view);
-        let conn = Conn::new(view, &services, &self.local, parent);
+        let tunnel = self.carriers.as_ref().and_then(|_| Tunnel::of(view));
         let head = Head::new(view.start(), uid, view);
         self.advance(view.end())?;
+        if let Some(tunnel) = &tunnel {
+            self.write(head.ts, (head, tunnel), &mut |_| true)?;
+            if reason != EndReason::ActiveTimeout {
+                let end = Head { ts: view.end(), ..head };
+                self.write(end.ts, (end, &tunnel.closed()), &mut |_| true)?;
+            }
+        }
+        let services =
+            tunnel.as_ref().and_then(Tunnel::service).map_or_else(|| services(flow, view), Into::into);
+        let conn = Conn::new(view, &services, &self.local, self.parents(view));
         self.write(head.ts, (head, &conn), permits)
     }
 
     fn ended(&mut self, view: &FlowView<'_>) -> io::Result<()> {
-        let carrier = self.carriers.as_mut().and_then(|carriers| carriers.remove(view.key()));
-        let Some((head, kind)) = carrier.and_then(|carrier| carrier.tunnel) else { return Ok(()) };
-        let head = Head { ts: view.end(), ..head };
-        self.write(head.ts, (head, &Tunnel::new(kind, true)), &mut |_| true).map(drop)
+        if let Some(carriers) = &mut self.carriers {
+            carriers.ended(*view.key());
+        }
+        Ok(())
     }
 
     fn transaction(

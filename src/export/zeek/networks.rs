@@ -85,9 +85,9 @@ impl FromStr for Network {
     }
 }
 
-/// The networks that the IANA registries of special-purpose addresses exclude from the Internet, and those of 6to4 with such
-/// IPv4 addresses (RFC 3056): what Zeek considers local by default.
-const PRIVATE: [&str; 37] = [
+/// The networks that the IANA registries of special-purpose addresses exclude from the Internet, local groups (RFC 5771), and
+/// those of 6to4 with such IPv4 addresses (RFC 3056): what Zeek considers local by default.
+const PRIVATE: [&str; 41] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -100,6 +100,8 @@ const PRIVATE: [&str; 37] = [
     "198.18.0.0/15",
     "198.51.100.0/24",
     "203.0.113.0/24",
+    "224.0.0.0/24",
+    "239.0.0.0/8",
     "240.0.0.0/4",
     "255.255.255.255/32",
     "2002::/24",
@@ -114,6 +116,8 @@ const PRIVATE: [&str; 37] = [
     "2002:c612::/31",
     "2002:c633:6400::/40",
     "2002:cb00:7100::/40",
+    "2002:e000::/40",
+    "2002:ef00::/24",
     "2002:f000::/20",
     "2002:ffff:ffff::/48",
     "::/128",
@@ -158,6 +162,9 @@ mod tests {
             ("100.127.255.255", true),
             ("100.128.0.0", false),
             ("8.8.8.8", false),
+            ("224.0.0.251", true),
+            ("224.0.1.1", false),
+            ("239.255.255.250", true),
             ("fe80::1", true),
             ("febf::1", true),
             ("fec0::1", false),

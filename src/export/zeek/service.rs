@@ -7,28 +7,56 @@ use crate::tracker::FlowView;
 /// Returns the names of a flow's protocols, joined by commas.
 pub(super) fn services(flow: &LoggedFlow, view: &FlowView<'_>) -> String {
     let mut names = String::new();
-    let protocol = view.key().protocol();
+    let is_tcp = view.key().protocol() == IpProtocol::TCP;
     flow.for_each_service(view, |name| {
+        let Some(name) = service(name, is_tcp) else { return };
         if !names.is_empty() {
             names.push(',');
         }
-        names.push_str(service(name, protocol).unwrap_or(name));
+        names.push_str(name);
     });
     names
 }
 
-/// Returns Zeek's name of an application protocol, if it is another one.
-fn service(name: &str, protocol: IpProtocol) -> Option<&'static str> {
-    let is_tcp = protocol == IpProtocol::TCP;
+/// Returns Zeek's name of an application protocol; `None` for those that it does not analyze.
+fn service(name: &str, is_tcp: bool) -> Option<&'static str> {
+    const SAME: [&str; 21] = [
+        "dhcp",
+        "ftp",
+        "http",
+        "imap",
+        "irc",
+        "modbus",
+        "mqtt",
+        "mysql",
+        "ntp",
+        "pop3",
+        "postgresql",
+        "radius",
+        "redis",
+        "sip",
+        "smb",
+        "smtp",
+        "snmp",
+        "socks",
+        "ssh",
+        "syslog",
+        "xmpp",
+    ];
     Some(match name {
         "tls" | "dtls" => "ssl",
         "quic" => "quic,ssl",
-        "dns" | "mdns" | "llmnr" | "netbios-ns" => "dns",
+        "dns" | "mdns" | "llmnr" | "nbns" => "dns",
         "kerberos" if is_tcp => "krb_tcp",
         "kerberos" => "krb",
         "ldap" if is_tcp => "ldap_tcp",
         "ldap" => "ldap_udp",
-        "postgres" => "postgresql",
-        _ => return None,
+        "dnp3" if is_tcp => "dnp3_tcp",
+        "dnp3" => "dnp3_udp",
+        "rdp" if is_tcp => "rdp",
+        "rdp" => "rdpeudp",
+        "dcerpc" => "dce_rpc",
+        "vnc" => "rfb",
+        other => return SAME.into_iter().find(|name| *name == other),
     })
 }
