@@ -94,7 +94,7 @@ impl MailOpen {
                 }
                 out(pending);
             }
-            Message::Greeting(_) => {}
+            Message::Greeting(_) | Message::Content(_) | Message::Gap(_) => {}
         }
     }
 }

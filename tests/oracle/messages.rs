@@ -87,6 +87,7 @@ impl Sink for Collect {
             Message::Http1(http1::Message::End(_)) => (None, Some(0)),
             Message::Http2(http2::Message::Body(body)) => (Some((body.transaction, body.bytes)), None),
             Message::Http2(http2::Message::End(end)) => (None, Some(end.transaction)),
+            _ if message.is_content() => return,
             _ => (None, None),
         };
         if let Some((stream, bytes)) = piece {
