@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use sha1::{Digest as _, Sha1};
+
 use super::corpus;
 use super::messages::{self, Observed};
 use super::zeek::{Row, rows};
@@ -15,7 +17,8 @@ enum Class {
     Credentials,
     /// Zeek examines UDP on any port if the content resembles Teredo. In flowgauge the port decides.
     ByContent,
-    /// The row describes a part of a mail. flowgauge does not parse the content of mails.
+    /// Zeek counts the line end before the delimiter behind a part in quoted-printable. It belongs to the delimiter (RFC 2046
+    /// section 5.1.1).
     MailContent,
     /// Zeek takes AA and RA only from answers, and the response has none.
     NoAnswers,
@@ -51,12 +54,12 @@ const DIFFERING: &[Differing] = &[
     (
         "scripts.base.protocols.smtp.attachment/files.log",
         Class::MailContent,
-        &[(1, MISSING), (2, MISSING), (3, MISSING), (4, MISSING)],
+        &[(2, "seen_bytes \"1866\", Zeek \"1868\""), (3, "seen_bytes \"10807\", Zeek \"10809\"")],
     ),
     (
         "scripts.base.protocols.smtp.rfc822-msg-file-analysis-multi-session/files.cut",
         Class::MailContent,
-        &[(1, MISSING), (2, MISSING), (3, MISSING), (5, MISSING)],
+        &[(2, "seen_bytes \"1866\", Zeek \"1868\""), (3, "seen_bytes \"10807\", Zeek \"10809\"")],
     ),
     ("core.tunnels.teredo/http.log", Class::ByContent, &[(2, MISSING), (3, MISSING)]),
 ];
@@ -247,18 +250,63 @@ fn smtp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     differences.compare(row, "last_reply", reply.as_ref().and_then(last_line));
     let is_tls = flow.iter().any(|observed| observed.protocol == "tls");
     differences.compare(row, "tls", Some(if is_tls { "T" } else { "F" }.to_owned()));
+    let is_transaction =
+        |observed: &&&Observed| observed.is("transaction.mail") && observed.number("number") == Some(number);
+    let header = flow.iter().find(is_transaction);
+    for (name, own) in [
+        ("date", "date"),
+        ("from", "from"),
+        ("reply_to", "reply_to"),
+        ("msg_id", "message_id"),
+        ("in_reply_to", "in_reply_to"),
+        ("subject", "subject"),
+        ("x_originating_ip", "originating_ip"),
+        ("user_agent", "user_agent"),
+    ] {
+        differences.compare(row, name, header.and_then(|observed| observed.text(own)));
+    }
+    let list = |name: &str| {
+        let items = header.and_then(|observed| observed.message[name].as_array());
+        items.into_iter().flatten().filter_map(messages::text).collect::<Vec<_>>()
+    };
+    for name in ["to", "cc"] {
+        // The order is not significant.
+        let mut own = list(name);
+        own.sort();
+        let mut expected: Vec<_> = row.get(name).into_iter().flat_map(|all| all.split(',')).collect();
+        expected.sort_unstable();
+        if own != expected {
+            differences.0.push(format!("{name} {own:?}, Zeek {expected:?}"));
+        }
+    }
+    for (name, index) in [("first_received", 0), ("second_received", 1)] {
+        differences.compare(row, name, list("received").get(index).cloned());
+    }
 }
 
-/// Compares files in mails. flowgauge reports only the length of whole mails.
+/// Compares mails, and files in mails.
 fn files(path: &Path, observed: &[Observed]) -> Vec<String> {
     let mut mails = observed.iter().filter(|observed| observed.is("mail"));
+    let mut parts = observed.iter().filter(|observed| observed.is("transaction.file"));
     let of_row = |row: &Row| {
-        if row.get("mime_type") != Some("message/rfc822") {
-            return MISSING.to_owned();
-        }
         let mut differences = Differences::default();
-        let mail = mails.next();
-        differences.compare(row, "seen_bytes", mail.and_then(|mail| mail.text("content_len")));
+        if row.get("mime_type") == Some("message/rfc822") {
+            let mail = mails.next();
+            differences.compare(row, "seen_bytes", mail.and_then(|mail| mail.text("content_len")));
+            let digest = mail.map(|mail| Sha1::digest(&mail.body));
+            let hex = |digest: &[u8]| digest.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+            differences.compare(row, "sha1", digest.map(|digest| hex(&digest)));
+            return differences.0.join("; ");
+        }
+        let Some(part) = parts.next() else { return MISSING.to_owned() };
+        let content_type = part.text("content_type").unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().to_lowercase();
+        differences.compare(row, "mime_type", Some(media_type));
+        for (name, own) in
+            [("filename", "name"), ("seen_bytes", "seen_len"), ("missing_bytes", "missing_len")]
+        {
+            differences.compare(row, name, part.text(own));
+        }
         differences.0.join("; ")
     };
     rows(path).iter().map(of_row).collect()
@@ -374,7 +422,8 @@ fn rows_of_protocol_logs_agree_or_belong_to_a_listed_class() {
         if logs.is_empty() {
             continue;
         }
-        let observed = messages::of(&capture.path());
+        let mut observed = messages::of(&capture.path());
+        observed.extend(messages::mails_of(&capture.path()));
         for path in logs {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
