@@ -102,6 +102,8 @@ struct OpenContent {
     /// Columns of the header.
     mail: Mail,
     part: Option<Pending<OpenFile>>,
+    /// Number of octets that were read.
+    read_len: u64,
     /// True if the mail has more parts or attachments than are reported.
     is_limited: bool,
 }
@@ -155,7 +157,9 @@ impl MailOpen {
                 let recipients = addresses.collect();
                 let reply = self.reply.take().filter(|(of, _)| *of == Some(mail.mail)).map(|(_, text)| text);
                 let content = self.contents.take(mail.mail).map(|mut content| {
-                    content.read(Some(meta), has_hashes, Piece::End(mail.is_complete), out);
+                    // The reply to a chunk may be captured before the chunk.
+                    let is_complete = mail.is_complete && content.content.read_len == mail.content_len;
+                    content.read(Some(meta), has_hashes, Piece::End(is_complete), out);
                     content
                 });
                 let is_limited = content.as_ref().is_some_and(Pending::is_limited);
@@ -232,7 +236,7 @@ impl Pending<OpenContent> {
     /// Reads a piece of the content, which a message completes unless the flow ended.
     fn read(&mut self, meta: Option<&MessageMeta>, has_hashes: bool, piece: Piece<'_>, out: Out<'_>) {
         let (number, span) = (self.number, meta.map_or(self.span, Span::of));
-        let OpenContent { reader, mail, part, is_limited } = &mut self.content;
+        let OpenContent { reader, mail, part, read_len, is_limited } = &mut self.content;
         let mut copier = Copier::default();
         let mut add = |event: Event<'_>| {
             if let (Some(meta), Some(part)) = (meta, part.as_mut()) {
@@ -262,7 +266,10 @@ impl Pending<OpenContent> {
             }
         };
         match piece {
-            Piece::Octets(octets) => reader.read(octets, &mut add),
+            Piece::Octets(octets) => {
+                *read_len += octets.len() as u64;
+                reader.read(octets, &mut add);
+            }
             Piece::Gap(len) => reader.gap(len, &mut add),
             Piece::End(is_complete) => reader.end(is_complete, &mut add),
         }
@@ -315,4 +322,137 @@ fn address(value: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(value).ok()?.trim();
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     inner.strip_prefix("IPv6:").unwrap_or(inner).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Side;
+    use crate::protocols::smtp::{PROTOCOL, SmtpParser};
+    use crate::session::{Input, Parser};
+
+    /// A connection whose turns are passed to the parser and the joiner.
+    #[derive(Default)]
+    struct Connection {
+        parser: SmtpParser,
+        open: MailOpen,
+        mails: Vec<(Mail, Option<Lack>)>,
+        files: Vec<(File, Option<Lack>)>,
+    }
+
+    impl Connection {
+        fn turn(&mut self, from: Role, octets: &str) {
+            let side = if from == Role::Client { Side::A } else { Side::B };
+            let timestamp = Timestamp::ZERO;
+            let meta = MessageMeta { protocol: &PROTOCOL, from, side, timestamp, received_len: 0 };
+            let Self { parser, open, mails, files } = self;
+            let input = Input::new(octets.as_bytes(), 0, from, timestamp);
+            let progress = parser.bytes(&input, &mut |message| {
+                open.message(&meta, (&message, true), &mut |ended| match ended {
+                    Ended::Mail(mail) => mails.push((mail.content, mail.lacks)),
+                    Ended::File(file) => files.push((file.content, file.lacks)),
+                });
+            });
+            progress.expect("SMTP");
+        }
+
+        fn finish(&mut self) {
+            let files = &mut self.files;
+            self.open.finish(&mut |ended| {
+                if let Ended::File(file) = ended {
+                    files.push((file.content, file.lacks));
+                }
+            });
+        }
+    }
+
+    const ENVELOPE: &str = "MAIL FROM:<a@b>\r\nRCPT TO:<c@d>\r\n";
+
+    #[test]
+    fn a_mail_has_the_columns_of_its_header_and_its_parts_as_files() {
+        let mut connection = Connection::default();
+        connection.turn(Role::Client, &format!("EHLO e\r\n{ENVELOPE}DATA\r\n"));
+        connection.turn(
+            Role::Client,
+            "Received: from x\r\n\tby y\r\nReceived: z\r\nReceived: last\r\nDate: today\r\nFrom: a\r\n\
+             To: \"b, c\" <b@c>, d\r\nCc: e\r\nReply-To: f\r\nMessage-ID: <g@h>\r\nIn-Reply-To: <i@j>\r\n\
+             Subject: =?utf-8?q?=C3=A4?=\r\nX-Mailer: k\r\nX-Originating-IP: [192.0.2.1]\r\n\
+             Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n..dot\r\n--b\r\n\
+             Content-Disposition: attachment; filename=x.png\r\nContent-Type: image/png\r\n\
+             Content-Transfer-Encoding: base64\r\n\r\niVBORw0KGgo=\r\n--b--\r\n.\r\n",
+        );
+        assert_eq!(connection.files.len(), 2);
+        connection.turn(Role::Server, "220 a ESMTP\r\n250 e\r\n250 ok\r\n250 ok\r\n354 go\r\n250 ok\r\n");
+        let (mail, lacks) = connection.mails.pop().expect("a mail");
+        let text = |text: &str| Some(Box::from(text));
+        let list = |texts: &[&str]| texts.iter().map(|text| Box::from(*text)).collect::<Vec<Box<str>>>();
+        let attachment = Attachment { name: text("x.png"), content_type: "image/png".into() };
+        let expected = Mail {
+            date: text("today"),
+            from: text("a"),
+            to: list(&["\"b, c\" <b@c>", "d"]),
+            cc: list(&["e"]),
+            reply_to: text("f"),
+            message_id: text("<g@h>"),
+            in_reply_to: text("<i@j>"),
+            subject: text("=?utf-8?q?=C3=A4?="),
+            received: list(&["from x\tby y", "z"]),
+            user_agent: text("k"),
+            originating_ip: Some([192, 0, 2, 1].into()),
+            attachments: vec![attachment],
+            ..mail.clone()
+        };
+        assert_eq!((mail, lacks), (expected, None));
+        let [(plain, None), (image, None)] = connection.files.as_slice() else { panic!("two files") };
+        assert_eq!(
+            (plain.part, plain.seen_len, plain.content_type.as_deref()),
+            (Some(0), 4, Some("text/plain"))
+        );
+        assert!(plain.is_complete && plain.md5.is_some());
+        assert_eq!((image.part, image.seen_len, image.name.as_deref()), (Some(1), 8, Some("x.png")));
+        assert_eq!((image.detected_type, image.role), (Some("image/png"), Some(Role::Client)));
+    }
+
+    #[test]
+    fn contents_of_pipelined_mails_are_open_together() {
+        let mut connection = Connection::default();
+        for subject in ["one", "two"] {
+            connection.turn(
+                Role::Client,
+                &format!("{ENVELOPE}DATA\r\nSubject: {subject}\r\n\r\n{subject}\r\n.\r\n"),
+            );
+        }
+        assert!(connection.files.is_empty(), "the end of a mail is known with its summary");
+        connection.turn(Role::Server, &"250 ok\r\n250 ok\r\n354 go\r\n250 ok\r\n".repeat(2));
+        let subjects = connection.mails.iter().map(|(mail, lacks)| (mail.subject.as_deref(), *lacks));
+        assert_eq!(subjects.collect::<Vec<_>>(), [(Some("one"), None), (Some("two"), None)]);
+        let files = connection.files.iter().map(|(file, _)| (file.number, file.seen_len, file.is_complete));
+        assert_eq!(files.collect::<Vec<_>>(), [(0, 5, true), (1, 5, true)]);
+    }
+
+    #[test]
+    fn aborted_mails_end_with_the_flow_or_at_the_limit() {
+        let mut connection = Connection::default();
+        let count = CONTENTS_MAX + 3;
+        for _ in 0..count {
+            connection.turn(Role::Client, &format!("{ENVELOPE}BDAT 3\r\n\r\naRSET\r\n"));
+        }
+        assert_eq!((connection.files.len(), connection.mails.len()), (3, 0));
+        assert!(connection.files.iter().all(|(_, lacks)| *lacks == Some(Lack::Limit)));
+        connection.finish();
+        let of_end = connection.files.get(3..).expect("more files");
+        assert!(of_end.len() == CONTENTS_MAX && of_end.iter().all(|(file, _)| !file.is_complete));
+        assert!(of_end.iter().all(|(_, lacks)| *lacks == Some(Lack::End)));
+    }
+
+    #[test]
+    fn a_reply_before_the_last_chunk_ends_its_files_incomplete() {
+        let mut connection = Connection::default();
+        connection.turn(Role::Client, &format!("{ENVELOPE}BDAT 9 LAST\r\n\r\nabc"));
+        connection.turn(Role::Server, "250 ok\r\n250 ok\r\n250 ok\r\n");
+        connection.turn(Role::Client, "defg");
+        let files: Vec<_> =
+            connection.files.iter().map(|(file, _)| (file.seen_len, file.is_complete)).collect();
+        assert_eq!((files, connection.mails.len()), (vec![(3, false)], 1));
+    }
 }
