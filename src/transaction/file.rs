@@ -15,9 +15,9 @@ use crate::session::{MessageMeta, Role, Text};
 const SNIFFED_LEN: usize = 512;
 
 crate::message! {
-    /// The body of a request or response of HTTP, or a part of a mail that is no multipart. The octets of a body are as sent: a
-    /// coding such as gzip is not decoded. Those of a part are decoded from base64 or quoted-printable. A mail that is not
-    /// MIME is one part of type `text/plain`.
+    /// The body of a request or response of HTTP, or a part of a mail that is no multipart. The octets of a body are as
+    /// sent: a coding such as gzip is not decoded. Those of a part are decoded from base64 or quoted-printable. A mail
+    /// that is not MIME is one part of type `text/plain`.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.file" pub struct File {
         /// Number of the transaction with the body, or of the mail with the part.

@@ -18,8 +18,8 @@ const ATTACHMENTS_MAX: usize = 32;
 const CONTENTS_MAX: usize = 2 * MAIL_COUNT_MAX;
 
 crate::message! {
-    /// A mail over SMTP: its envelope, result and header. Texts of the header are as sent, unfolded; a field that the header
-    /// does not have is absent.
+    /// A mail over SMTP: its envelope, result and header. Texts of the header are as sent, unfolded; a field that the
+    /// header does not have is absent.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.mail" pub struct Mail {
         /// Number of the mail in its connection, starting at 0.

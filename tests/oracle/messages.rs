@@ -1,4 +1,5 @@
-//! Messages of all protocols in a capture, and transactions of mails, as JSON objects in the format of `flowgauge sessions`.
+//! Messages of all protocols in a capture, and transactions of mails, as JSON objects in the format of `flowgauge
+//! sessions`.
 
 use crate::message_json::as_json;
 use std::collections::BTreeMap;

@@ -17,8 +17,8 @@ enum Class {
     Credentials,
     /// Zeek examines UDP on any port if the content resembles Teredo. In flowgauge the port decides.
     ByContent,
-    /// Zeek counts the line end before the delimiter behind a part in quoted-printable. It belongs to the delimiter (RFC 2046
-    /// section 5.1.1).
+    /// Zeek counts the line end before the delimiter behind a part in quoted-printable. It belongs to the delimiter
+    /// (RFC 2046 section 5.1.1).
     MailContent,
     /// Zeek takes AA and RA only from answers, and the response has none.
     NoAnswers,

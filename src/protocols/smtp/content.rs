@@ -29,8 +29,8 @@ impl ContentScanner {
         Self { at: At::Start, is_lf_enough, len: 0 }
     }
 
-    /// Scans octets up to the end of the content, and passes those of the content to `out`. Returns the number of octets
-    /// consumed, and whether the end was reached.
+    /// Scans octets up to the end of the content, and passes those of the content to `out`. Returns the number of
+    /// octets consumed, and whether the end was reached.
     pub(super) fn scan(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) -> (usize, bool) {
         // The octets of the content from `start` to `taken` are passed on together.
         let (mut start, mut taken) = (0, 0);

@@ -91,8 +91,8 @@ crate::message! {
     }
 }
 
-/// A piece of the content of a mail, without the dots added for transparency (RFC 5321 section 4.5.2). Its length depends
-/// on the captured segments.
+/// A piece of the content of a mail, without the dots added for transparency (RFC 5321 section 4.5.2). Its length
+/// depends on the captured segments.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Content<'m> {

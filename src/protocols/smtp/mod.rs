@@ -32,8 +32,8 @@
 //! | [`Message::Mail`] | the reply to a mail's content was received, or the connection ended before: summary of its envelope |
 //!
 //! `transaction` counts commands and matches replies to them; `mail` counts MAIL commands, and is set in all messages
-//! of a mail. Content is reported only between the MAIL command of its mail and the summary: without the command, it has no
-//! number.
+//! of a mail. Content is reported only between the MAIL command of its mail and the summary: without the command, it
+//! has no number.
 //!
 //! The responses of a client in an AUTH exchange (RFC 4954), and the text after the mechanism in the AUTH command, are
 //! never reported; [`Command::credentials`] is the mechanism. Because a misplaced line could be such a response, only

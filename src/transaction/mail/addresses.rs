@@ -1,7 +1,7 @@
 //! Lists of addresses in a header field.
 
-/// Returns the addresses of a list (RFC 5322 section 3.4) as sent: the texts between commas that are neither in quotes nor
-/// in a comment.
+/// Returns the addresses of a list (RFC 5322 section 3.4) as sent: the texts between commas that are neither in quotes
+/// nor in a comment.
 pub(in crate::transaction) fn addresses(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped, mut comment_depth) = (false, false, 0_u32);
     let addresses = list.split(move |octet| {

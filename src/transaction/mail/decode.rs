@@ -1,7 +1,7 @@
 //! Transfer encodings of the parts of a mail (RFC 2045 section 6), decoded as the octets arrive.
 
-/// Maximum number of spaces at the end of a line in quoted-printable that are held; more are part of the line. Lines have
-/// at most 998 octets (RFC 5322 section 2.1.1).
+/// Maximum number of spaces at the end of a line in quoted-printable that are held; more are part of the line. Lines
+/// have at most 998 octets (RFC 5322 section 2.1.1).
 const BLANKS_LEN_MAX: usize = 998;
 
 /// Number of decoded octets that are passed on together.
@@ -159,8 +159,8 @@ impl Base64 {
     }
 }
 
-/// Decoder of quoted-printable (RFC 2045 section 6.7): an equals sign that begins neither an octet nor a soft line break
-/// is passed on as sent, and spaces at the end of a line are removed.
+/// Decoder of quoted-printable (RFC 2045 section 6.7): an equals sign that begins neither an octet nor a soft line
+/// break is passed on as sent, and spaces at the end of a line are removed.
 #[derive(Debug, Default)]
 pub(super) struct QuotedPrintable {
     after: After,

@@ -107,8 +107,8 @@ pub(super) struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Reads octets of a line. Returns the number of octets after which the line is known not to be a field, so that the
-    /// header has ended before it; [`line`](Self::line) has the octets before.
+    /// Reads octets of a line. Returns the number of octets after which the line is known not to be a field, so that
+    /// the header has ended before it; [`line`](Self::line) has the octets before.
     pub(super) fn text(&mut self, octets: &[u8]) -> Option<usize> {
         for (index, octet) in octets.iter().enumerate() {
             let is_blank = matches!(octet, b' ' | b'\t');

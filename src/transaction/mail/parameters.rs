@@ -22,8 +22,8 @@ impl<'f> Parameters<'f> {
         (before, end)
     }
 
-    /// Returns a quoted string whose opening quote was consumed. A backslash quotes a quote or a backslash; some clients
-    /// write paths with single ones.
+    /// Returns a quoted string whose opening quote was consumed. A backslash quotes a quote or a backslash; some
+    /// clients write paths with single ones.
     fn quoted(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         loop {
@@ -106,8 +106,8 @@ fn extended(field: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     encoded.or(sections).or(plain)
 }
 
-/// Returns an encoded value, of which the first section begins with a character set and a language. Only UTF-8 and US-ASCII
-/// are decoded; the octets of others remain encoded.
+/// Returns an encoded value, of which the first section begins with a character set and a language. Only UTF-8 and
+/// US-ASCII are decoded; the octets of others remain encoded.
 fn decoded(value: &[u8], is_unicode: &mut bool, is_first: bool) -> Vec<u8> {
     let mut rest = value;
     if is_first {

@@ -9,7 +9,8 @@ use super::parameters::{file_name, parameter};
 /// Maximum number of multiparts inside of each other. One that is deeper is a part like any other.
 const DEPTH_MAX: usize = 16;
 
-/// Maximum length of a boundary in octets (RFC 2046 section 5.1.1). A multipart with a longer one is a part like any other.
+/// Maximum length of a boundary in octets (RFC 2046 section 5.1.1). A multipart with a longer one is a part like any
+/// other.
 const BOUNDARY_LEN_MAX: usize = 70;
 
 /// Maximum number of parts of a mail that are reported.
@@ -48,8 +49,8 @@ pub(in crate::transaction) struct Part<'e> {
 /// Receiver of what a mail contains.
 pub(in crate::transaction) type Out<'o> = &'o mut dyn FnMut(Event<'_>);
 
-/// Reader of the content of a mail. What it reports does not depend on the pieces in which the octets arrive. Its memory is
-/// bounded by a field, the start of a line, and the boundaries of the open multiparts; its work is linear.
+/// Reader of the content of a mail. What it reports does not depend on the pieces in which the octets arrive. Its
+/// memory is bounded by a field, the start of a line, and the boundaries of the open multiparts; its work is linear.
 ///
 /// A line ends with CR LF or LF. The line end before a delimiter belongs to the delimiter (RFC 2046 section 5.1.1).
 #[derive(Debug)]
@@ -141,7 +142,8 @@ impl Reader {
         }
     }
 
-    /// Reads the start of a line, up to the octet that decides whether the line is a delimiter. Returns the other octets.
+    /// Reads the start of a line, up to the octet that decides whether the line is a delimiter. Returns the other
+    /// octets.
     fn line_start<'b>(&mut self, octets: &'b [u8], out: Out<'_>) -> &'b [u8] {
         for (index, octet) in octets.iter().enumerate() {
             if self.levels.is_empty() || self.held.len() < 2 && *octet != b'-' {
@@ -180,8 +182,8 @@ impl Reader {
         }
     }
 
-    /// Returns the multipart whose delimiter is held, and whether the delimiter is the last one. A delimiter may be followed
-    /// by other octets (RFC 2046 section 5.1.1); the longest boundary is the right one.
+    /// Returns the multipart whose delimiter is held, and whether the delimiter is the last one. A delimiter may be
+    /// followed by other octets (RFC 2046 section 5.1.1); the longest boundary is the right one.
     fn delimiter(&self) -> Option<(usize, bool)> {
         let text = self.held.strip_prefix(b"--")?;
         let levels = self.levels.iter().enumerate();
@@ -337,8 +339,8 @@ impl Reader {
         }
     }
 
-    /// Notes that octets of the content are missing. What follows a gap in a header cannot be attributed, up to the next
-    /// delimiter.
+    /// Notes that octets of the content are missing. What follows a gap in a header cannot be attributed, up to the
+    /// next delimiter.
     pub(in crate::transaction) fn gap(&mut self, len: u64, out: Out<'_>) {
         self.release(out);
         self.line = Line::Within;

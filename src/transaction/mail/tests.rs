@@ -227,7 +227,8 @@ fn a_part_that_no_delimiter_ends_is_incomplete() {
 
 #[test]
 fn octets_behind_a_gap_in_a_header_are_not_attributed() {
-    let content = b"From: a\r\nSubject: b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\none\r\n--b\r\nA: b\r\n\r\ntwo\r\n--b\r\n\r\nthree\r\n--b--\r\n";
+    let content = b"From: a\r\nSubject: b\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n\
+        --b\r\n\r\none\r\n--b\r\nA: b\r\n\r\ntwo\r\n--b\r\n\r\nthree\r\n--b--\r\n";
     let at =
         |text: &str| content.windows(text.len()).position(|part| part == text.as_bytes()).expect("a text");
     let report = read(content, &[], Some(at("ject:")));
@@ -342,7 +343,9 @@ proptest! {
         }
         let received = naive.fields.iter().filter(|(name, _)| name == "received").take(2);
         prop_assert_eq!(&header.received, &received.map(|(_, value)| value.clone()).collect::<Vec<_>>());
-        let parts = report.parts.into_iter().map(|part| (part.content_type, part.name, part.is_attachment, part.octets, part.is_complete));
+        let parts = report.parts.into_iter().map(|part| {
+            (part.content_type, part.name, part.is_attachment, part.octets, part.is_complete)
+        });
         prop_assert_eq!(parts.collect::<Vec<_>>(), naive.parts.into_iter().map(of_naive).collect::<Vec<_>>());
     }
 
