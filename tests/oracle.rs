@@ -42,6 +42,9 @@ mod follow;
 #[cfg(feature = "protocols")]
 #[path = "oracle/http.rs"]
 mod http;
+#[cfg(feature = "protocols")]
+#[path = "support/mail.rs"]
+mod mail;
 #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
 #[path = "support/message_json.rs"]
 mod message_json;

@@ -1,4 +1,4 @@
-//! Bodies of HTTP as files.
+//! Bodies of HTTP and parts of mails as files.
 
 use md5::Md5;
 use sha1::Sha1;
@@ -15,35 +15,40 @@ use crate::session::{MessageMeta, Role, Text};
 const SNIFFED_LEN: usize = 512;
 
 crate::message! {
-    /// The body of a request or response of HTTP. Its octets are as sent: a coding such as gzip is not decoded.
+    /// The body of a request or response of HTTP, or a part of a mail that is no multipart. The octets of a body are as
+    /// sent: a coding such as gzip is not decoded. Those of a part are decoded from base64 or quoted-printable. A mail
+    /// that is not MIME is one part of type `text/plain`.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.file" pub struct File {
-        /// Number of the transaction with the body.
+        /// Number of the transaction with the body, or of the mail with the part.
         pub number: u64,
+        /// Number of the part in its mail, starting at 0.
+        pub part: Option<u32>,
         /// Role of the sender.
         pub role: Option<Role>,
-        /// Name of the file in the Content-Disposition field, without folders.
+        /// Name of the file in the Content-Disposition field, without folders; of a part without one, the name in the
+        /// Content-Type field.
         pub name: Option<Box<str>>,
-        /// Value of the Content-Type field.
+        /// Value of the Content-Type field; of a part without one, the default, `text/plain` or `message/rfc822`.
         pub content_type: Option<Box<str>>,
         /// Value of the Content-Encoding field.
         pub content_encoding: Option<Box<str>>,
         /// Type by the first octets, such as `image/png`; `application/json` and `text/plain` for other text; absent if they are
         /// not those of a known type.
         pub detected_type: Option<&'static str>,
-        /// Octets that were captured.
+        /// Octets that were captured; of a part, after decoding.
         pub seen_len: u64 [octets],
-        /// Octets that are known to be missing.
+        /// Octets that are known to be missing; of a part, before decoding.
         pub missing_len: u64 [octets],
         /// Length of the body in the Content-Length field.
         pub declared_len: Option<u64> [octets],
-        /// True if the body ended as its framing specifies, and no octets are missing.
+        /// True if the body or part ended as its framing specifies, and no octets are missing.
         pub is_complete: bool,
-        /// MD5 digest of a complete body, on request.
+        /// MD5 digest of a complete file, on request.
         pub md5: Option<Box<str>>,
-        /// SHA-1 digest of a complete body, on request.
+        /// SHA-1 digest of a complete file, on request.
         pub sha1: Option<Box<str>>,
-        /// SHA-256 digest of a complete body, on request.
+        /// SHA-256 digest of a complete file, on request.
         pub sha256: Option<Box<str>>,
     }
 }
@@ -109,15 +114,7 @@ impl FilesOpen {
     ) {
         let Some(pending) = self.open(meta, (body.transaction, has_hashes), head, out) else { return };
         pending.span.extend(meta);
-        let open = &mut pending.content;
-        open.file.seen_len += body.bytes.len() as u64;
-        let wanted_len = SNIFFED_LEN.saturating_sub(open.first.len()).min(body.bytes.len());
-        open.first.extend_from_slice(body.bytes.get(..wanted_len).unwrap_or_default());
-        if let Some(hashes) = &mut open.hashes {
-            hashes.md5.update(body.bytes);
-            hashes.sha1.update(body.bytes);
-            hashes.sha256.update(body.bytes);
-        }
+        pending.add_octets(body.bytes);
     }
 
     /// Adds octets of a body that were not captured.
@@ -130,9 +127,7 @@ impl FilesOpen {
     ) {
         let Some(pending) = self.open(meta, (gap.transaction, false), head, out) else { return };
         pending.span.extend(meta);
-        pending.content.file.missing_len += gap.len;
-        pending.content.hashes = None;
-        pending.lack(Lack::Body);
+        pending.add_missing(gap.len);
     }
 
     fn open(
@@ -155,8 +150,7 @@ impl FilesOpen {
                 declared_len,
                 ..File::default()
             };
-            let hashes = has_hashes.then(Box::default);
-            let open = OpenFile { file, first: Vec::new(), hashes };
+            let open = OpenFile::new(file, has_hashes);
             let pending = Pending::new(number, Span::of(meta), open, &Copier::default());
             self.0.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
@@ -182,8 +176,37 @@ impl FilesOpen {
     }
 }
 
-/// Returns the file of a body that ended.
-fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<File> {
+impl OpenFile {
+    pub(super) fn new(file: File, has_hashes: bool) -> Self {
+        Self { file, first: Vec::new(), hashes: has_hashes.then(Box::default) }
+    }
+}
+
+impl Pending<OpenFile> {
+    /// Adds octets of a file.
+    pub(super) fn add_octets(&mut self, octets: &[u8]) {
+        let open = &mut self.content;
+        open.file.seen_len += octets.len() as u64;
+        let wanted_len = SNIFFED_LEN.saturating_sub(open.first.len()).min(octets.len());
+        open.first.extend_from_slice(octets.get(..wanted_len).unwrap_or_default());
+        if let Some(hashes) = &mut open.hashes {
+            hashes.md5.update(octets);
+            hashes.sha1.update(octets);
+            hashes.sha256.update(octets);
+        }
+    }
+
+    /// Adds octets of a file that were not captured.
+    pub(super) fn add_missing(&mut self, len: u64) {
+        let missing_len = &mut self.content.file.missing_len;
+        *missing_len = missing_len.saturating_add(len);
+        self.content.hashes = None;
+        self.lack(Lack::Body);
+    }
+}
+
+/// Returns a file that ended.
+pub(super) fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<File> {
     let mut pending = pending;
     if !is_complete {
         pending.lack(Lack::End);

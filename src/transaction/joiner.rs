@@ -4,7 +4,7 @@ use super::content::Transaction;
 use super::dns::DnsOpen;
 use super::ftp::FtpOpen;
 use super::http::{Ended, HttpOpen};
-use super::smtp::MailOpen;
+use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
 use super::tls::{QuicOpen, TlsOpen};
 use crate::protocols::Message;
@@ -91,7 +91,9 @@ impl Open {
             }
             Message::Quic(message) => self.quic.message(meta, message, &mut |ended| out(ended.into())),
             Message::Ssh(message) => self.ssh.message(meta, message, &mut |ended| out(ended.into())),
-            Message::Smtp(message) => self.mail.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Smtp(message) => {
+                self.mail.message(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+            }
             Message::Ftp(message) => self.ftp.message(meta, message, &mut |ended| out(ended.into())),
             Message::Mdns(_) => {}
         }
@@ -103,6 +105,7 @@ impl Open {
         self.tls.finish(&mut |ended| out(ended.into()));
         self.quic.finish(&mut |ended| out(ended.into()));
         self.ssh.finish(&mut |ended| out(ended.into()));
+        self.mail.finish(&mut |ended| out(ended.into()));
         self.ftp.finish(&mut |ended| out(ended.into()));
     }
 }
@@ -112,6 +115,15 @@ impl From<Ended> for Transaction {
         match ended {
             Ended::Http(http) => http.into(),
             Ended::File(file) => file.into(),
+        }
+    }
+}
+
+impl From<EndedMail> for Transaction {
+    fn from(ended: EndedMail) -> Self {
+        match ended {
+            EndedMail::Mail(mail) => mail.into(),
+            EndedMail::File(file) => file.into(),
         }
     }
 }

@@ -118,6 +118,11 @@ impl<T> Open<T> {
         Some(self.pending.remove(index))
     }
 
+    /// Returns the oldest transaction if there are at least `count`.
+    pub(super) fn take_oldest(&mut self, count: usize) -> Option<Pending<T>> {
+        (self.pending.len() >= count && !self.pending.is_empty()).then(|| self.pending.remove(0))
+    }
+
     /// Returns all transactions, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<Pending<T>> {
         std::mem::take(&mut self.pending)

@@ -1,4 +1,5 @@
-//! Messages of all protocols in a capture as JSON objects, in the format of `flowgauge sessions`.
+//! Messages of all protocols in a capture, and transactions of mails, as JSON objects in the format of `flowgauge
+//! sessions`.
 
 use crate::message_json::as_json;
 use std::collections::BTreeMap;
@@ -6,10 +7,14 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use flowgauge::base::{FlowKey, Side};
+use flowgauge::export::{Style, write_json};
+use flowgauge::on_transaction;
 use flowgauge::pipeline::{Sessions, Sink};
-use flowgauge::protocols::{Message, Standard, http1, http2};
+use flowgauge::protocols::{Message, Standard, http1, http2, smtp};
+use flowgauge::row::{Row, TableInfo, Union as _};
 use flowgauge::session::{MessageMeta, Role};
 use flowgauge::tracker::Flow;
+use flowgauge::transaction::{Mail, TransactionHead};
 use serde_json::Value;
 
 use super::support::run_without_timeouts;
@@ -23,7 +28,7 @@ pub(crate) struct Observed {
     /// Side that sent the message.
     pub(crate) side: Side,
     pub(crate) message: Value,
-    /// Body of an HTTP request or response, in the message that reports its end.
+    /// Body of an HTTP request or response, in the message that reports its end; content of a mail, in its summary.
     pub(crate) body: Vec<u8>,
 }
 
@@ -71,9 +76,12 @@ pub(crate) fn decoded_len(head: Option<&Observed>, end: Option<&Observed>) -> Op
 #[derive(Default)]
 struct Collect {
     observed: Vec<Observed>,
-    /// Bodies by direction and HTTP/2 stream.
+    /// Bodies by direction and HTTP/2 stream; contents by number of the mail.
     bodies: BTreeMap<(FlowKey, usize, u64), Vec<u8>>,
 }
+
+/// Replaces the direction for contents of mails.
+const MAILS: usize = 2;
 
 impl Sink for Collect {
     type State = ();
@@ -81,12 +89,16 @@ impl Sink for Collect {
 
     fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
         let key = *flow.view.key();
-        let of_stream = |stream: u64| (key, meta.side.index(), stream);
+        let kind = if matches!(message, Message::Smtp(_)) { MAILS } else { meta.side.index() };
+        let of_stream = |stream: u64| (key, kind, stream);
         let (piece, end) = match message {
             Message::Http1(http1::Message::Body(body)) => (Some((0, body.bytes)), None),
             Message::Http1(http1::Message::End(_)) => (None, Some(0)),
             Message::Http2(http2::Message::Body(body)) => (Some((body.transaction, body.bytes)), None),
             Message::Http2(http2::Message::End(end)) => (None, Some(end.transaction)),
+            Message::Smtp(smtp::Message::Content(content)) => (Some((content.mail, content.bytes)), None),
+            Message::Smtp(smtp::Message::Mail(mail)) => (None, Some(mail.mail)),
+            _ if message.is_content() => return,
             _ => (None, None),
         };
         if let Some((stream, bytes)) = piece {
@@ -107,4 +119,46 @@ impl Sink for Collect {
 pub(crate) fn of(path: &Path) -> Vec<Observed> {
     let sink = run_without_timeouts(path, Collect::default());
     sink.observed
+}
+
+/// Makes the JSON object of a transaction, with the name of its table as `message`.
+struct Object;
+
+impl flowgauge::row::Receiver for Object {
+    type Output = Value;
+
+    fn row<R: Row>(self, table: &'static TableInfo, row: &R) -> Value {
+        let mut line = Vec::new();
+        write_json(&mut line, row, Style::default());
+        let mut object: Value = serde_json::from_slice(&line).expect("an object");
+        object["message"] = table.name.into();
+        object
+    }
+}
+
+/// Returns the transactions of mails of a capture in order, and their files. Flows do not time out.
+///
+/// # Panics
+///
+/// If the file cannot be read.
+pub(crate) fn mails_of(path: &Path) -> Vec<Observed> {
+    let mut observed = Vec::new();
+    let sink = on_transaction(|view, transaction| {
+        let row = transaction.content.row(Object);
+        let head = TransactionHead::new(view, view.community_id(), transaction, &TableInfo::of::<Mail>());
+        let key = *view.key();
+        let is_client = |side: &Side| (key.address(*side), key.port(*side)) == head.source;
+        if transaction.protocol().name() == "smtp" {
+            observed.push(Observed {
+                key,
+                protocol: "smtp",
+                from: Role::Client,
+                side: [Side::A, Side::B].into_iter().find(is_client).expect("a client"),
+                message: row,
+                body: Vec::new(),
+            });
+        }
+    });
+    run_without_timeouts(path, sink);
+    observed
 }

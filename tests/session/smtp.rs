@@ -38,6 +38,9 @@ fn observe_split(
 
 fn describe(_: &MessageMeta, observed: Observed<'_>) -> Description {
     let Observed::Smtp(message) = observed;
+    if let Message::Content(content) = message {
+        return Description::Part(format!("content of {}", content.mail), content.bytes.to_vec());
+    }
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
     Description::Whole(match message {
         Message::Greeting(greeting) => format!("{} from {}: {}", greeting.code, greeting.host, greeting.text),
@@ -83,6 +86,7 @@ fn describe(_: &MessageMeta, observed: Observed<'_>) -> Description {
                 number(mail.code.map(u64::from)),
             )
         }
+        Message::Gap(gap) => format!("gap in content of {} at {}: {}", gap.mail, gap.offset, gap.len),
         other => format!("{other:?}"),
     })
 }
@@ -128,6 +132,7 @@ fn the_typical_dialogue_of_rfc_5321_is_parsed() {
             "4 mail 0 250: OK",
             "5 DATA",
             "5 mail 0 354: Start mail input; end with <CRLF>.<CRLF>",
+            r"content of 0: Blah blah blah...\r\n.\r\netc. etc.\r\n",
             "5 mail 0 250: OK",
             // 19, 3 and 11 octets: the leading dots of two lines are not counted.
             "mail 0 from <Smith@bar.com> to [Jones@foo.com 250, Green@foo.com 550, Brown@foo.com 250] of 3, \
@@ -166,6 +171,7 @@ fn pipelined_commands_and_mails_are_paired() {
             "2 mail 0 250: recipient ok",
             "3 mail 0 451: later",
             "4 mail 0 354: enter mail",
+            r"content of 0: a mail.\r\n",
             "5 MAIL path ",
             "6 RCPT path ned@innosoft.com",
             "7 DATA",
@@ -200,7 +206,9 @@ fn bdat_chunks_may_contain_any_octets() {
         observed.messages()[7..],
         [
             "3 BDAT 8",
+            r"content of 0: \r\n.\r\n\x00\r\n",
             "4 BDAT 6 LAST",
+            r"content of 0: QUIT\r\n",
             "5 QUIT",
             "3 mail 0 250: 8 octets received",
             "4 mail 0 250: Message OK, 14 octets received",
@@ -316,6 +324,7 @@ fn lmtp_has_a_reply_for_each_recipient() {
     assert_eq!(
         observed.messages()[13..],
         [
+            r"content of 0: Blah blah blah...\r\n",
             "6 QUIT",
             "5 mail 0 452: <pat@foo.edu> is temporarily over quota",
             "5 mail 0 250: <green@foo.edu> OK",
@@ -356,13 +365,20 @@ fn gaps_in_commands_replies_and_content_are_tolerated() {
         mail(&observed).contains("33 of - octets, whole false, accepted Some(true) by 250"),
         "{observed:?}"
     );
+    let content = |observed: &harness::Observed| {
+        let mut reports = observed.reports.clone();
+        reports.retain(|report| report.contains("content of"));
+        reports
+    };
+    let gap = "gap in content of 0 at 5: 10";
+    assert_eq!(content(&observed), ["content of 0: Blah ", gap, r"content of 0: ..\r\n.\r\netc. etc.\r\n"]);
     let observed = observe_with_gap::<Set>(25, &TYPICAL, describe, (13, 19, 19));
     assert!(
         mail(&observed).contains("38 of - octets, whole false, accepted Some(true) by 250"),
         "{observed:?}"
     );
     assert_eq!(
-        observed.messages()[15..],
+        observed.messages()[17..],
         ["6 QUIT", "6 mail - 221: foo.com Service closing transmission channel"]
     );
 }
@@ -403,6 +419,8 @@ fn a_whole_command_after_a_gap_is_reported() {
         observed.messages()[11..],
         [
             "- mail - 354: Start mail input; end with <CRLF>.<CRLF>",
+            "gap in content of 0 at 0: 0",
+            r"content of 0: Help me\r\nQUIT\r\n",
             "- mail - 250: OK",
             "5 QUIT",
             "5 mail - 221: foo.com Service closing transmission channel",
@@ -471,6 +489,7 @@ fn a_single_direction_is_parsed() {
         observed.messages()[5..],
         [
             "5 DATA",
+            r"content of 0: Blah blah blah...\r\n.\r\netc. etc.\r\n",
             "6 QUIT",
             "mail 0 from <Smith@bar.com> to [Jones@foo.com -, Green@foo.com -, Brown@foo.com -] of 3, 33 of - octets, \
              whole true, accepted None by -",
@@ -487,7 +506,7 @@ fn a_single_direction_is_parsed() {
     );
     let reversed: Vec<_> = TYPICAL.iter().map(|(from, bytes)| (from.other(), *bytes)).collect();
     let observed = observe_split(9, &reversed, describe);
-    assert_eq!(observed.messages().len(), 17);
+    assert_eq!(observed.messages().len(), 18);
 }
 
 #[test]
@@ -568,8 +587,12 @@ fn messages_serialize_as_objects() {
         observed.messages()[4],
         r#"{"message":"reply","transaction":1,"mail":0,"code":250,"text":"OK"}"#
     );
+    // The dot that is added to the second line ends the first piece.
+    let content = observed.messages()[13..16].join("");
+    assert!(content.starts_with(r#"{"message":"content","mail":0,"offset":0,"#), "{content}");
+    assert!(content.ends_with(r#"{"message":"content","mail":0,"offset":22,"len":11}"#), "{content}");
     assert_eq!(
-        observed.messages()[14],
+        *observed.messages().iter().find(|message| message.contains(r#""message":"mail""#)).expect("a mail"),
         r#"{"message":"mail","mail":0,"reverse_path":"Smith@bar.com","recipients":[{"address":"Jones@foo.com","code":250},{"address":"Green@foo.com","code":550},{"address":"Brown@foo.com","code":250}],"recipient_count":3,"content_len":33,"is_complete":true,"code":250,"is_accepted":true}"#
     );
 }

@@ -1,6 +1,6 @@
 //! SMTP: the reports of commands and replies do not depend on the pieces of the input.
 
-use flowgauge::protocols::smtp::SmtpParser;
+use flowgauge::protocols::smtp::{Message, SmtpParser};
 use flowgauge::session::{MessageMeta, Role};
 
 use super::dialogue::{Expectations, Input, Line, Step, json, run_all_variants};
@@ -9,6 +9,9 @@ use super::input::structured;
 crate::one_parser!(SmtpParser, "smtp", 25);
 
 fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
+    if let Message::Content(content) = message {
+        return Line::Part(format!("content {}", content.mail), content.bytes.to_vec());
+    }
     let json = json(&message);
     Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }

@@ -2,7 +2,7 @@
 
 use memchr::memchr;
 
-/// Scanner of the content after DATA; the octets are not kept.
+/// Scanner of the content after DATA, which removes the dots added for transparency; the octets are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentScanner {
     at: At,
@@ -29,20 +29,29 @@ impl ContentScanner {
         Self { at: At::Start, is_lf_enough, len: 0 }
     }
 
-    /// Scans octets up to the end of the content. Returns the number of octets consumed, and whether the end was
-    /// reached.
-    pub(super) fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
-        let mut taken = 0;
+    /// Scans octets up to the end of the content, and passes those of the content to `out`. Returns the number of
+    /// octets consumed, and whether the end was reached.
+    pub(super) fn scan(&mut self, bytes: &[u8], mut out: impl FnMut(&[u8])) -> (usize, bool) {
+        // The octets of the content from `start` to `taken` are passed on together.
+        let (mut start, mut taken) = (0, 0);
         while let Some(rest) = bytes.get(taken..)
             && let Some(octet) = rest.first()
         {
             match (self.at, octet) {
-                (At::Start, b'.') => (self.at, taken) = (At::Dot, taken + 1),
-                (At::Dot, b'\r') => (self.at, taken) = (At::DotCr, taken + 1),
+                (At::Start, b'.') => {
+                    pass(bytes.get(start..taken), &mut out);
+                    (self.at, taken) = (At::Dot, taken + 1);
+                    start = taken;
+                }
+                (At::Dot, b'\r') => {
+                    (self.at, taken) = (At::DotCr, taken + 1);
+                    start = taken;
+                }
                 (At::DotCr, b'\n') => return (taken + 1, true),
                 (At::Dot, b'\n') if self.is_lf_enough => return (taken + 1, true),
                 (At::Start | At::Dot, _) => self.at = At::Within(false),
                 (At::DotCr, _) => {
+                    out(b"\r");
                     self.len += 1;
                     self.at = At::Within(true);
                 }
@@ -60,6 +69,7 @@ impl ContentScanner {
                 }
             }
         }
+        pass(bytes.get(start..taken), &mut out);
         (taken, false)
     }
 
@@ -70,21 +80,28 @@ impl ContentScanner {
     }
 }
 
+/// Passes on octets of the content, if there are any.
+fn pass(piece: Option<&[u8]>, out: &mut impl FnMut(&[u8])) {
+    if let Some(piece) = piece.filter(|piece| !piece.is_empty()) {
+        out(piece);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     /// Finds the end of the content line by line, like a receiver that has all of it. Returns the number of octets up
-    /// to and including the end, and the length of the content.
-    fn naive(all: &str) -> Option<(usize, u64)> {
+    /// to and including the end, and the content.
+    fn naive(all: &str) -> Option<(usize, String)> {
         if let Some(rest) = all.strip_prefix(".\r\n") {
-            return Some((all.len() - rest.len(), 0));
+            return Some((all.len() - rest.len(), String::new()));
         }
         let end = all.find("\r\n.\r\n")?;
         let content = &all[..end + 2];
         let lines: Vec<_> =
             content.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
-        Some((end + 5, lines.concat().len() as u64))
+        Some((end + 5, lines.concat()))
     }
 
     #[test]
@@ -103,12 +120,15 @@ mod tests {
             for split in 0..all.len() {
                 let mut scanner = ContentScanner::new(false);
                 let (first, second) = all.as_bytes().split_at(split);
-                let (mut taken, mut is_end) = scanner.scan(first);
+                let mut content = Vec::new();
+                let (mut taken, mut is_end) = scanner.scan(first, |piece| content.extend(piece));
                 if !is_end {
-                    let (more, at_end) = scanner.scan(second);
+                    let (more, at_end) = scanner.scan(second, |piece| content.extend(piece));
                     (taken, is_end) = (taken + more, at_end);
                 }
-                let found = is_end.then_some((taken, scanner.len));
+                assert_eq!(content.len() as u64, scanner.len, "{all:?} split at {split}");
+                let content = String::from_utf8(content).expect("text");
+                let found = is_end.then_some((taken, content));
                 assert_eq!(found, naive(all), "{all:?} split at {split}");
             }
         }
@@ -116,7 +136,13 @@ mod tests {
 
     #[test]
     fn a_bare_lf_ends_lines_if_the_client_uses_it() {
-        assert_eq!(ContentScanner::new(true).scan(b"a\n..b\n.\nQUIT\n"), (8, true));
-        assert_eq!(ContentScanner::new(false).scan(b"a\n..b\n.\nQUIT\n"), (13, false));
+        for (is_lf_enough, expected) in
+            [(true, (8, true, &b"a\n.b\n"[..])), (false, (13, false, b"a\n..b\n.\nQUIT\n"))]
+        {
+            let mut content = Vec::new();
+            let mut scanner = ContentScanner::new(is_lf_enough);
+            let (len, is_end) = scanner.scan(b"a\n..b\n.\nQUIT\n", |piece| content.extend(piece));
+            assert_eq!((len, is_end, content.as_slice()), expected);
+        }
     }
 }

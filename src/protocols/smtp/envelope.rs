@@ -1,6 +1,6 @@
 //! Properties of an SMTP mail that are kept until the reply to its content.
 
-use super::message::{Mail, Recipient, is_success};
+use super::message::{Content, ContentGap, Mail, Recipient, is_success};
 use super::{ADDRESS_LEN_MAX, RECIPIENT_COUNT_MAX};
 use crate::session::Text;
 
@@ -15,6 +15,8 @@ pub(super) struct Envelope {
     addresses_len: usize,
     recipient_count: u32,
     pub(super) content_len: u64,
+    /// Number of octets of the content that were reported, or reported as missing.
+    reported_len: u64,
     pub(super) is_complete: bool,
     /// True if the client has sent all of the mail's content.
     pub(super) has_ended: bool,
@@ -38,6 +40,7 @@ impl Envelope {
             addresses_len: 0,
             recipient_count: 0,
             content_len: 0,
+            reported_len: 0,
             is_complete: true,
             has_ended: false,
             code: None,
@@ -77,6 +80,23 @@ impl Envelope {
         // The best reply represents the mail.
         self.code = Some(self.code.filter(|known| is_success(*known)).unwrap_or(code));
         !self.recipients.iter().skip(self.answered_count).any(Recipient::is_accepted)
+    }
+
+    /// Returns the next piece of the content.
+    pub(super) fn content<'m>(&mut self, bytes: &'m [u8]) -> Content<'m> {
+        Content { mail: self.mail, offset: self.report(bytes.len() as u64), bytes }
+    }
+
+    /// Returns the next missing octets of the content.
+    pub(super) const fn gap(&mut self, len: u64) -> ContentGap {
+        ContentGap { mail: self.mail, offset: self.report(len), len }
+    }
+
+    /// Adds to the number of reported octets. Returns the number before.
+    const fn report(&mut self, len: u64) -> u64 {
+        let offset = self.reported_len;
+        self.reported_len = offset.saturating_add(len);
+        offset
     }
 
     pub(super) fn summary(&self) -> Mail<'_> {

@@ -14,8 +14,21 @@ crate::messages! {
         Command(Command<'m>),
         /// A reply of the server.
         Reply(Reply<'m>),
+        /// A piece of the content of a mail.
+        Content(Content<'m>),
+        /// Octets of the content of a mail that were not captured.
+        Gap(ContentGap),
         /// Summary of a mail: its envelope and result.
         Mail(Mail<'m>),
+    }
+}
+
+impl Message<'_> {
+    /// Returns whether the message is a piece of the content of a mail: the variants [`Content`](Self::Content) and
+    /// [`Gap`](Self::Gap).
+    #[must_use]
+    pub const fn is_content(&self) -> bool {
+        matches!(self, Self::Content(_) | Self::Gap(_))
     }
 }
 
@@ -75,6 +88,46 @@ crate::message! {
         /// True if a code of the reply is followed by neither a space nor a hyphen, so that the text begins with that
         /// octet; or if a middle line has no code.
         pub is_malformed: bool [sparse],
+    }
+}
+
+/// A piece of the content of a mail, without the dots added for transparency (RFC 5321 section 4.5.2). Its length
+/// depends on the captured segments.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Content<'m> {
+    /// Number of the mail in its connection.
+    pub mail: u64,
+    /// Number of octets of the content before this piece, including missing ones.
+    pub offset: u64,
+    /// The octets of this piece; written as their number, `len`.
+    pub bytes: &'m [u8],
+}
+
+crate::table! {
+    /// A piece of the content of a mail, without the dots added for transparency (RFC 5321 section 4.5.2). Its length
+    /// depends on the captured segments.
+    impl['m] "smtp.content" for Content<'m> as content {
+        /// Number of the mail in its connection.
+        "mail": u64 = content.mail;
+        /// Number of octets of the content before this piece, including missing ones.
+        "offset": u64 [octets] = content.offset;
+        /// Number of octets of this piece.
+        "len": usize [octets] = content.bytes.len();
+    }
+}
+
+crate::message! {
+    /// Octets of the content of a mail that were not captured.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "smtp.gap" pub struct ContentGap {
+        /// Number of the mail in its connection.
+        pub mail: u64,
+        /// Number of octets of the content before the gap.
+        pub offset: u64,
+        /// Number of octets of the content that are missing in this gap. Zero if the gap began before the content, so
+        /// that it is unknown how many octets of the content are missing.
+        pub len: u64 [octets],
     }
 }
 

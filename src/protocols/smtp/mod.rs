@@ -1,8 +1,8 @@
 //! SMTP (RFC 5321): greeting, commands with their replies, and the envelope of each mail; LMTP (RFC 2033) likewise.
 //!
-//! The content of mails is never kept or reported: it is scanned for its end, and its octets are counted. After a
-//! granted STARTTLS (RFC 3207), the connection changes to TLS when a TLS record follows. If text follows, as in
-//! captures that were decrypted, parsing continues, and so does the numbering of commands.
+//! The content of mails is reported in pieces, as it arrives, and never kept. After a granted STARTTLS (RFC 3207), the
+//! connection changes to TLS when a TLS record follows. If text follows, as in captures that were decrypted, parsing
+//! continues, and so does the numbering of commands.
 //!
 //! A program can log mails with these messages, or find rejected ones. In this capture, the server rejects one
 //! recipient:
@@ -27,10 +27,13 @@
 //! | [`Message::Greeting`] | the server's first reply |
 //! | [`Message::Command`] | a command; pipelining (RFC 2920) and BDAT (RFC 3030) are supported |
 //! | [`Message::Reply`] | a reply, with the number of its command |
+//! | [`Message::Content`] | octets of a mail's content, without the dots added for transparency (section 4.5.2) |
+//! | [`Message::Gap`] | octets of a mail's content are missing |
 //! | [`Message::Mail`] | the reply to a mail's content was received, or the connection ended before: summary of its envelope |
 //!
 //! `transaction` counts commands and matches replies to them; `mail` counts MAIL commands, and is set in all messages
-//! of a mail.
+//! of a mail. Content is reported only between the MAIL command of its mail and the summary: without the command, it
+//! has no number.
 //!
 //! The responses of a client in an AUTH exchange (RFC 4954), and the text after the mechanism in the AUTH command, are
 //! never reported; [`Command::credentials`] is the mechanism. Because a misplaced line could be such a response, only
@@ -63,7 +66,7 @@ mod probe;
 
 pub use command::Verb;
 
-pub use message::{Command, Greeting, Mail, Message, Recipient, Reply};
+pub use message::{Command, Content, ContentGap, Greeting, Mail, Message, Recipient, Reply};
 pub use parser::SmtpParser;
 pub(super) use probe::{Words, greeting_words};
 

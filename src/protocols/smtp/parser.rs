@@ -51,8 +51,17 @@ enum Client {
     Commands,
     /// The content after DATA, and whether octets of it are missing.
     Content(ContentScanner, bool),
-    /// A chunk after BDAT, and the number of its octets that remain.
-    Chunk(u64),
+    /// A chunk after BDAT.
+    Chunk(Chunk),
+}
+
+/// A chunk after BDAT.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    /// Number of the mail to which the chunk belongs.
+    mail: Option<u64>,
+    /// Number of octets of the chunk that remain.
+    left: u64,
 }
 
 /// State of an AUTH exchange, in which the client's next line may be a secret response.
@@ -98,13 +107,16 @@ impl Parser for SmtpParser {
         }
     }
 
-    fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+    fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+        if missing.from == Role::Client {
+            self.content_gap(missing.len, out);
+        }
         match (missing.from, &mut self.client) {
             (Role::Client, Client::Content(scanner, has_gap)) => {
                 scanner.skip(missing.len);
                 *has_gap = true;
             }
-            (Role::Client, Client::Chunk(left)) if *left > missing.len => *left -= missing.len,
+            (Role::Client, Client::Chunk(chunk)) if chunk.left > missing.len => chunk.left -= missing.len,
             (Role::Client, client) => {
                 *client = Client::Commands;
                 (self.lines, self.follows_gap) = (LineSplitter::default(), true);
@@ -144,6 +156,11 @@ impl Parser for SmtpParser {
         }
     }
 
+    #[inline]
+    fn is_content(message: &Message<'_>) -> bool {
+        message.is_content()
+    }
+
     fn heap_len(&self) -> usize {
         self.heap_len + self.replies.heap_len()
     }
@@ -155,7 +172,12 @@ impl SmtpParser {
         while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match &mut self.client {
                 Client::Content(scanner, _) => {
-                    let (len, is_end) = scanner.scan(rest);
+                    let mut envelope = of_mail(&mut self.mails, self.current);
+                    let (len, is_end) = scanner.scan(rest, |piece| {
+                        if let Some(envelope) = &mut envelope {
+                            out(Message::Content(envelope.content(piece)));
+                        }
+                    });
                     taken += len;
                     if is_end {
                         let len = scanner.len;
@@ -163,8 +185,11 @@ impl SmtpParser {
                         self.end_content(len, out);
                     }
                 }
-                Client::Chunk(left) => {
+                Client::Chunk(Chunk { mail, left }) => {
                     let len = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    if let Some(envelope) = of_mail(&mut self.mails, *mail) {
+                        out(Message::Content(envelope.content(rest.get(..len).unwrap_or_default())));
+                    }
                     taken += len;
                     *left -= len as u64;
                     if *left == 0 {
@@ -172,7 +197,7 @@ impl SmtpParser {
                     }
                 }
                 Client::Commands => {
-                    match self.next(rest) {
+                    match self.next(rest, out) {
                         Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
                         Next::Undecided => return Ok(Progress::Took(taken)),
                         Next::Line => {}
@@ -200,7 +225,7 @@ impl SmtpParser {
     }
 
     /// Classifies the client's octets after its last complete line: a line, a TLS record, or undecided.
-    fn next(&mut self, octets: &[u8]) -> Next {
+    fn next(&mut self, octets: &[u8], out: Out<'_, Self>) -> Next {
         if !self.lines.is_at_start() {
             return Next::Line;
         }
@@ -224,6 +249,7 @@ impl SmtpParser {
                     let mut scanner = ContentScanner::new(false);
                     scanner.skip(0);
                     self.client = Client::Content(scanner, true);
+                    self.content_gap(0, out);
                 }
                 _ => self.lines.resynchronize(),
             }
@@ -308,7 +334,7 @@ impl SmtpParser {
                 let (len, is_last) = chunk(argument).unwrap_or((0, true));
                 expects = Expects::Chunk(is_last);
                 if len > 0 {
-                    self.client = Client::Chunk(len);
+                    self.client = Client::Chunk(Chunk { mail: self.current, left: len });
                 }
                 if let Some(envelope) = self.envelope(self.current) {
                     envelope.content_len = envelope.content_len.saturating_add(len);
@@ -365,7 +391,19 @@ impl SmtpParser {
     }
 
     fn envelope(&mut self, mail: Option<u64>) -> Option<&mut Envelope> {
-        self.mails.iter_mut().find(|envelope| Some(envelope.mail) == mail)
+        of_mail(&mut self.mails, mail)
+    }
+
+    /// Reports that `len` octets of the client are missing, as many of them as are content.
+    fn content_gap(&mut self, len: u64, out: Out<'_, Self>) {
+        let (mail, len) = match self.client {
+            Client::Content(..) => (self.current, len),
+            Client::Chunk(Chunk { mail, left }) => (mail, left.min(len)),
+            Client::Commands => return,
+        };
+        if let Some(envelope) = self.envelope(mail) {
+            out(Message::Gap(envelope.gap(len)));
+        }
     }
 
     /// Drops the current mail if its content was never sent.
@@ -565,4 +603,9 @@ impl SmtpParser {
             + self.mails.capacity() * size_of::<Envelope>()
             + envelopes;
     }
+}
+
+/// Returns the envelope of a mail that was not reported yet.
+fn of_mail(mails: &mut VecDeque<Envelope>, mail: Option<u64>) -> Option<&mut Envelope> {
+    mails.iter_mut().find(|envelope| Some(envelope.mail) == mail)
 }

@@ -1,0 +1,210 @@
+//! Header of a mail or of a part (RFC 5322 section 2.2), read as the octets arrive.
+
+use super::super::open::TEXT_LEN_MAX;
+
+/// Maximum length of the name of a field in octets. A line with a longer one is not a field.
+const NAME_LEN_MAX: usize = 128;
+
+/// Maximum number of Received fields that are kept.
+const RECEIVED_MAX: usize = 2;
+
+/// Fields of a header, unfolded: the first ones with their names. Values have at most [`TEXT_LEN_MAX`] octets.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(in crate::transaction) struct Header {
+    pub(in crate::transaction) date: Option<Vec<u8>>,
+    pub(in crate::transaction) from: Option<Vec<u8>>,
+    pub(in crate::transaction) to: Option<Vec<u8>>,
+    pub(in crate::transaction) cc: Option<Vec<u8>>,
+    pub(in crate::transaction) reply_to: Option<Vec<u8>>,
+    pub(in crate::transaction) message_id: Option<Vec<u8>>,
+    pub(in crate::transaction) in_reply_to: Option<Vec<u8>>,
+    pub(in crate::transaction) subject: Option<Vec<u8>>,
+    /// Values of the first Received fields.
+    pub(in crate::transaction) received: Vec<Vec<u8>>,
+    pub(in crate::transaction) user_agent: Option<Vec<u8>>,
+    pub(in crate::transaction) mailer: Option<Vec<u8>>,
+    pub(in crate::transaction) originating_ip: Option<Vec<u8>>,
+    pub(super) content_type: Option<Vec<u8>>,
+    pub(super) content_disposition: Option<Vec<u8>>,
+    pub(super) transfer_encoding: Option<Vec<u8>>,
+    /// True if a value was longer than permitted.
+    pub(in crate::transaction) is_truncated: bool,
+}
+
+impl Header {
+    /// Returns whether the value of a field is kept, and the field was not present before.
+    fn lacks(&mut self, name: &[u8]) -> bool {
+        if name.eq_ignore_ascii_case(b"received") {
+            return self.received.len() < RECEIVED_MAX;
+        }
+        self.field(name).is_some_and(|field| field.is_none())
+    }
+
+    fn field(&mut self, name: &[u8]) -> Option<&mut Option<Vec<u8>>> {
+        Some(match name.to_ascii_lowercase().as_slice() {
+            b"date" => &mut self.date,
+            b"from" => &mut self.from,
+            b"to" => &mut self.to,
+            b"cc" => &mut self.cc,
+            b"reply-to" => &mut self.reply_to,
+            b"message-id" => &mut self.message_id,
+            b"in-reply-to" => &mut self.in_reply_to,
+            b"subject" => &mut self.subject,
+            b"user-agent" => &mut self.user_agent,
+            b"x-mailer" => &mut self.mailer,
+            b"x-originating-ip" => &mut self.originating_ip,
+            b"content-type" => &mut self.content_type,
+            b"content-disposition" => &mut self.content_disposition,
+            b"content-transfer-encoding" => &mut self.transfer_encoding,
+            _ => return None,
+        })
+    }
+
+    fn put(&mut self, name: &[u8], value: Vec<u8>) {
+        if name.eq_ignore_ascii_case(b"received") {
+            self.received.push(value);
+        } else if let Some(field) = self.field(name) {
+            *field = Some(value);
+        }
+    }
+}
+
+/// Position in a header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum At {
+    /// At the first octet of a line.
+    #[default]
+    Start,
+    /// In the name of a field, or behind it.
+    Name,
+    /// In the value of a field.
+    Value,
+}
+
+/// Result of the end of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineEnd {
+    /// The header continues.
+    Field,
+    /// The line is empty: it ends the header.
+    Empty,
+    /// The line is not a field: it is the first one of the body.
+    Body,
+}
+
+/// Reader of a header. Of the fields that are not in [`Header`], nothing is kept.
+#[derive(Debug, Default)]
+pub(super) struct HeaderReader {
+    header: Header,
+    at: At,
+    /// Name of the field, and the spaces behind it.
+    name: Vec<u8>,
+    value: Vec<u8>,
+    /// True if the line belongs to a field, whose value may continue in the next line.
+    has_field: bool,
+    is_kept: bool,
+    is_truncated: bool,
+}
+
+impl HeaderReader {
+    /// Reads octets of a line. Returns the number of octets after which the line is known not to be a field, so that
+    /// the header has ended before it; [`line`](Self::line) has the octets before.
+    pub(super) fn text(&mut self, octets: &[u8]) -> Option<usize> {
+        for (index, octet) in octets.iter().enumerate() {
+            let is_blank = matches!(octet, b' ' | b'\t');
+            if self.at == At::Start {
+                self.at = if is_blank && self.has_field { At::Value } else { At::Name };
+                if self.at == At::Name {
+                    self.end_field();
+                }
+            }
+            if self.at == At::Value {
+                self.push(octets.get(index..).unwrap_or_default());
+                return None;
+            }
+            let has_blank = self.name.last().is_some_and(|last| matches!(last, b' ' | b'\t'));
+            match octet {
+                b':' if !self.name.is_empty() => self.begin_field(),
+                _ if self.name.len() == NAME_LEN_MAX => return Some(index),
+                _ if is_blank && !self.name.is_empty() => self.name.push(*octet),
+                b'!'..=b'9' | b';'..=b'~' if !has_blank => self.name.push(*octet),
+                _ => return Some(index),
+            }
+        }
+        None
+    }
+
+    fn begin_field(&mut self) {
+        self.name.truncate(self.name.trim_ascii_end().len());
+        (self.at, self.has_field) = (At::Value, true);
+        self.is_kept = self.header.lacks(&self.name);
+    }
+
+    /// Adds octets to the value. Spaces before it are omitted.
+    fn push(&mut self, octets: &[u8]) {
+        if !self.is_kept {
+            return;
+        }
+        let start = if self.value.is_empty() {
+            octets.iter().position(|octet| !matches!(octet, b' ' | b'\t')).unwrap_or(octets.len())
+        } else {
+            0
+        };
+        let octets = octets.get(start..).unwrap_or_default();
+        let len = octets.len().min(TEXT_LEN_MAX.saturating_sub(self.value.len()));
+        self.is_truncated |= len < octets.len();
+        self.value.extend(octets.get(..len).unwrap_or_default());
+    }
+
+    /// Ends the field before the current line.
+    fn end_field(&mut self) {
+        if self.is_kept {
+            let blanks = self.value.iter().rev().take_while(|octet| matches!(octet, b' ' | b'\t')).count();
+            self.value.truncate(self.value.len() - blanks);
+            self.header.put(&self.name, std::mem::take(&mut self.value));
+            self.header.is_truncated |= self.is_truncated;
+        }
+        self.forget_field();
+    }
+
+    fn forget_field(&mut self) {
+        self.value.clear();
+        self.name.clear();
+        (self.has_field, self.is_kept, self.is_truncated) = (false, false, false);
+    }
+
+    /// Ends a line.
+    pub(super) fn line_end(&mut self) -> LineEnd {
+        match std::mem::take(&mut self.at) {
+            At::Start => {
+                self.end_field();
+                LineEnd::Empty
+            }
+            At::Name => LineEnd::Body,
+            At::Value => LineEnd::Field,
+        }
+    }
+
+    /// Returns whether octets of a line were read that are not known to be those of a field.
+    pub(super) fn is_in_name(&self) -> bool {
+        self.at == At::Name
+    }
+
+    /// Returns the octets of a line that is not a field.
+    pub(super) fn line(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.name)
+    }
+
+    /// Forgets the field that is not complete, because octets of it are missing.
+    pub(super) fn gap(&mut self) {
+        self.forget_field();
+    }
+
+    /// Returns the fields.
+    pub(super) fn end(mut self) -> Header {
+        if self.at != At::Name {
+            self.end_field();
+        }
+        self.header
+    }
+}
