@@ -349,6 +349,56 @@ fn the_documentation_of_features_is_up_to_date() {
     assert!(fs::read_to_string(&path).unwrap() == page, "docs/features.md: run with UPDATE_DOCS=1");
 }
 
+/// Compares the tables of Zeek's logs in `docs/formats.md` with those that are declared; with `UPDATE_DOCS=1` the test writes
+/// them.
+#[cfg(feature = "protocols")]
+#[test]
+fn the_documentation_of_zeek_logs_is_up_to_date() {
+    use flowgauge::export::zeek;
+    use flowgauge::row::TableInfo;
+
+    const START: &str = "## Columns of Zeek's logs\n";
+    let tables = [
+        TableInfo::of::<zeek::Head>(),
+        TableInfo::of::<zeek::Conn<'_>>(),
+        TableInfo::of::<zeek::Dns<'_>>(),
+        TableInfo::of::<zeek::FileHead>(),
+        TableInfo::of::<zeek::Files<'_>>(),
+        TableInfo::of::<zeek::Ftp<'_>>(),
+        TableInfo::of::<zeek::Http<'_>>(),
+        TableInfo::of::<zeek::Quic<'_>>(),
+        TableInfo::of::<zeek::Smtp<'_>>(),
+        TableInfo::of::<zeek::Ssh<'_>>(),
+        TableInfo::of::<zeek::Ssl<'_>>(),
+        TableInfo::of::<zeek::Tunnel>(),
+        TableInfo::of::<zeek::Weird<'_>>(),
+        TableInfo::of::<zeek::X509<'_>>(),
+    ];
+    let mut section = format!(
+        "{START}\n\
+         All logs but `files.log`, which begins with the columns of `zeek.file_head`, and `x509.log` begin with those of\n\
+         `zeek.head`.\n\n\
+         This section is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n"
+    );
+    for table in tables {
+        let description = plain(table.description);
+        writeln!(section, "\n### `{}`\n\n{description}\n", table.name).unwrap();
+        section.push_str("| column | value |\n|---|---|\n");
+        for column in table.columns {
+            writeln!(section, "| `{}` | {} |", column.name, plain(column.description).replace('|', "\\|"))
+                .unwrap();
+        }
+    }
+    let path = root().join("docs/formats.md");
+    let current = fs::read_to_string(&path).unwrap();
+    let page = format!("{}\n\n{section}", current.split(START).next().unwrap().trim_end());
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
+    } else {
+        assert!(current == page, "docs/formats.md: run with UPDATE_DOCS=1");
+    }
+}
+
 /// Compares the tables of messages in `docs/protocols.md` with those that the parsers declare; with `UPDATE_DOCS=1` the
 /// test writes them.
 #[cfg(feature = "protocols")]

@@ -101,8 +101,7 @@ impl LoggedFlow {
     }
 
     /// Returns whether TLS was recognized.
-    #[must_use]
-    pub fn has_tls(&self) -> bool {
+    pub(super) fn has_tls(&self) -> bool {
         self.services.contains(&"tls")
     }
 

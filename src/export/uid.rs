@@ -52,8 +52,7 @@ impl Uid {
 
     /// Returns the identifier of a file of this flow. `source` is the protocol, and `number` distinguishes the files of one
     /// protocol.
-    #[must_use]
-    pub fn of_file(self, source: &str, number: u64) -> Self {
+    pub(super) fn of_file(self, source: &str, number: u64) -> Self {
         let mut hash = Sha1::new();
         hash.update(self.0);
         hash.update(number.to_be_bytes());

@@ -1,18 +1,14 @@
 //! Bodies of HTTP and parts of mails as files.
 
-use md5::Md5;
-use sha1::Sha1;
-use sha2::{Digest, Sha256};
-
+#[cfg(feature = "compression")]
+use super::coding::Decoder;
+use super::config::TransactionConfig;
+use super::digests::{Description, Digests};
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use crate::protocols::http1::{Body, BodyGap};
-use crate::protocols::tls::Hex;
 use crate::session::{MessageMeta, Role, Text};
-
-/// Number of first octets by which the type of a file is recognized.
-const SNIFFED_LEN: usize = 512;
 
 crate::message! {
     /// The body of a request or response of HTTP, or a part of a mail that is no multipart. The octets of a body are as
@@ -38,6 +34,9 @@ crate::message! {
         pub detected_type: Option<&'static str>,
         /// Octets that were captured; of a part, after decoding.
         pub seen_len: u64 [octets],
+        /// Length of a complete body after decoding of gzip or deflate, on request. Type and digests are those of the decoded
+        /// body then.
+        pub decoded_len: Option<u64> [octets],
         /// Octets that are known to be missing; of a part, before decoding.
         pub missing_len: u64 [octets],
         /// Length of the body in the Content-Length field.
@@ -50,6 +49,9 @@ crate::message! {
         pub sha1: Option<Box<str>>,
         /// SHA-256 digest of a complete file, on request.
         pub sha256: Option<Box<str>>,
+        ..
+        /// Number of the part among all entities of the mail, multiparts included, from 1; 0 for a body.
+        pub entity: u32,
     }
 }
 
@@ -61,12 +63,20 @@ pub struct BodyKind {
     pub name: Option<Box<str>>,
     /// Type by the first octets.
     pub detected_type: Option<&'static str>,
+    /// Length after decoding of the content coding, on request.
+    pub decoded_len: Option<u64>,
 }
 
 impl File {
+    fn describe(&mut self, digests: Digests) {
+        let Description { detected_type, md5, sha1, sha256 } = digests.finish(self.is_complete);
+        self.detected_type = detected_type;
+        (self.md5, self.sha1, self.sha256) = (md5, sha1, sha256);
+    }
+
     /// Returns name and type.
     pub(super) fn kind(&self) -> BodyKind {
-        BodyKind { name: self.name.clone(), detected_type: self.detected_type }
+        BodyKind { name: self.name.clone(), detected_type: self.detected_type, decoded_len: self.decoded_len }
     }
 }
 
@@ -83,15 +93,10 @@ pub(super) struct BodyHead {
 #[derive(Debug)]
 pub(super) struct OpenFile {
     file: File,
-    first: Vec<u8>,
-    hashes: Option<Box<Hashes>>,
-}
-
-#[derive(Debug, Default)]
-struct Hashes {
-    md5: Md5,
-    sha1: Sha1,
-    sha256: Sha256,
+    digests: Digests,
+    /// Decoder of the content coding, on request.
+    #[cfg(feature = "compression")]
+    decoder: Option<Box<Decoder>>,
 }
 
 /// The bodies of a connection.
@@ -108,11 +113,11 @@ impl FilesOpen {
     pub(super) fn body(
         &mut self,
         meta: &MessageMeta,
-        (body, has_hashes): (&Body<'_>, bool),
+        (body, config): (&Body<'_>, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        let Some(pending) = self.open(meta, (body.transaction, has_hashes), head, out) else { return };
+        let Some(pending) = self.open(meta, (body.transaction, config), head, out) else { return };
         pending.span.extend(meta);
         pending.add_octets(body.bytes);
     }
@@ -125,7 +130,9 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        let Some(pending) = self.open(meta, (gap.transaction, false), head, out) else { return };
+        let Some(pending) = self.open(meta, (gap.transaction, TransactionConfig::DEFAULT), head, out) else {
+            return;
+        };
         pending.span.extend(meta);
         pending.add_missing(gap.len);
     }
@@ -133,7 +140,7 @@ impl FilesOpen {
     fn open(
         &mut self,
         meta: &MessageMeta,
-        (transaction, has_hashes): (u64, bool),
+        (transaction, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> Option<&mut Pending<OpenFile>> {
@@ -150,7 +157,12 @@ impl FilesOpen {
                 declared_len,
                 ..File::default()
             };
-            let open = OpenFile::new(file, has_hashes);
+            #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
+            let mut open = OpenFile::new(file, config.has_hashes);
+            #[cfg(feature = "compression")]
+            if config.decodes {
+                open.decode(config.has_hashes);
+            }
             let pending = Pending::new(number, Span::of(meta), open, &Copier::default());
             self.0.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
@@ -178,7 +190,20 @@ impl FilesOpen {
 
 impl OpenFile {
     pub(super) fn new(file: File, has_hashes: bool) -> Self {
-        Self { file, first: Vec::new(), hashes: has_hashes.then(Box::default) }
+        let digests = Digests::new(has_hashes);
+        Self {
+            file,
+            digests,
+            #[cfg(feature = "compression")]
+            decoder: None,
+        }
+    }
+
+    /// Decodes the content coding of the file.
+    #[cfg(feature = "compression")]
+    fn decode(&mut self, has_hashes: bool) {
+        let coding = self.file.content_encoding.as_deref();
+        self.decoder = coding.and_then(|coding| Decoder::new(coding, Digests::new(has_hashes))).map(Box::new);
     }
 }
 
@@ -187,20 +212,22 @@ impl Pending<OpenFile> {
     pub(super) fn add_octets(&mut self, octets: &[u8]) {
         let open = &mut self.content;
         open.file.seen_len += octets.len() as u64;
-        let wanted_len = SNIFFED_LEN.saturating_sub(open.first.len()).min(octets.len());
-        open.first.extend_from_slice(octets.get(..wanted_len).unwrap_or_default());
-        if let Some(hashes) = &mut open.hashes {
-            hashes.md5.update(octets);
-            hashes.sha1.update(octets);
-            hashes.sha256.update(octets);
+        #[cfg(feature = "compression")]
+        if let Some(decoder) = &mut open.decoder {
+            decoder.add(octets);
         }
+        open.digests.add(octets);
     }
 
     /// Adds octets of a file that were not captured.
     pub(super) fn add_missing(&mut self, len: u64) {
         let missing_len = &mut self.content.file.missing_len;
         *missing_len = missing_len.saturating_add(len);
-        self.content.hashes = None;
+        self.content.digests.forget();
+        #[cfg(feature = "compression")]
+        {
+            self.content.decoder = None;
+        }
         self.lack(Lack::Body);
     }
 }
@@ -211,30 +238,18 @@ pub(super) fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<Fi
     if !is_complete {
         pending.lack(Lack::End);
     }
-    pending.map(|OpenFile { mut file, first, hashes }| {
+    pending.map(|open| {
+        let OpenFile { mut file, digests, .. } = open;
         file.is_complete = is_complete && file.missing_len == 0;
-        file.detected_type = infer::get(&first).map(|kind| kind.mime_type()).or_else(|| text_type(&first));
-        if let Some(hashes) = hashes.filter(|_| file.is_complete) {
-            let Hashes { md5, sha1, sha256 } = *hashes;
-            let hex = |digest: &[u8]| Some(Hex(digest).to_string().into_boxed_str());
-            file.md5 = hex(&md5.finalize());
-            file.sha1 = hex(&sha1.finalize());
-            file.sha256 = hex(&sha256.finalize());
+        #[cfg(feature = "compression")]
+        if let Some(content) = open.decoder.filter(|_| is_complete).and_then(|decoder| decoder.finish()) {
+            file.decoded_len = Some(content.len);
+            file.describe(content.digests);
+            return file;
         }
+        file.describe(digests);
         file
     })
-}
-
-/// Returns the type of text: octets of UTF-8 without controls.
-fn text_type(octets: &[u8]) -> Option<&'static str> {
-    let is_control = |octet: &u8| octet.is_ascii_control() && !matches!(octet, b'\t' | b'\n' | b'\r' | 0x0c);
-    // The last character may not be complete.
-    let is_utf8 = std::str::from_utf8(octets).map_or_else(|error| error.error_len().is_none(), |_| true);
-    if octets.is_empty() || !is_utf8 || octets.iter().any(is_control) {
-        return None;
-    }
-    let first = octets.trim_ascii_start().first();
-    Some(if matches!(first, Some(b'{' | b'[')) { "application/json" } else { "text/plain" })
 }
 
 /// Returns the name in a Content-Disposition field (RFC 6266), without folders: the parameter `filename`.
@@ -254,20 +269,6 @@ pub(super) fn name_of(field: Text<'_>, copier: &mut Copier) -> Option<Box<str>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn text_has_no_controls() {
-        for (octets, kind) in [
-            (&b"a=1&b=2"[..], Some("text/plain")),
-            (b" {\"a\":1}", Some("application/json")),
-            (b"\xc3\xa4\xc3", Some("text/plain")),
-            (b"\xc3(", None),
-            (b"a\0b", None),
-            (b"", None),
-        ] {
-            assert_eq!(text_type(octets), kind, "{octets:?}");
-        }
-    }
 
     #[test]
     fn names_are_those_of_the_parameter_without_folders() {

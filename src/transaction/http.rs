@@ -1,5 +1,6 @@
 //! Requests of HTTP with their responses.
 
+use super::config::TransactionConfig;
 use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
@@ -130,7 +131,7 @@ impl HttpOpen {
     pub(super) fn message1(
         &mut self,
         meta: &MessageMeta,
-        (message, has_hashes): (&http1::Message<'_>, bool),
+        (message, config): (&http1::Message<'_>, TransactionConfig),
         out: Out<'_>,
     ) {
         match message {
@@ -172,7 +173,7 @@ impl HttpOpen {
                 let grpc = (None, None);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
-            http1::Message::Body(body) => self.body(meta, (body, has_hashes), out),
+            http1::Message::Body(body) => self.body(meta, (body, config), out),
             http1::Message::Gap(gap) => self.gap(meta, gap, out),
         }
     }
@@ -180,7 +181,7 @@ impl HttpOpen {
     pub(super) fn message2(
         &mut self,
         meta: &MessageMeta,
-        (message, has_hashes): (&http2::Message<'_>, bool),
+        (message, config): (&http2::Message<'_>, TransactionConfig),
         out: Out<'_>,
     ) {
         match message {
@@ -234,16 +235,21 @@ impl HttpOpen {
                     out(pending.into());
                 }
             }
-            http2::Message::Body(body) => self.body(meta, (body, has_hashes), out),
+            http2::Message::Body(body) => self.body(meta, (body, config), out),
             http2::Message::Gap(gap) => self.gap(meta, gap, out),
             _ => {}
         }
     }
 
-    fn body(&mut self, meta: &MessageMeta, (body, has_hashes): (&http1::Body<'_>, bool), out: Out<'_>) {
+    fn body(
+        &mut self,
+        meta: &MessageMeta,
+        (body, config): (&http1::Body<'_>, TransactionConfig),
+        out: Out<'_>,
+    ) {
         let Self { open, files } = self;
         let head = || take_body_head(open, meta, body.transaction);
-        files.body(meta, (body, has_hashes), head, &mut |file| out(Ended::File(file)));
+        files.body(meta, (body, config), head, &mut |file| out(Ended::File(file)));
     }
 
     fn gap(&mut self, meta: &MessageMeta, gap: &http1::BodyGap, out: Out<'_>) {

@@ -1,5 +1,6 @@
 //! Joins the messages of one flow to transactions.
 
+use super::config::TransactionConfig;
 use super::content::Transaction;
 use super::dns::DnsOpen;
 use super::ftp::FtpOpen;
@@ -9,19 +10,6 @@ use super::ssh::SshOpen;
 use super::tls::{QuicOpen, TlsOpen};
 use crate::protocols::Message;
 use crate::session::MessageMeta;
-
-/// How transactions are joined.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TransactionConfig {
-    /// Compute digests of files.
-    pub has_hashes: bool,
-}
-
-impl TransactionConfig {
-    /// The default.
-    pub(crate) const DEFAULT: Self = Self { has_hashes: false };
-}
 
 /// Joins the messages of one flow to transactions, as part of the state of the flow. One pointer; its memory is allocated
 /// with the first message of a flow, and released at its end.
@@ -77,10 +65,10 @@ impl Open {
         let has_hashes = config.has_hashes;
         match message {
             Message::Http1(message) => {
-                self.http.message1(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+                self.http.message1(meta, (message, config), &mut |ended| out(ended.into()));
             }
             Message::Http2(message) => {
-                self.http.message2(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+                self.http.message2(meta, (message, config), &mut |ended| out(ended.into()));
             }
             Message::Dns(message) | Message::Llmnr(message) => {
                 self.dns.message(meta, message, &mut |ended| out(ended.into()));

@@ -7,7 +7,11 @@
 //! Nothing is invented: what a transaction has not is absent, and [`Lack`] states the reason. The memory of a flow is
 //! bounded: at most [`OPEN_MAX`] open transactions of a protocol, and [`TEXT_LEN_MAX`] octets of each text.
 
+#[cfg(feature = "compression")]
+mod coding;
+mod config;
 mod content;
+mod digests;
 mod dns;
 mod file;
 mod ftp;
@@ -23,6 +27,7 @@ mod ssh;
 mod tls;
 mod x509;
 
+pub use config::TransactionConfig;
 pub use content::{Content, Transaction};
 pub use dns::Dns;
 pub use file::{BodyKind, File};
@@ -30,7 +35,7 @@ pub use ftp::Ftp;
 pub(crate) use ftp::join_path;
 pub use head::TransactionHead;
 pub use http::Http;
-pub use joiner::{FlowTransactions, TransactionConfig};
+pub use joiner::FlowTransactions;
 pub use lack::Lack;
 pub use open::{OPEN_MAX, TEXT_LEN_MAX};
 pub use smtp::{Attachment, Mail};

@@ -68,6 +68,13 @@ crate::message! {
         pub reply: Option<Box<str>>,
         /// True if the server accepted the mail for at least one recipient.
         pub is_accepted: Option<bool>,
+        ..
+        /// Values of the last two Received fields, the last one first: those of the servers that received the mail first.
+        pub last_received: Vec<Box<str>>,
+        /// Addresses of the hosts in the Received fields, at most 64.
+        pub received_from: Vec<IpAddr>,
+        /// Number of parts.
+        pub part_count: u32,
     }
 }
 
@@ -239,7 +246,9 @@ impl Pending<OpenContent> {
         let OpenContent { reader, mail, part, read_len, is_limited } = &mut self.content;
         let mut copier = Copier::default();
         let mut add = |event: Event<'_>| {
-            if let (Some(meta), Some(part)) = (meta, part.as_mut()) {
+            if let (Some(meta), Some(part)) = (meta, part.as_mut())
+                && !matches!(event, Event::End(_))
+            {
                 part.span.extend(meta);
             }
             match (event, part.as_mut()) {
@@ -248,6 +257,7 @@ impl Pending<OpenContent> {
                     *is_limited |= header.is_truncated;
                 }
                 (Event::Part(head), _) => {
+                    mail.part_count = head.number + 1;
                     if head.is_attachment && mail.attachments.len() < ATTACHMENTS_MAX {
                         mail.attachments.push(attachment(&head, &mut copier));
                     } else {
@@ -284,6 +294,7 @@ fn begun(mail: u64, span: Span, head: &Part<'_>, has_hashes: bool) -> Pending<Op
     let file = File {
         number: mail,
         part: Some(head.number),
+        entity: head.entity,
         role: Some(Role::Client),
         name,
         content_type: Some(content_type),
@@ -306,6 +317,8 @@ fn describe(mail: &mut Mail, header: &Header, copier: &mut Copier) {
     mail.to = list(&header.to, copier);
     mail.cc = list(&header.cc, copier);
     mail.received = header.received.iter().map(|value| copier.text(Text(value))).collect();
+    mail.last_received = header.last_received.iter().map(|value| copier.text(Text(value))).collect();
+    mail.received_from.clone_from(&header.hops);
     let mut text = |field: &Option<Vec<u8>>| copier.optional(field.as_deref().map(Text));
     mail.date = text(&header.date);
     mail.from = text(&header.from);

@@ -1,5 +1,4 @@
-//! Messages of all protocols in a capture, and transactions of mails, as JSON objects in the format of `flowgauge
-//! sessions`.
+//! Messages of all protocols in a capture as JSON objects, in the format of `flowgauge sessions`.
 
 use crate::message_json::as_json;
 use std::collections::BTreeMap;
@@ -7,14 +6,10 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use flowgauge::base::{FlowKey, Side};
-use flowgauge::export::{Style, write_json};
-use flowgauge::on_transaction;
 use flowgauge::pipeline::{Sessions, Sink};
 use flowgauge::protocols::{Message, Standard, http1, http2, smtp};
-use flowgauge::row::{Row, TableInfo, Union as _};
 use flowgauge::session::{MessageMeta, Role};
 use flowgauge::tracker::Flow;
-use flowgauge::transaction::{Mail, TransactionHead};
 use serde_json::Value;
 
 use super::support::run_without_timeouts;
@@ -119,46 +114,4 @@ impl Sink for Collect {
 pub(crate) fn of(path: &Path) -> Vec<Observed> {
     let sink = run_without_timeouts(path, Collect::default());
     sink.observed
-}
-
-/// Makes the JSON object of a transaction, with the name of its table as `message`.
-struct Object;
-
-impl flowgauge::row::Receiver for Object {
-    type Output = Value;
-
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) -> Value {
-        let mut line = Vec::new();
-        write_json(&mut line, row, Style::default());
-        let mut object: Value = serde_json::from_slice(&line).expect("an object");
-        object["message"] = table.name.into();
-        object
-    }
-}
-
-/// Returns the transactions of mails of a capture in order, and their files. Flows do not time out.
-///
-/// # Panics
-///
-/// If the file cannot be read.
-pub(crate) fn mails_of(path: &Path) -> Vec<Observed> {
-    let mut observed = Vec::new();
-    let sink = on_transaction(|view, transaction| {
-        let row = transaction.content.row(Object);
-        let head = TransactionHead::new(view, view.community_id(), transaction, &TableInfo::of::<Mail>());
-        let key = *view.key();
-        let is_client = |side: &Side| (key.address(*side), key.port(*side)) == head.source;
-        if transaction.protocol().name() == "smtp" {
-            observed.push(Observed {
-                key,
-                protocol: "smtp",
-                from: Role::Client,
-                side: [Side::A, Side::B].into_iter().find(is_client).expect("a client"),
-                message: row,
-                body: Vec::new(),
-            });
-        }
-    });
-    run_without_timeouts(path, sink);
-    observed
 }

@@ -242,6 +242,17 @@ fn tls(group: &[&Value]) -> Option<Facts> {
     if let Some(row) = selected {
         copy(&mut facts, row, &["version", "cipher_suite", "ja3s"]);
     }
+    let is_13 = selected.is_some_and(|row| row["version"] == "TLS 1.3");
+    let encrypts = |role: &str| {
+        let is_sign = |row: &&Value| match is_13 {
+            true => is(row, role, "step") && row["handshake_type"].is_null(),
+            false => is(row, role, "change_cipher_spec"),
+        };
+        selected.is_some() && group.iter().any(is_sign)
+    };
+    if encrypts("client") && encrypts("server") {
+        facts.insert("is_established", true.into());
+    }
     let is_offered = !offers.is_empty() || !of("ssl2_client_hello").is_empty();
     let lacks = if is_offered { selected.is_none().then_some("response") } else { Some("request") };
     facts.extend(lacks.map(|lacks| ("lacks", lacks.into())));
@@ -309,7 +320,8 @@ fn naive(messages: &[Value], contents: &BTreeMap<Key, MailContent>) -> BTreeMap<
 
 /// Returns what the program wrote, reduced to the names that the naive join has.
 fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
-    const TLS: &[&str] = &["server_name", "ja3", "ja4", "version", "cipher_suite", "ja3s", "lacks"];
+    const TLS: &[&str] =
+        &["server_name", "ja3", "ja4", "version", "cipher_suite", "ja3s", "is_established", "lacks"];
     const NAMES: [(&str, &[&str]); 7] = [
         ("tls", TLS),
         ("quic", TLS),
@@ -450,7 +462,9 @@ fn messages(path: &Path) -> Messages {
         path,
         on_message::<Standard>(|view, meta, message| {
             let row = message.row(Line::Message(view, meta));
-            if !message.is_content() {
+            let is_step =
+                matches!(message, Message::Tls(message) | Message::Dtls(message) if message.is_step());
+            if !message.is_content() || is_step {
                 return rows.push(row);
             }
             if let Message::Smtp(message) = message {

@@ -18,9 +18,9 @@ use crate::joined::Named;
 use crate::order::{Order, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::rows::Rows;
+use crate::several;
 use crate::sinks::RecordSink;
 use crate::summary;
-use crate::write;
 
 /// Print one record per bidirectional flow.
 ///
@@ -149,7 +149,7 @@ impl Run<'_> {
         let args = &self.args.records;
         if args.is_several() {
             let pipeline = (builder, self.filter);
-            let (stats, count) = write::run::flows(args, files, pipeline, &mut input, console)?;
+            let (stats, count) = several::write_flows(args, files, pipeline, &mut input, console)?;
             if !is_quiet {
                 summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
             }

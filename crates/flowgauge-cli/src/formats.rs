@@ -12,7 +12,7 @@ use flowgauge::row::Row;
 use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
-use crate::write::LogFormat;
+use crate::log_format::LogFormat;
 
 /// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;

@@ -12,6 +12,7 @@ use crate::transaction::{File, X509};
 #[derive(Clone, Debug)]
 pub struct Files<'a> {
     source: &'static str,
+    depth: u64,
     mime_type: Option<&'a str>,
     name: Option<&'a str>,
     duration: Duration,
@@ -33,16 +34,17 @@ pub(super) struct Sender {
 }
 
 impl<'a> Files<'a> {
-    /// Returns the row of a body.
-    pub(super) fn of_body(file: &'a File, sender: Sender, duration: Duration) -> Self {
+    /// Returns the row of a body or of a part of a mail.
+    pub(super) fn of_file(file: &'a File, sender: Sender, duration: Duration) -> Self {
         Self {
-            source: "HTTP",
+            source: if file.part.is_some() { "SMTP" } else { "HTTP" },
+            depth: file.entity.into(),
             mime_type: file.detected_type.map(mime_type),
             name: file.name.as_deref(),
             duration,
             is_local: sender.is_local,
             is_orig: sender.is_orig,
-            seen: file.seen_len,
+            seen: file.decoded_len.unwrap_or(file.seen_len),
             total: file.declared_len,
             missing: file.missing_len,
             md5: file.md5.as_deref(),
@@ -57,6 +59,7 @@ impl<'a> Files<'a> {
             if x509.position == 0 { "application/x-x509-user-cert" } else { "application/x-x509-ca-cert" };
         Self {
             source: "SSL",
+            depth: 0,
             mime_type: Some(mime_type),
             name: None,
             duration: Duration::ZERO,
@@ -93,8 +96,8 @@ crate::table! {
     impl['a] "zeek.files" for Files<'a> as row {
         /// `HTTP`, `SMTP`, or `SSL` for certificates.
         "source": Option<&'static str> = Some(row.source);
-        /// Always 0.
-        "depth": u64 = 0;
+        /// For a part of a mail, its number among all entities of the mail, from 1; otherwise 0.
+        "depth": u64 = row.depth;
         /// Digests that were computed; `X509` for certificates.
         "analyzers": ListOf<&'static str> [set] => row.analyzers();
         /// `detected_type` under Zeek's name; for certificates `application/x-x509-user-cert` or `application/x-x509-ca-cert`.
@@ -107,7 +110,7 @@ crate::table! {
         "local_orig": Option<bool> = Some(row.is_local);
         /// True if the sender is the initiator.
         "is_orig": Option<bool> = Some(row.is_orig);
-        /// `seen_len`.
+        /// `decoded_len`, or else `seen_len`.
         "seen_bytes": u64 = row.seen;
         /// `declared_len`.
         "total_bytes": Option<u64> = row.total;

@@ -22,8 +22,7 @@ pub struct Head {
 
 impl Head {
     /// Returns the head of a row about a flow.
-    #[must_use]
-    pub fn new(ts: Timestamp, uid: Uid, view: &FlowView<'_>) -> Self {
+    pub(super) fn new(ts: Timestamp, uid: Uid, view: &FlowView<'_>) -> Self {
         let [orig, resp] = ends(view);
         Self { ts, uid, orig, resp }
     }
@@ -54,8 +53,7 @@ pub struct FileHead {
 
 impl FileHead {
     /// Returns the head of a row about a file.
-    #[must_use]
-    pub const fn new(head: Head, fuid: Uid) -> Self {
+    pub(super) const fn new(head: Head, fuid: Uid) -> Self {
         Self { head, fuid }
     }
 }

@@ -26,6 +26,10 @@ impl<'a> Http<'a> {
         role.of(&self.http.bodies).as_ref()
     }
 
+    fn body_len(&self, role: Role, len: Option<u64>) -> u64 {
+        self.body(role).and_then(|body| body.decoded_len).or(len).unwrap_or(0)
+    }
+
     fn fuids(&self, role: Role) -> Option<List<[Uid; 1]>> {
         self.body(role).map(|_| List([fuid(self.uid, self.http.number, role)]))
     }
@@ -100,10 +104,10 @@ crate::table! {
         "user_agent": Option<&'a str> => row.http.user_agent.as_deref();
         /// `origin`.
         "origin": Option<&'a str> => row.http.origin.as_deref();
-        /// `request_body_len`: as sent, a content coding is not decoded; 0 if unknown.
-        "request_body_len": u64 = row.http.request_body_len.unwrap_or(0);
-        /// `response_body_len`: as sent, a content coding is not decoded; 0 if unknown.
-        "response_body_len": u64 = row.http.response_body_len.unwrap_or(0);
+        /// `request_body_len`, or that of the decoded body if bodies are decoded; 0 if unknown.
+        "request_body_len": u64 = row.body_len(Role::Client, row.http.request_body_len);
+        /// `response_body_len`, or that of the decoded body if bodies are decoded; 0 if unknown.
+        "response_body_len": u64 = row.body_len(Role::Server, row.http.response_body_len);
         /// `status`, or else the last of the interim responses.
         "status_code": Option<u64> = row.http.status.or(row.http.interim_statuses.last().copied()).map(u64::from);
         /// `reason`; `<empty>` if it is empty.

@@ -14,7 +14,7 @@ use super::line;
 use super::networks::{LocalNetworks, Network};
 use super::quic::Quic;
 use super::service::services;
-use super::smtp::Smtp;
+use super::smtp::{self, Smtp};
 use super::ssh::Ssh;
 use super::ssl::Ssl;
 use super::tunnel::Tunnel;
@@ -38,6 +38,8 @@ crate::base::configuration! {
         pub seed: u64,
         /// Networks that are local; the private ranges if empty.
         pub local_networks: Vec<Network>,
+        /// Only `conn.log`.
+        pub has_connections_only: bool,
         /// Whether the run tracks tunnels beside the flows inside of them, so that flows have parents.
         pub has_tunnels: bool,
     }
@@ -167,6 +169,9 @@ impl<W: Write> Logs<W> {
     /// Writes a row to the log that its last part names.
     fn write<R: LogRow>(&mut self, time: Timestamp, row: R, permits: Permits<'_>) -> io::Result<bool> {
         let name = R::table().kind();
+        if self.config.has_connections_only && name != "conn" {
+            return Ok(true);
+        }
         self.advance(time)?;
         let Self { config, destinations, line, now, .. } = self;
         line.clear();
@@ -284,7 +289,7 @@ impl<W: Write> FlowLog for Logs<W> {
                 self.write(ts, (head, &Ssh::new(ssh, is_local)), permits)
             }
             Content::Mail(mail) => {
-                let smtp = Smtp::new(mail, (orig, resp), flow.has_tls());
+                let smtp = Smtp::new(mail, (orig, resp), uid, flow.has_tls());
                 self.write(ts, (head, &smtp), permits)
             }
             Content::Ftp(ftp) => {
@@ -295,8 +300,12 @@ impl<W: Write> FlowLog for Logs<W> {
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);
                 let duration = transaction.end().saturating_since(ts);
-                let row = Files::of_body(file, self.sender(view, client, role), duration);
-                let head = FileHead::new(head, http::fuid(uid, file.number, role));
+                let row = Files::of_file(file, self.sender(view, client, role), duration);
+                let fuid = match file.part {
+                    Some(part) => smtp::fuid(uid, file.number, part),
+                    None => http::fuid(uid, file.number, role),
+                };
+                let head = FileHead::new(head, fuid);
                 self.write(ts, (head, &row), permits)
             }
         }

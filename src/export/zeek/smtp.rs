@@ -11,13 +11,14 @@ use crate::transaction::Mail;
 pub struct Smtp<'a> {
     mail: &'a Mail,
     ends: (IpAddr, IpAddr),
+    uid: Uid,
     is_tls: bool,
 }
 
 impl<'a> Smtp<'a> {
     /// `ends` are the addresses of originator and responder. `is_tls` states that TLS was started.
-    pub(super) const fn new(mail: &'a Mail, ends: (IpAddr, IpAddr), is_tls: bool) -> Self {
-        Self { mail, ends, is_tls }
+    pub(super) const fn new(mail: &'a Mail, ends: (IpAddr, IpAddr), uid: Uid, is_tls: bool) -> Self {
+        Self { mail, ends, uid, is_tls }
     }
 
     /// Returns code and text of the last reply: its last line.
@@ -26,10 +27,31 @@ impl<'a> Smtp<'a> {
         Some(format!("{code} {}", text.lines().next_back().unwrap_or_default()))
     }
 
-    fn recipients(&self) -> Option<List<impl Iterator<Item = &str> + Clone>> {
-        let all = &self.mail.recipients;
-        (!all.is_empty()).then(|| List(all.iter().map(|address| &**address)))
+    /// Returns the way of the mail: the ends of the connection, and the hosts in the Received fields.
+    fn path(&self) -> Vec<IpAddr> {
+        let mut path = vec![self.ends.1, self.ends.0];
+        for address in self.mail.received_from.iter().copied() {
+            if path.last() != Some(&address) {
+                path.push(address);
+            }
+        }
+        path
     }
+
+    fn fuids(&self) -> List<impl Iterator<Item = Uid> + Clone + use<>> {
+        let (uid, number) = (self.uid, self.mail.number);
+        List((0..self.mail.part_count).map(move |part| fuid(uid, number, part)))
+    }
+}
+
+/// Returns the identifier of a part of a mail.
+pub(super) fn fuid(uid: Uid, number: u64, part: u32) -> Uid {
+    uid.of_file("SMTP", number << 32 | u64::from(part))
+}
+
+/// Returns the items of a list, unless it is empty.
+fn texts(items: &[Box<str>]) -> Option<List<impl Iterator<Item = &str> + Clone>> {
+    (!items.is_empty()).then(|| List(items.iter().map(|item| &**item)))
 }
 
 crate::table! {
@@ -42,38 +64,38 @@ crate::table! {
         /// `sender`; unset for the null sender.
         "mailfrom": Option<&'a str> => Some(&*row.mail.sender).filter(|sender| !sender.is_empty());
         /// `recipients`.
-        "rcptto": Option<ListOf<&'a str>> [set] => row.recipients();
-        /// Unset: the content of mails is not parsed.
-        "date": Option<&'a str> = None;
-        /// Unset.
-        "from": Option<&'a str> = None;
-        /// Unset.
-        "to": Option<ListOf<&'a str>> [set] = None;
-        /// Unset.
-        "cc": Option<ListOf<&'a str>> [set] = None;
-        /// Unset.
-        "reply_to": Option<&'a str> = None;
-        /// Unset.
-        "msg_id": Option<&'a str> = None;
-        /// Unset.
-        "in_reply_to": Option<&'a str> = None;
-        /// Unset.
-        "subject": Option<&'a str> = None;
-        /// Unset.
-        "x_originating_ip": Option<IpAddr> = None;
-        /// Unset.
-        "first_received": Option<&'a str> = None;
-        /// Unset.
-        "second_received": Option<&'a str> = None;
+        "rcptto": Option<ListOf<&'a str>> [set] => texts(&row.mail.recipients);
+        /// `date`.
+        "date": Option<&'a str> => row.mail.date.as_deref();
+        /// `from`.
+        "from": Option<&'a str> => row.mail.from.as_deref();
+        /// `to`; unset if empty.
+        "to": Option<ListOf<&'a str>> [set] => texts(&row.mail.to);
+        /// `cc`; unset if empty.
+        "cc": Option<ListOf<&'a str>> [set] => texts(&row.mail.cc);
+        /// `reply_to`.
+        "reply_to": Option<&'a str> => row.mail.reply_to.as_deref();
+        /// `message_id`.
+        "msg_id": Option<&'a str> => row.mail.message_id.as_deref();
+        /// `in_reply_to`.
+        "in_reply_to": Option<&'a str> => row.mail.in_reply_to.as_deref();
+        /// `subject`, as sent.
+        "subject": Option<&'a str> => row.mail.subject.as_deref();
+        /// `originating_ip`.
+        "x_originating_ip": Option<IpAddr> = row.mail.originating_ip;
+        /// The last of all Received fields, which was added first.
+        "first_received": Option<&'a str> => row.mail.last_received.first().map(|value| &**value);
+        /// The Received field before it.
+        "second_received": Option<&'a str> => row.mail.last_received.iter().nth(1).map(|value| &**value);
         /// `code` and the last line of `reply`.
         "last_reply": Option<String> = row.last_reply();
-        /// Addresses of responder and initiator.
-        "path": Option<ListOf<IpAddr>> => Some(List([row.ends.1, row.ends.0]));
-        /// Unset.
-        "user_agent": Option<&'a str> = None;
+        /// Addresses of responder and initiator, and those in the Received fields.
+        "path": Option<ListOf<IpAddr>> => Some(List(row.path().into_iter()));
+        /// `user_agent`.
+        "user_agent": Option<&'a str> => row.mail.user_agent.as_deref();
         /// True if TLS was started.
         "tls": bool = row.is_tls;
-        /// Always empty.
-        "fuids": ListOf<Uid> = List(std::iter::empty());
+        /// Identifiers of the parts.
+        "fuids": ListOf<Uid> => row.fuids();
     }
 }

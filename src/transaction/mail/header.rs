@@ -1,12 +1,17 @@
 //! Header of a mail or of a part (RFC 5322 section 2.2), read as the octets arrive.
 
+use std::net::IpAddr;
+
 use super::super::open::TEXT_LEN_MAX;
 
 /// Maximum length of the name of a field in octets. A line with a longer one is not a field.
 const NAME_LEN_MAX: usize = 128;
 
-/// Maximum number of Received fields that are kept.
+/// Number of Received fields that are kept: of the first ones, and of the last ones.
 const RECEIVED_MAX: usize = 2;
+
+/// Maximum number of addresses in Received fields that are kept.
+const HOPS_MAX: usize = 64;
 
 /// Fields of a header, unfolded: the first ones with their names. Values have at most [`TEXT_LEN_MAX`] octets.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,6 +26,10 @@ pub(in crate::transaction) struct Header {
     pub(in crate::transaction) subject: Option<Vec<u8>>,
     /// Values of the first Received fields.
     pub(in crate::transaction) received: Vec<Vec<u8>>,
+    /// Values of the last Received fields, the last one first.
+    pub(in crate::transaction) last_received: Vec<Vec<u8>>,
+    /// Addresses of the hosts in the Received fields.
+    pub(in crate::transaction) hops: Vec<IpAddr>,
     pub(in crate::transaction) user_agent: Option<Vec<u8>>,
     pub(in crate::transaction) mailer: Option<Vec<u8>>,
     pub(in crate::transaction) originating_ip: Option<Vec<u8>>,
@@ -35,7 +44,7 @@ impl Header {
     /// Returns whether the value of a field is kept, and the field was not present before.
     fn lacks(&mut self, name: &[u8]) -> bool {
         if name.eq_ignore_ascii_case(b"received") {
-            return self.received.len() < RECEIVED_MAX;
+            return true;
         }
         self.field(name).is_some_and(|field| field.is_none())
     }
@@ -62,11 +71,27 @@ impl Header {
 
     fn put(&mut self, name: &[u8], value: Vec<u8>) {
         if name.eq_ignore_ascii_case(b"received") {
-            self.received.push(value);
+            if self.hops.len() < HOPS_MAX {
+                self.hops.extend(host(&value));
+            }
+            if self.received.len() < RECEIVED_MAX {
+                self.received.push(value.clone());
+            }
+            self.last_received.insert(0, value);
+            self.last_received.truncate(RECEIVED_MAX);
         } else if let Some(field) = self.field(name) {
             *field = Some(value);
         }
     }
+}
+
+/// Returns the address of the host in a Received field: the second address in it, or the only one.
+fn host(value: &[u8]) -> Option<IpAddr> {
+    let text = String::from_utf8_lossy(value).replace("IPv6:", " ");
+    let words = text.split(|letter: char| !letter.is_ascii_hexdigit() && !matches!(letter, '.' | ':'));
+    let mut addresses = words.filter_map(|word| word.trim_matches('.').parse::<IpAddr>().ok());
+    let first = addresses.next()?;
+    Some(addresses.next().unwrap_or(first))
 }
 
 /// Position in a header.
@@ -206,5 +231,22 @@ impl HeaderReader {
             self.end_field();
         }
         self.header
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_received_field_is_its_second_address() {
+        for (value, expected) in [
+            ("from a (b [192.0.2.1]) by c", Some("192.0.2.1")),
+            ("from [192.0.2.1] (d [192.0.2.2]); Mon, 5 Oct 2009 11:36:07 +0530", Some("192.0.2.2")),
+            ("from a ([IPv6:2001:db8::1]) by c", Some("2001:db8::1")),
+            ("by c; 10:20:30", None),
+        ] {
+            assert_eq!(host(value.as_bytes()), expected.and_then(|text| text.parse().ok()), "{value}");
+        }
     }
 }

@@ -38,6 +38,8 @@ pub(in crate::transaction) enum Event<'e> {
 pub(in crate::transaction) struct Part<'e> {
     /// Number of the part in its mail.
     pub(in crate::transaction) number: u32,
+    /// Number of the part among all entities of the mail, multiparts included, from 1.
+    pub(in crate::transaction) entity: u32,
     /// Value of the Content-Type field, or the default (RFC 2045 section 5.2, RFC 2046 section 5.1.5).
     pub(in crate::transaction) content_type: &'e [u8],
     /// Name of the part, without folders.
@@ -66,6 +68,7 @@ pub(in crate::transaction) struct Reader {
     /// Length of `held` with which a delimiter is recognized.
     held_len_max: usize,
     part_count: u32,
+    entity_count: u32,
 }
 
 /// What the next octets are.
@@ -116,6 +119,7 @@ impl Default for Reader {
             held: Vec::new(),
             held_len_max: 0,
             part_count: 0,
+            entity_count: 0,
         }
     }
 }
@@ -282,6 +286,7 @@ impl Reader {
             entity => return self.entity = entity,
         };
         let header = header.end();
+        self.entity_count = self.entity_count.saturating_add(1);
         if kind == Kind::Mail {
             out(Event::Header(&header));
         }
@@ -305,6 +310,7 @@ impl Reader {
             });
         out(Event::Part(Part {
             number: self.part_count,
+            entity: self.entity_count,
             content_type: content_type.unwrap_or(default),
             name: name.as_deref(),
             is_attachment,

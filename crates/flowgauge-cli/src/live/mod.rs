@@ -23,9 +23,9 @@ use crate::interrupt;
 use crate::joined::Named;
 use crate::records::result;
 use crate::rows::Rows;
+use crate::several;
 use crate::sinks::RecordSink;
 use crate::summary;
-use crate::write;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
 pub(crate) use monitor::Monitor;
@@ -130,7 +130,7 @@ impl Run<'_> {
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
         if records.is_several() {
             let pipeline = (builder, self.filter);
-            let (stats, count) = write::run::flows(records, &[], pipeline, &mut input, console)?;
+            let (stats, count) = several::write_flows(records, &[], pipeline, &mut input, console)?;
             let result = result(&stats, count);
             return Ok((stats, input.stats(), result));
         }

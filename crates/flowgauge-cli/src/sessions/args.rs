@@ -11,7 +11,8 @@ use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
 use crate::formats::{OutputFormat, StyleArgs};
-use crate::write::{LogFormat, WriteArgs};
+use crate::log_format::LogFormat;
+use crate::write::WriteArgs;
 
 /// Print the messages of application protocols, one per line.
 ///

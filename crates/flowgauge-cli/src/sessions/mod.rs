@@ -52,11 +52,12 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let sink = MessageSink::new(choice, args, input.is_stream())?;
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
-    let logs = args.written.open_logs(args.logs(), &outputs, Tunnels::Innermost)?;
+    let logs = args.written.open_logs(args.logs(), &outputs, (Tunnels::Innermost, false))?;
     let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
     let (run, sink, logged) = if args.joins() {
         let mut config = TransactionConfig::default();
         config.has_hashes = args.hashes;
+        config.decodes = has_logs;
         let logged = Logged::new(sink, logs, (None, &args.protocol), input.is_stream());
         let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
         let run = input.run(&mut pipeline, console);

@@ -18,30 +18,14 @@ use crate::args::Tunnels;
 use crate::columns::Columns;
 use crate::console::Failure;
 use crate::formats::{OutputArgs, OutputFormat, stdout};
+use crate::log_format::LogFormat;
 use crate::output::Outputs;
 use crate::rows::Rows;
 use folder::Folder;
 pub(crate) use part::{LineFiles, Rotation, Series};
-use records::{Create, RecordFiles, Several};
+pub(crate) use records::Several;
+use records::{Create, RecordFiles};
 pub(crate) use sink::Logged;
-
-/// A format of logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Zeek,
-    ZeekJson,
-}
-
-impl LogFormat {
-    pub(crate) const ALL: [Self; 2] = [Self::Zeek, Self::ZeekJson];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Zeek => "zeek",
-            Self::ZeekJson => "zeek-json",
-        }
-    }
-}
 
 /// Options of outputs to files, and of logs.
 #[derive(Debug, Args)]
@@ -170,12 +154,13 @@ impl WriteArgs {
         Ok(())
     }
 
-    /// Opens all logs. `outputs` are the files that may be created.
+    /// Opens all logs. `outputs` are the files that may be created. `has_connections_only` states that standard output has
+    /// connections only.
     pub(crate) fn open_logs(
         &self,
         format: Option<LogFormat>,
         outputs: &Arc<Outputs>,
-        tunnels: Tunnels,
+        (tunnels, has_connections_only): (Tunnels, bool),
     ) -> Result<Vec<Box<dyn FlowLog + Send>>, Failure> {
         let open = |(format, path): (LogFormat, Option<&Path>)| -> Result<Box<dyn FlowLog + Send>, Failure> {
             let config = ZeekConfig::default()
@@ -187,14 +172,14 @@ impl WriteArgs {
                     let folder = Folder::new(path.to_owned(), Arc::clone(outputs), self.rotate)?;
                     Box::new(Logs::each(folder, config))
                 }
-                None => Box::new(Logs::stream(stdout(), config)),
+                None => Box::new(Logs::stream(stdout(), config.has_connections_only(has_connections_only))),
             })
         };
         self.logs(format).map(open).collect()
     }
 
     /// Opens all destinations of flow records.
-    fn open_records(
+    pub(crate) fn open_records(
         &self,
         output: &OutputArgs,
         (inputs, outputs): (&[PathBuf], &Arc<Outputs>),
@@ -254,48 +239,5 @@ fn failure(error: &io::Error) -> Failure {
         io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
         io::ErrorKind::Other => Failure::Other(error.to_string()),
         _ => Failure::writing("standard output", error),
-    }
-}
-
-pub(crate) mod run {
-    //! Runs with several outputs.
-
-    use std::path::PathBuf;
-    use std::sync::Arc;
-
-    use flowgauge::pipeline::Transactions;
-    use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
-
-    use super::Logged;
-    use crate::console::{Console, Failure};
-    use crate::input::Input;
-    use crate::output::Outputs;
-    use crate::records::RecordArgs;
-    use crate::sinks::RecordSink;
-
-    /// Writes the flows of an input to all outputs of the options. Returns the counters, and the number of records, or of rows
-    /// if there are only logs.
-    pub(crate) fn flows(
-        args: &RecordArgs,
-        inputs: &[PathBuf],
-        (builder, filter): (&Builder, Option<&Filter>),
-        input: &mut Input,
-        console: &mut Console,
-    ) -> Result<(PipelineStats, u64), Failure> {
-        let format = args.output.format().logs();
-        let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
-        let is_stream = input.is_stream();
-        let mut records = args.written.open_records(&args.output, (inputs, &outputs), is_stream)?;
-        let logs = args.written.open_logs(format, &outputs, args.tunnels)?;
-        let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
-        let logged = Logged::new(sink, logs, (filter, &[]), is_stream);
-        let mut pipeline = builder.build(Transactions::new(logged))?;
-        let run = input.run(&mut pipeline, console);
-        let (_, logged) = pipeline.into_sink().into_inner().finish();
-        // All outputs are completed, even if one of them failed.
-        let written = records.finish();
-        let (mut stats, outcome, record_count) = (run?, logged?, written?);
-        stats.sessions.suppressed_message_count += outcome.omitted_count;
-        Ok((stats, if record_count == 0 { outcome.row_count } else { record_count }))
     }
 }

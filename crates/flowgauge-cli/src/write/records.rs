@@ -87,7 +87,7 @@ impl Several {
     }
 
     /// Completes all destinations, even after a failed write. Returns the number of records.
-    pub(super) fn finish(self) -> Result<u64, Failure> {
+    pub(crate) fn finish(self) -> Result<u64, Failure> {
         let Self { rows, files, mut outcome, .. } = self;
         let mut record_count = 0;
         let finished = rows.into_iter().map(Rows::finish).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Every command block of the README and of `docs/cli.md` is run, and its output compared.
+//! Every command block of the README, of `docs/cli.md` and of `docs/formats.md` is run, and its output compared.
 //!
 //! A block of kind `text` whose first line begins with `$ ` is a session: commands, each with its output, or without one
 //! if the block shows only commands. A block of kind `sh` has one command per line; a `text` block right behind it is
@@ -219,7 +219,8 @@ fn check(path: &Path, failures: &mut Vec<String>) -> usize {
 fn every_command_block_shows_what_the_program_prints() {
     let mut failures = Vec::new();
     let root = repository();
-    let counts = ["README.md", "docs/cli.md"].map(|name| check(&root.join(name), &mut failures));
+    let counts =
+        ["README.md", "docs/cli.md", "docs/formats.md"].map(|name| check(&root.join(name), &mut failures));
     assert!(failures.is_empty(), "{}\n(UPDATE_DOCS=1 writes the outputs)", failures.join("\n\n"));
     assert!(counts[0] >= 8 && counts[1] >= 15, "{counts:?} commands were found");
 }

@@ -1,0 +1,43 @@
+//! Runs with several outputs, or with logs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flowgauge::pipeline::Transactions;
+use flowgauge::transaction::TransactionConfig;
+use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
+
+use crate::console::{Console, Failure};
+use crate::input::Input;
+use crate::output::Outputs;
+use crate::records::RecordArgs;
+use crate::sinks::RecordSink;
+use crate::write::Logged;
+
+/// Writes the flows of an input to all outputs of the options. Returns the counters, and the number of records, or of rows
+/// if there are only logs.
+pub(crate) fn write_flows(
+    args: &RecordArgs,
+    inputs: &[PathBuf],
+    (builder, filter): (&Builder, Option<&Filter>),
+    input: &mut Input,
+    console: &mut Console,
+) -> Result<(PipelineStats, u64), Failure> {
+    let format = args.output.format().logs();
+    let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
+    let is_stream = input.is_stream();
+    let mut records = args.written.open_records(&args.output, (inputs, &outputs), is_stream)?;
+    let logs = args.written.open_logs(format, &outputs, (args.tunnels, true))?;
+    let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
+    let logged = Logged::new(sink, logs, (filter, &[]), is_stream);
+    let mut config = TransactionConfig::default();
+    config.decodes = true;
+    let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
+    let run = input.run(&mut pipeline, console);
+    let (_, logged) = pipeline.into_sink().into_inner().finish();
+    // All outputs are completed, even if one of them failed.
+    let written = records.finish();
+    let (mut stats, outcome, record_count) = (run?, logged?, written?);
+    stats.sessions.suppressed_message_count += outcome.omitted_count;
+    Ok((stats, if record_count == 0 { outcome.row_count } else { record_count }))
+}

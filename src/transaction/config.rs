@@ -1,0 +1,17 @@
+//! How transactions are joined.
+
+/// How transactions are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TransactionConfig {
+    /// Compute digests of files.
+    pub has_hashes: bool,
+    /// Decode gzip and deflate of bodies of HTTP (feature `compression`), up to 100 octets for each octet of a body and 1 MiB.
+    /// Each body needs some 45 KiB meanwhile, and at most 1024 are decoded at the same time; others are not decoded.
+    pub decodes: bool,
+}
+
+impl TransactionConfig {
+    /// The default.
+    pub(crate) const DEFAULT: Self = Self { has_hashes: false, decodes: false };
+}
