@@ -91,7 +91,8 @@ impl Series {
         self.last = Some(path);
         let handle = file.try_clone().map_err(|error| output.failure(&error))?;
         let len = Arc::new(AtomicU64::new(0));
-        let lines = Lines { file, buffer: Vec::new(), len: Arc::clone(&len), is_failed: false };
+        let lines =
+            Lines { file, buffer: Vec::new(), len: Arc::clone(&len), stored_len: 0, is_failed: false };
         Ok((Part { output, handle, len, start, rotation: self.rotation }, lines))
     }
 }
@@ -127,7 +128,7 @@ fn dated(path: &Path, time: Timestamp, number: usize) -> PathBuf {
 pub(crate) struct Part {
     output: OutputFile,
     handle: File,
-    /// Length of what was written.
+    /// Length of all lines.
     len: Arc<AtomicU64>,
     start: Timestamp,
     rotation: Option<Rotation>,
@@ -166,8 +167,10 @@ impl Part {
 pub(crate) struct Lines {
     file: File,
     buffer: Vec<u8>,
-    /// Length of the whole lines in the file.
+    /// Length of all lines.
     len: Arc<AtomicU64>,
+    /// Length of the lines in the file.
+    stored_len: u64,
     is_failed: bool,
 }
 
@@ -178,6 +181,7 @@ impl Write for Lines {
             self.flush()?;
         }
         self.buffer.extend_from_slice(lines);
+        self.len.fetch_add(lines.len() as u64, Ordering::Relaxed);
         Ok(lines.len())
     }
 
@@ -185,14 +189,13 @@ impl Write for Lines {
         if self.is_failed {
             return Err(io::Error::other("an earlier write failed"));
         }
-        let len = self.len.load(Ordering::Relaxed);
         if let Err(error) = self.file.write_all(&self.buffer) {
             self.is_failed = true;
             // A failure to truncate leaves a part of a line.
-            let _ = self.file.set_len(len);
+            let _ = self.file.set_len(self.stored_len);
             return Err(error);
         }
-        self.len.store(len + self.buffer.len() as u64, Ordering::Relaxed);
+        self.stored_len += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }

@@ -10,6 +10,7 @@ mod folder;
 mod help;
 mod ipfix;
 mod joined;
+mod logs;
 mod long_files;
 mod memory;
 mod outputs;

@@ -165,9 +165,17 @@ fn passwords_are_never_written_and_their_kind_only_on_request() {
             let reported = run_with_input(&["sessions", "-", "-q", "-f", format, "--credentials"], &pcap).out;
             assert!(silent.contains(protocol) && !silent.contains("credentials"), "{silent}");
             assert!(reported.contains("credentials"), "{reported}");
+            let folder = Folder::new();
+            let target = format!("zeek={}", folder.path("logs"));
+            assert_eq!(run_with_input(&["sessions", "-", "-q", "-w", &target], &pcap).status, 0);
+            let logs = std::fs::read_dir(folder.path("logs")).unwrap();
+            let logs: String =
+                logs.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
+            assert!(logs.contains(protocol));
             // The password in plain text and in base64.
             for secret in ["HUNTER", "SFVOVEVS", "YWxpY2U6SFVOVEVS"] {
                 assert!(!reported.contains(secret), "{reported}");
+                assert!(!logs.contains(secret), "{logs}");
             }
         }
     }

@@ -9,13 +9,15 @@ use std::process::{Command, Output, Stdio};
 use super::folder::Folder;
 
 /// Commands that write to standard output.
-pub(crate) const TO_STDOUT: [&[&str]; 9] = [
+pub(crate) const TO_STDOUT: [&[&str]; 11] = [
     &["flows", "web.pcap"],
     &["flows", "web.pcap", "--format", "csv"],
     &["flows", "web.pcap", "--format", "ndjson"],
     &["flows", "web.pcap", "--format", "ndjson", "--shards", "2"],
     &["flows", "web.pcap", "--format", "ndjson", "--sort", "octets"],
+    &["flows", "web.pcap", "--format", "zeek"],
     &["sessions", "web.pcap"],
+    &["sessions", "web.pcap", "--format", "zeek-json"],
     &["sessions", "web.pcap", "--format", "table"],
     &["streams", "ssh.pcap", "--to-stdout", "both", "--filter", "port 57544"],
     &["slice", "web.pcap", "--filter", "tcp", "-w", "-"],
@@ -43,7 +45,7 @@ pub(crate) fn command_with_summary(args: &[&str]) -> Command {
 
 /// The same command under `ulimit -f` of the shell, which limits the size of files to a number of blocks. The signal is
 /// ignored, so that the write fails instead.
-fn limited(block_count: u32, args: &[&str]) -> Command {
+pub(crate) fn limited(block_count: u32, args: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {block_count}; exec \"$0\" \"$@\" --quiet");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_flowgauge")]).args(args);
