@@ -86,7 +86,7 @@ crate::table! {
         /// The last of all Received fields, which was added first.
         "first_received": Option<&'a str> => row.mail.last_received.first().map(|value| &**value);
         /// The Received field before it.
-        "second_received": Option<&'a str> => row.mail.last_received.iter().nth(1).map(|value| &**value);
+        "second_received": Option<&'a str> => row.mail.last_received.split_first().and_then(|(_, rest)| rest.first()).map(|value| &**value);
         /// `code` and the last line of `reply`.
         "last_reply": Option<String> = row.last_reply();
         /// Addresses of responder and initiator, and those in the Received fields.

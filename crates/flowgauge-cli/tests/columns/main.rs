@@ -1,4 +1,5 @@
-//! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them, and features, compared with those of NFStream.
+//! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them, logs of Zeek, as zat and DuckDB read them, and features,
+//! compared with those of NFStream.
 //!
 //! The tests run the Python interpreter of the variable `FLOWGAUGE_PYTHON`, or `python3`. Without these libraries,
 //! they print a note and pass. If `FLOWGAUGE_READERS` is set to `required`, they fail instead. With `FLOWGAUGE_CORPUS`, its
@@ -6,7 +7,7 @@
 //!
 //! ```sh
 //! python3 -m venv venv && venv/bin/pip install duckdb dpkt netflower nfstream numpy polars pyarrow requests scapy scipy
-//! venv/bin/pip install --no-deps cicflowmeter==0.2.0
+//! venv/bin/pip install --no-deps cicflowmeter==0.2.0 zat==0.4.9
 //! FLOWGAUGE_READERS=required FLOWGAUGE_PYTHON=venv/bin/python \
 //!     cargo test -p flowgauge-cli --features arrow --test columns
 //! ```
@@ -132,6 +133,21 @@ fn packets_are_those_of_ndjson() {
     let captures = captures();
     let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
     if let Some(report) = check("packet", &["packets"], &captures) {
+        print!("{report}");
+    }
+}
+
+#[test]
+fn logs_of_zeek_are_read_by_zat_duckdb_and_awk() {
+    let captures = captures();
+    let captures: Vec<&str> = captures.iter().map(String::as_str).collect();
+    let folder = Folder::new();
+    let (tsv, json) = (folder.path("tsv"), folder.path("json"));
+    let targets = [format!("zeek={tsv}"), format!("zeek-json={json}")];
+    let args = ["sessions", "-q", "--hashes", "--write", &targets[0], "--write", &targets[1]];
+    run_into(&folder.path("out"), &[&args[..], &captures].concat());
+    if let Some(report) = python("logs.py", "duckdb, zat", &[&tsv, &json]) {
+        assert!(report.contains(" logs, ") && !report.contains(" 0 rows"), "{report}");
         print!("{report}");
     }
 }
