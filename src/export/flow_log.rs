@@ -4,6 +4,7 @@ use std::io;
 
 use super::uid::Uid;
 use crate::base::{Application, EndReason, Evidence, Timestamp};
+use crate::record::FlowRecord;
 use crate::session::MessageMeta;
 use crate::tracker::{Anomaly, FlowView};
 use crate::transaction::Transaction;
@@ -31,6 +32,9 @@ pub trait FlowLog {
         reason: EndReason,
         permits: Permits<'_>,
     ) -> io::Result<bool>;
+
+    /// Writes a record that another program made.
+    fn collected(&mut self, record: &FlowRecord, permits: Permits<'_>) -> io::Result<bool>;
 
     /// Notes that a flow ended. Needed as [`started`](Self::started).
     fn ended(&mut self, view: &FlowView<'_>) -> io::Result<()> {

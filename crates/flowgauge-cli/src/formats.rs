@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::FlowRecord;
-use flowgauge::export::{Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
+use flowgauge::export::{FlowLog, Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
 use flowgauge::row::Row;
 
 use crate::columns::{ColumnArgs, Columns};
@@ -207,10 +207,7 @@ impl OutputArgs {
             // Refused by `check`.
             #[cfg(not(feature = "arrow"))]
             OutputFormat::Columns(_) => Format::Ndjson,
-            OutputFormat::Logs(format) => {
-                let usage = format!("--format {} is not supported by this command", format.name());
-                return Err(Failure::Usage(usage));
-            }
+            OutputFormat::Logs(format) => return Ok(Writer::Logs(format.stream(stdout()))),
         };
         let mut options = FormatOptions::default();
         options.selection.clone_from(&self.fields);
@@ -245,6 +242,8 @@ pub(crate) enum Writer {
     /// A format on standard output.
     Standard(Box<dyn RecordWriter<FlowRecord> + Send>),
     Ipfix(Box<IpfixWriter>),
+    /// A log on standard output.
+    Logs(Box<dyn FlowLog + Send>),
 }
 
 impl Writer {
@@ -257,6 +256,7 @@ impl Writer {
     ) -> io::Result<bool> {
         match self {
             Self::Standard(writer) => writer.write_if(record, permits),
+            Self::Logs(log) => log.collected(record, permits),
             Self::Ipfix(ipfix) if permits(0) => ipfix.write(record).map(|()| true),
             Self::Ipfix(_) => Ok(false),
         }
@@ -266,6 +266,7 @@ impl Writer {
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         match self {
             Self::Standard(writer) => writer.write(record),
+            Self::Logs(log) => log.collected(record, &mut |_| true).map(drop),
             Self::Ipfix(ipfix) => ipfix.write(record),
         }
     }
@@ -274,6 +275,7 @@ impl Writer {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Standard(writer) => writer.flush(),
+            Self::Logs(log) => log.flush(),
             Self::Ipfix(ipfix) => ipfix.flush(),
         }
     }
@@ -282,6 +284,7 @@ impl Writer {
     pub(crate) fn finish(self) -> Result<(), Failure> {
         match self {
             Self::Standard(writer) => writer.finish().map(drop).map_err(Failure::from),
+            Self::Logs(log) => log.close().map(drop).map_err(Failure::from),
             Self::Ipfix(ipfix) => ipfix.finish(),
         }
     }
@@ -290,7 +293,7 @@ impl Writer {
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match self {
             Self::Ipfix(ipfix) => ipfix.failure(error),
-            Self::Standard(_) => Failure::writing("standard output", error),
+            Self::Standard(_) | Self::Logs(_) => Failure::writing("standard output", error),
         }
     }
 }

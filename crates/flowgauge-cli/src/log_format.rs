@@ -1,5 +1,10 @@
 //! Formats of logs.
 
+use std::io::Write;
+
+use flowgauge::export::FlowLog;
+use flowgauge::export::zeek::{Logs, ZeekConfig};
+
 /// A format of logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
@@ -15,5 +20,11 @@ impl LogFormat {
             Self::Zeek => "zeek",
             Self::ZeekJson => "zeek-json",
         }
+    }
+
+    /// Returns the log of records from other programs on a stream.
+    pub(crate) fn stream(self, out: impl Write + Send + 'static) -> Box<dyn FlowLog + Send> {
+        let config = ZeekConfig::default().is_json(self == Self::ZeekJson).has_connections_only(true);
+        Box::new(Logs::stream(out, config))
     }
 }

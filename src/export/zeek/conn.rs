@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::networks::LocalNetworks;
 use crate::base::{History, IpProtocol, Side, TcpFlags};
 use crate::export::Uid;
+use crate::record::{FlowRecord, SideRecord};
 use crate::row::{List, ListOf, Name};
 use crate::tracker::FlowView;
 
@@ -55,6 +56,30 @@ fn span(view: &FlowView<'_>, side: Side) -> Option<u64> {
 }
 
 impl<'a> Conn<'a> {
+    /// Returns the row of a record from another program, which has no sequence numbers. `services` are the names of its
+    /// application protocols.
+    pub(super) fn of_record(record: &FlowRecord, services: &'a str, local: &LocalNetworks) -> Self {
+        let end = |side: &SideRecord| End {
+            bytes: side.counters.payload_octet_count,
+            packet_count: side.counters.packet_count,
+            ip_octet_count: side.counters.ip_octet_count,
+            missed: 0,
+        };
+        let duration = record.open_duration();
+        Self {
+            protocol: record.protocol(),
+            services,
+            duration: (duration > Duration::ZERO).then_some(duration),
+            conn_state: record.conn_state.name(),
+            is_local: (local.contain(record.source_address()), local.contain(record.destination_address())),
+            missed: 0,
+            history: record.history,
+            orig: end(&record.forward),
+            resp: end(&record.reverse),
+            parents: Vec::new(),
+        }
+    }
+
     /// Returns the row of a flow. `services` are the names of its application protocols, joined by commas.
     pub(super) fn new(
         view: &FlowView<'_>,

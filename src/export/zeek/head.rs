@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::base::{Ports, Side, Timestamp};
+use crate::base::{FlowKey, Ports, Side, Timestamp};
 use crate::export::Uid;
+use crate::record::FlowRecord;
 use crate::tracker::FlowView;
 
 /// Time, identifier and endpoints of a connection, with which most logs begin.
@@ -23,21 +24,26 @@ pub struct Head {
 impl Head {
     /// Returns the head of a row about a flow.
     pub(super) fn new(ts: Timestamp, uid: Uid, view: &FlowView<'_>) -> Self {
-        let [orig, resp] = ends(view);
+        let [orig, resp] = ends(view.key(), view.initiator());
         Self { ts, uid, orig, resp }
+    }
+
+    /// Returns the head of the row of a record from another program.
+    pub(super) fn of_record(uid: Uid, record: &FlowRecord) -> Self {
+        let [orig, resp] = ends(&record.key, record.initiator);
+        Self { ts: record.start, uid, orig, resp }
     }
 }
 
 /// Returns address and port of the initiator, then of the responder: 0 for protocols without ports, and types for ICMP, or
 /// type and code if it has no reply.
-fn ends(view: &FlowView<'_>) -> [(IpAddr, u16); 2] {
-    let source = view.initiator();
-    let ports = match view.key().ports() {
+fn ends(key: &FlowKey, source: Side) -> [(IpAddr, u16); 2] {
+    let ports = match key.ports() {
         Ports::Transport(a, b) => [a, b],
         Ports::Icmp { kind, counterpart, .. } => [kind.into(), counterpart.into()],
         Ports::None => [0, 0],
     };
-    let end = |side: Side| (view.address(side), ports.get(side.index()).copied().unwrap_or_default());
+    let end = |side: Side| (key.address(side), ports.get(side.index()).copied().unwrap_or_default());
     [end(source), end(source.other())]
 }
 

@@ -267,6 +267,41 @@ mod tests {
         assert_eq!(line("x", &["a,b", "", "-"]), format!("x\ta\\x2cb,(empty),\\x2d{rest}"));
     }
 
+    /// Returns the text that a value stands for.
+    fn unescaped(value: &str) -> String {
+        let (mut octets, mut rest) = (Vec::new(), value);
+        while let Some(first) = rest.chars().next() {
+            if let Some(digits) = rest.strip_prefix("\\x").and_then(|rest| rest.get(..2)) {
+                octets.push(u8::from_str_radix(digits, 16).unwrap());
+                rest = &rest[4..];
+            } else {
+                let len = if first == '\\' { 2 } else { first.len_utf8() };
+                octets.extend(rest[..len].bytes().skip(usize::from(first == '\\')));
+                rest = &rest[len..];
+            }
+        }
+        String::from_utf8(octets).unwrap()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_one_column_and_can_be_read(text in ".*", items in proptest::collection::vec(".*", 0..4)) {
+            let texts: Vec<&str> = items.iter().map(String::as_str).collect();
+            let line = line(&text, &texts);
+            let columns: Vec<&str> = line.strip_suffix('\n').unwrap().split('\t').collect();
+            proptest::prop_assert_eq!(columns.len(), 7);
+            proptest::prop_assert!(!line.trim_end_matches('\n').chars().any(|letter| letter != '\t' && letter.is_control()));
+            if !text.is_empty() {
+                proptest::prop_assert_ne!(columns[0], "-");
+                proptest::prop_assert_eq!(unescaped(columns[0]), text);
+            }
+            if items.iter().all(|item| !item.is_empty()) && !items.is_empty() {
+                let read: Vec<_> = columns[1].split(',').map(unescaped).collect();
+                proptest::prop_assert_eq!(read, items);
+            }
+        }
+    }
+
     #[test]
     fn the_header_names_columns_and_types() {
         let mut out = Vec::new();

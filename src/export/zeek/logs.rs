@@ -13,7 +13,7 @@ use super::http::{self, Http};
 use super::line;
 use super::networks::{LocalNetworks, Network};
 use super::quic::Quic;
-use super::service::services;
+use super::service::{record_services, services};
 use super::smtp::{self, Smtp};
 use super::ssh::Ssh;
 use super::ssl::Ssl;
@@ -23,6 +23,7 @@ use super::x509::X509;
 use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
+use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
 use crate::tracker::{Anomaly, FlowView};
@@ -247,6 +248,16 @@ impl<W: Write> FlowLog for Logs<W> {
         let services =
             tunnel.as_ref().and_then(Tunnel::service).map_or_else(|| services(flow, view), Into::into);
         let conn = Conn::new(view, &services, &self.local, self.parents(view));
+        self.write(head.ts, (head, &conn), permits)
+    }
+
+    /// Writes the row of a record to `conn.log`. `orig_bytes` and `resp_bytes` are the payload that it counted.
+    fn collected(&mut self, record: &FlowRecord, permits: Permits<'_>) -> io::Result<bool> {
+        let uid = Uid::of_flow(&record.key, record.start, self.config.seed);
+        let services = record_services(record);
+        let conn = Conn::of_record(record, &services, &self.local);
+        self.advance(record.end)?;
+        let head = Head::of_record(uid, record);
         self.write(head.ts, (head, &conn), permits)
     }
 

@@ -1,7 +1,8 @@
 //! Zeek's names of application protocols.
 
-use crate::base::IpProtocol;
+use crate::base::{Evidence, IpProtocol};
 use crate::export::LoggedFlow;
+use crate::record::FlowRecord;
 use crate::tracker::FlowView;
 
 /// Returns the names of a flow's protocols, joined by commas.
@@ -16,6 +17,14 @@ pub(super) fn services(flow: &LoggedFlow, view: &FlowView<'_>) -> String {
         names.push_str(name);
     });
     names
+}
+
+/// Returns the name of the application of a record, if its exporter proved it by content.
+pub(super) fn record_services(record: &FlowRecord) -> String {
+    let proven = record.application.filter(|application| application.evidence == Evidence::Content);
+    let is_tcp = record.protocol() == IpProtocol::TCP;
+    let name = proven.and_then(|application| service(application.name.as_str(), is_tcp));
+    name.unwrap_or_default().to_owned()
 }
 
 /// Returns Zeek's name of an application protocol; `None` for those that it does not analyze.

@@ -174,6 +174,13 @@ pub(crate) struct Lines {
     is_failed: bool,
 }
 
+impl Lines {
+    /// Returns whether the file has no lines.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.stored_len == 0
+    }
+}
+
 impl Write for Lines {
     /// Takes whole lines.
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {

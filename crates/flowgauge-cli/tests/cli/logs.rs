@@ -298,3 +298,30 @@ fn contradictions_are_refused() {
         assert!(run.err.contains(message), "{args:?}: {}", run.err);
     }
 }
+
+#[test]
+fn records_of_other_programs_are_connections_with_the_same_identifiers() {
+    let folder = Folder::new();
+    let path = folder.path("flows.ipfix");
+    assert_eq!(run(&["flows", "web.pcap", "--format", "ipfix", "--to", &path, "-q"]).status, 0);
+    let collected = run(&["collect", &path, "--format", "zeek", "-q"]);
+    assert_eq!((collected.status, collected.err.as_str()), (0, ""));
+    let own = run(&["flows", "web.pcap", "--format", "zeek", "-q"]);
+    let (collected, own) = (read_tsv(&collected.out), read_tsv(&own.out));
+    assert!(own.len() == collected.len() && own.len() > 20);
+    for (row, other) in own.iter().zip(&collected) {
+        for column in [
+            "ts",
+            "uid",
+            "id.orig_h",
+            "id.orig_p",
+            "id.resp_h",
+            "id.resp_p",
+            "proto",
+            "orig_pkts",
+            "resp_ip_bytes",
+        ] {
+            assert_eq!(row.get(column), other.get(column), "{column}");
+        }
+    }
+}
