@@ -75,6 +75,10 @@ crate::message! {
         ..
         /// The HTTP version of the response.
         pub response_version: Option<Box<str>>,
+        /// Reason phrase of the last interim response.
+        pub interim_reason: Option<Box<str>>,
+        /// Fields of the request that a proxy adds, at most 16, as `VIA -> 1.1 proxy`.
+        pub proxied: Vec<Box<str>>,
         /// The body of the request, and that of the response, unless they are empty.
         pub bodies: [Option<BodyKind>; 2],
     }
@@ -146,6 +150,10 @@ impl HttpOpen {
                     referer: copier.optional(head.referer),
                     origin: copier.optional(head.headers.find("origin")),
                     request_content_type: copier.optional(head.content_type),
+                    proxied: proxied(
+                        head.headers.iter().map(|header| (Text(header.name.as_bytes()), header.value)),
+                        &mut copier,
+                    ),
                     ..Http::default()
                 };
                 let disposition = head.headers.find("content-disposition");
@@ -200,6 +208,7 @@ impl HttpOpen {
                     grpc_service: copier.optional(head.grpc_service),
                     grpc_method: copier.optional(head.grpc_method),
                     pushed: head.pushed,
+                    proxied: proxied(head.fields.iter().map(|field| (field.name, field.value)), &mut copier),
                     ..Http::default()
                 };
                 let disposition = field(&head.fields, b"content-disposition");
@@ -293,6 +302,7 @@ impl HttpOpen {
             if http.interim_statuses.len() < INTERIM_MAX {
                 http.interim_statuses.extend(response.status);
             }
+            http.interim_reason = response.reason;
             return;
         }
         http.response_time = Some(meta.timestamp);
@@ -357,6 +367,26 @@ impl HttpOpen {
             out(pending.into());
         }
     }
+}
+
+/// The fields of requests that proxies add, by their names in upper case.
+const PROXY_FIELDS: [&str; 7] = [
+    "FORWARDED",
+    "X-FORWARDED-FOR",
+    "X-FORWARDED-FROM",
+    "CLIENT-IP",
+    "VIA",
+    "XROXY-CONNECTION",
+    "PROXY-CONNECTION",
+];
+
+/// Returns the fields that a proxy added.
+fn proxied<'m>(fields: impl Iterator<Item = (Text<'m>, Text<'m>)>, copier: &mut Copier) -> Vec<Box<str>> {
+    let known = fields.filter_map(|(name, value)| {
+        let is_known = |known: &&str| known.as_bytes().eq_ignore_ascii_case(name.0);
+        Some((PROXY_FIELDS.iter().find(|known| is_known(known))?, value))
+    });
+    known.take(INTERIM_MAX).map(|(name, value)| copier.display(format_args!("{name} -> {value}"))).collect()
 }
 
 /// Returns the value of the first field with a name.

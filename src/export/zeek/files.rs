@@ -3,10 +3,8 @@
 use std::time::Duration;
 
 use super::http::mime_type;
-use crate::export::Uid;
 use crate::row::{List, ListOf};
-use crate::session::Role;
-use crate::transaction::{File, X509};
+use crate::transaction::File;
 
 /// A file in `files.log`, behind its [`FileHead`](super::FileHead).
 #[derive(Clone, Debug)]
@@ -53,54 +51,23 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Returns the row of a certificate.
-    pub(super) fn of_certificate(x509: &'a X509, sender: Sender) -> Self {
-        let mime_type =
-            if x509.position == 0 { "application/x-x509-user-cert" } else { "application/x-x509-ca-cert" };
-        Self {
-            source: "SSL",
-            depth: 0,
-            mime_type: Some(mime_type),
-            name: None,
-            duration: Duration::ZERO,
-            is_local: sender.is_local,
-            is_orig: sender.is_orig,
-            seen: x509.len,
-            total: Some(x509.len),
-            missing: 0,
-            md5: None,
-            sha1: Some(&x509.sha1),
-            sha256: Some(&x509.sha256),
-        }
-    }
-
     fn analyzers(&self) -> List<impl Iterator<Item = &'static str> + Clone + use<>> {
-        let used = [
-            ("MD5", self.md5.is_some()),
-            ("SHA1", self.sha1.is_some()),
-            ("SHA256", self.sha256.is_some()),
-            ("X509", self.source == "SSL"),
-        ];
+        let used =
+            [("MD5", self.md5.is_some()), ("SHA1", self.sha1.is_some()), ("SHA256", self.sha256.is_some())];
         List(used.into_iter().filter(|(_, is_used)| *is_used).map(|(name, _)| name))
     }
 }
 
-/// Returns the identifier of a certificate.
-pub(super) fn certificate_fuid(uid: Uid, x509: &X509) -> Uid {
-    let role = (x509.role == Role::Server) as u64;
-    uid.of_file("SSL", u64::from(x509.position) << 1 | role)
-}
-
 crate::table! {
-    /// Bodies of HTTP, parts of mails, and certificates.
+    /// Bodies of HTTP, and parts of mails.
     impl['a] "zeek.files" for Files<'a> as row {
-        /// `HTTP`, `SMTP`, or `SSL` for certificates.
+        /// `HTTP` or `SMTP`.
         "source": Option<&'static str> = Some(row.source);
         /// For a part of a mail, its number among all entities of the mail, from 1; otherwise 0.
         "depth": u64 = row.depth;
-        /// Digests that were computed; `X509` for certificates.
+        /// Digests that were computed.
         "analyzers": ListOf<&'static str> [set] => row.analyzers();
-        /// `detected_type` under Zeek's name; for certificates `application/x-x509-user-cert` or `application/x-x509-ca-cert`.
+        /// `detected_type` under Zeek's name.
         "mime_type": Option<&'a str> = row.mime_type;
         /// `name`.
         "filename": Option<&'a str> = row.name;
@@ -124,9 +91,9 @@ crate::table! {
         "parent_fuid": Option<&'static str> = None;
         /// `md5`, on request.
         "md5": Option<&'a str> = row.md5;
-        /// `sha1`, on request; always for certificates.
+        /// `sha1`, on request.
         "sha1": Option<&'a str> = row.sha1;
-        /// `sha256`, on request; always for certificates.
+        /// `sha256`, on request.
         "sha256": Option<&'a str> = row.sha256;
         /// Always unset: files are not written.
         "extracted": Option<&'static str> = None;

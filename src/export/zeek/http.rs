@@ -26,6 +26,11 @@ impl<'a> Http<'a> {
         role.of(&self.http.bodies).as_ref()
     }
 
+    fn proxied(&self) -> Option<List<impl Iterator<Item = &'a str> + Clone>> {
+        let all = &self.http.proxied;
+        (!all.is_empty()).then(|| List(all.iter().map(|field| &**field)))
+    }
+
     fn body_len(&self, role: Role, len: Option<u64>) -> u64 {
         self.body(role).and_then(|body| body.decoded_len).or(len).unwrap_or(0)
     }
@@ -114,16 +119,16 @@ crate::table! {
         "status_msg": Option<&'a str> => row.http.reason.as_deref().map(|reason| if reason.is_empty() { "<empty>" } else { reason });
         /// The last of `interim_statuses`.
         "info_code": Option<u64> = row.http.interim_statuses.last().copied().map(u64::from);
-        /// Always unset: reason phrases of interim responses are not kept.
-        "info_msg": Option<&'a str> = None;
+        /// Reason phrase of the last interim response.
+        "info_msg": Option<&'a str> => row.http.interim_reason.as_deref();
         /// Always empty: flowgauge has no detection rules.
         "tags": ListOf<Name> [set] => List([Name(""); 0]);
         /// Always unset: credentials are never written.
         "username": Option<&'a str> = None;
         /// Always unset: credentials are never written.
         "password": Option<&'a str> = None;
-        /// Always unset: header fields of proxies are not kept.
-        "proxied": Option<ListOf<&'a str>> [set] = None;
+        /// Fields of the request that a proxy adds, such as `VIA -> 1.1 proxy`.
+        "proxied": Option<ListOf<&'a str>> [set] => row.proxied();
         /// Identifier of the body of the request, unless it is empty.
         "orig_fuids": Option<ListOf<Uid>> => row.fuids(Role::Client);
         /// Name of the body of the request.

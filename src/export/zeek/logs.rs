@@ -3,10 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
+use std::time::Duration;
 
 use super::conn::Conn;
 use super::dns::Dns;
-use super::files::{Files, Sender, certificate_fuid};
+use super::files::{Files, Sender};
 use super::ftp::Ftp;
 use super::head::{FileHead, Head};
 use super::http::{self, Http};
@@ -27,7 +28,7 @@ use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
 use crate::tracker::{Anomaly, FlowView};
-use crate::transaction::{Content, Transaction};
+use crate::transaction::{self, Content, Transaction};
 
 crate::base::configuration! {
     /// How logs are written.
@@ -59,6 +60,7 @@ pub struct Logs<W> {
     local: LocalNetworks,
     destinations: Destinations<W>,
     carriers: Option<Carriers>,
+    certificates: Certificates,
     line: Vec<u8>,
     /// The latest time of all rows.
     now: Timestamp,
@@ -114,6 +116,29 @@ impl Carriers {
     }
 }
 
+/// Maximum number of certificates that are known.
+const CERTIFICATES_MAX: usize = 1 << 16;
+
+/// The certificates that were logged, each with the time.
+#[derive(Debug, Default)]
+struct Certificates(HashMap<(Box<str>, bool, Role), Timestamp>);
+
+impl Certificates {
+    /// Returns whether a certificate is logged: it was not within a day, as the first one of a chain or another one, by the
+    /// same role.
+    fn is_new(&mut self, x509: &transaction::X509, time: Timestamp) -> bool {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let key = (x509.sha256.clone(), x509.position == 0, x509.role);
+        match self.0.get(&key) {
+            Some(known) if time.saturating_since(*known) < DAY => return false,
+            None if self.0.len() >= CERTIFICATES_MAX => return true,
+            _ => {}
+        }
+        self.0.insert(key, time);
+        true
+    }
+}
+
 /// The name of a log in a row.
 struct Path(&'static str);
 
@@ -142,6 +167,7 @@ impl<W: Write> Logs<W> {
         Self {
             local: LocalNetworks::new(&config.local_networks),
             carriers: config.has_tunnels.then(Carriers::default),
+            certificates: Certificates::default(),
             config,
             destinations,
             line: Vec::new(),
@@ -290,10 +316,7 @@ impl<W: Write> FlowLog for Logs<W> {
                 Ok(is_written && (!has_hello || self.write(ts, (head, &Ssl::new(&quic.tls)), permits)?))
             }
             Content::X509(x509) => {
-                let is_written = self.write(ts, &X509::new(x509, ts), &mut *permits)?;
-                let file = Files::of_certificate(x509, self.sender(view, client, x509.role));
-                let head = FileHead::new(head, certificate_fuid(uid, x509));
-                Ok(is_written && self.write(ts, (head, &file), permits)?)
+                Ok(!self.certificates.is_new(x509, ts) || self.write(ts, &X509::new(x509, ts), permits)?)
             }
             Content::Ssh(ssh) => {
                 let is_local = [orig, resp].map(|address| self.local.contain(address));

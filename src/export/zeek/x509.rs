@@ -41,7 +41,7 @@ fn key_algorithm(name: &str) -> &str {
 }
 
 crate::table! {
-    /// Certificates of TLS, each time one is presented.
+    /// Certificates of TLS: a certificate once per day, as the first one of a chain or another one, for client or server.
     impl['a] "zeek.x509" for X509<'a> as row {
         /// Time of the packet that completed the message with the certificate.
         "ts": Timestamp = row.ts;
