@@ -38,6 +38,9 @@ crate::message! {
         pub server_compression: Option<Box<str>>,
         /// Description of the reason for which a side ended the connection in the clear.
         pub disconnect: Option<Box<str>>,
+        ..
+        /// First MAC algorithms that both sides support, from client to server and back, even if the cipher authenticates.
+        pub common_macs: [Option<Box<str>>; 2],
     }
 }
 
@@ -96,6 +99,7 @@ impl SshOpen {
                 ssh.server_cipher = copier.optional(all.encryption_algorithm_server_to_client);
                 ssh.client_mac = copier.optional(all.mac_algorithm_client_to_server);
                 ssh.server_mac = copier.optional(all.mac_algorithm_server_to_client);
+                ssh.common_macs = all.common_macs.map(|mac| copier.optional(mac));
                 ssh.client_compression = copier.optional(all.compression_algorithm_client_to_server);
                 ssh.server_compression = copier.optional(all.compression_algorithm_server_to_client);
             }

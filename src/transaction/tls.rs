@@ -98,7 +98,7 @@ crate::message! {
         /// Letters of the messages in the order of their arrival, as in Zeek's `ssl_history`: upper case for the client, at most
         /// 100.
         pub history: String,
-        /// Names for which the server's certificate is valid, if it was captured: its DNS names.
+        /// Names for which the server's certificate is valid, if it was captured: its DNS names, or else its common name.
         pub certified_names: Option<Vec<Box<str>>>,
     }
 }
@@ -132,6 +132,15 @@ crate::message! {
 }
 
 crate::row::cells! { group Tls; }
+
+/// Returns the names of servers in a certificate: its DNS names, or else the common name of its subject (RFC 6125 section
+/// 6.4.4).
+fn certified_names(x509: &X509) -> Vec<Box<str>> {
+    if !x509.dns_names.is_empty() {
+        return x509.dns_names.clone();
+    }
+    x509.subject.split(',').find_map(|part| part.strip_prefix("CN=")).map(Into::into).into_iter().collect()
+}
 
 impl Tls {
     fn client_hello(&mut self, hello: &ClientHello<'_>, copier: &mut Copier) {
@@ -205,7 +214,7 @@ impl TlsOpen {
                     let x509 = X509::new(&certificate, meta.from, position as u32, &mut copier);
                     names.push(x509.sha256.clone());
                     if position == 0 && meta.from == Role::Server {
-                        tls.certified_names = Some(x509.dns_names.clone());
+                        tls.certified_names = Some(certified_names(&x509));
                     }
                     let mut transaction = Pending::new(0, Span::of(meta), x509, &Copier::default());
                     if copier.is_truncated {

@@ -18,6 +18,11 @@ impl<'a> Ssh<'a> {
         Self { ssh, is_local }
     }
 
+    fn mac(&self) -> Option<Displayed<Cow<'a, str>>> {
+        let [client, server] = &self.ssh.common_macs;
+        both(client.as_deref(), server.as_deref())
+    }
+
     const fn direction(&self) -> Option<Name> {
         match self.is_local {
             [true, false] => Some(Name("OUTBOUND")),
@@ -53,8 +58,9 @@ crate::table! {
         "server": Option<&'a str> => row.ssh.server.as_deref();
         /// `client_cipher`, and `server_cipher` if it differs.
         "cipher_alg": Option<Displayed<Cow<'a, str>>> => both(row.ssh.client_cipher.as_deref(), row.ssh.server_cipher.as_deref());
-        /// `client_mac`, and `server_mac` if it differs; unset if the cipher authenticates.
-        "mac_alg": Option<Displayed<Cow<'a, str>>> => both(row.ssh.client_mac.as_deref(), row.ssh.server_mac.as_deref());
+        /// The first MAC algorithm that both sides support, and that of the other direction if it differs, even if the cipher
+        /// authenticates.
+        "mac_alg": Option<Displayed<Cow<'a, str>>> => row.mac();
         /// `client_compression`, and `server_compression` if it differs.
         "compression_alg": Option<Displayed<Cow<'a, str>>> => both(row.ssh.client_compression.as_deref(), row.ssh.server_compression.as_deref());
         /// `kex_algorithm`.

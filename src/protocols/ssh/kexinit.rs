@@ -230,6 +230,9 @@ crate::message! {
         pub compression_algorithm_client_to_server: Option<Text<'m>>,
         /// Compression method from server to client.
         pub compression_algorithm_server_to_client: Option<Text<'m>>,
+        ..
+        /// First MAC algorithms that both sides support, from client to server and back, even if the cipher authenticates.
+        pub common_macs: [Option<Text<'m>>; 2],
     }
 }
 
@@ -257,6 +260,7 @@ impl<'m> Negotiated<'m> {
             mac_algorithm_server_to_client: mac(cipher_to_client, mac_to_client),
             compression_algorithm_client_to_server: compression_to_server,
             compression_algorithm_server_to_client: compression_to_client,
+            common_macs: macs,
         }
     }
 }
