@@ -1,5 +1,5 @@
-//! Faults of outputs in folders and files: those that were completed are whole, and what an unfinished one has is a prefix of
-//! the undisturbed output.
+//! Faults of outputs in folders and files: completed files consist of whole rows, which are the first ones of the undisturbed
+//! output.
 
 use std::fs;
 use std::io::Write as _;
