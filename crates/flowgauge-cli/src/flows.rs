@@ -96,16 +96,16 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     if args.reverse && args.sort.is_none() && args.top.is_none() {
         return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
     }
-    if args.shards.get() > 1 && args.records.tunnels == Tunnels::Both {
-        // Linked flows may belong to different shards.
-        return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
-    }
     args.records.joined.check_order(args.shards.get() > 1 || args.sorted().is_some())?;
     args.records.check(false)?;
     if args.records.is_several() && (args.shards.get() > 1 || args.sorted().is_some()) {
         let usage =
             "--write and the formats zeek and zeek-json cannot be combined with --sort, --top or --shards";
         return Err(Failure::Usage(usage.to_owned()));
+    }
+    if args.shards.get() > 1 && args.records.tunnels() == Tunnels::Both {
+        // Linked flows may belong to different shards.
+        return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
     }
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();

@@ -33,7 +33,7 @@ pub(crate) struct OutputArgs {
     /// Zeek's conn.log as TSV or JSON, or with --out all logs (docs/formats.md).
     #[arg(id = "format", long, short = 'f', value_name = "FORMAT", value_parser = format_parser())]
     #[arg(hide_possible_values = true)]
-    chosen_format: Option<OutputFormat>,
+    chosen: Option<OutputFormat>,
 
     /// Write only these fields of each flow, separated by commas
     ///
@@ -148,12 +148,17 @@ pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
 impl OutputArgs {
     /// Returns the format of standard output.
     pub(crate) fn format(&self) -> OutputFormat {
-        self.chosen_format.unwrap_or(OutputFormat::Library(Format::Table))
+        self.chosen.unwrap_or(OutputFormat::Library(Format::Table))
+    }
+
+    /// Returns the format of `--format`.
+    pub(crate) const fn chosen_format(&self) -> Option<OutputFormat> {
+        self.chosen
     }
 
     /// Returns the format of standard output, if it was chosen and is not one of logs.
     pub(crate) fn standard(&self) -> Option<OutputFormat> {
-        self.chosen_format.filter(|format| format.logs().is_none())
+        self.chosen.filter(|format| format.logs().is_none())
     }
 
     /// Returns a failure if an option has no effect with the output format.

@@ -55,8 +55,10 @@ pub(crate) struct RecordArgs {
     checksums: Checksums,
 
     /// Flow of tunneled packets: innermost (default), outermost or both
-    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost, hide_possible_values = true, hide_default_value = true)]
-    pub(crate) tunnels: Tunnels,
+    ///
+    /// If all outputs are folders of Zeek's logs, the default is both.
+    #[arg(long, value_enum, value_name = "FLOW", hide_possible_values = true)]
+    tunnels: Option<Tunnels>,
 
     /// Interfaces that share flows: all or interface
     ///
@@ -122,6 +124,13 @@ impl RecordArgs {
         self.written.is_wanted(self.output.format().logs())
     }
 
+    /// Returns which flows of tunneled packets are tracked.
+    pub(crate) fn tunnels(&self) -> Tunnels {
+        let has_only_folders =
+            self.is_several() && self.written.has_only_folders(self.output.chosen_format());
+        self.tunnels.unwrap_or(if has_only_folders { Tunnels::Both } else { Tunnels::Innermost })
+    }
+
     /// Returns the parsed filter expression, if there is one.
     pub(crate) fn filter(&self) -> Result<Option<Filter>, Failure> {
         self.filter.as_deref().map(parse_filter).transpose()
@@ -154,7 +163,7 @@ impl RecordArgs {
         let mut pool = PoolConfig::default();
         pool.policy = self.fragment_policy;
         let mut key_policy = KeyPolicy::DEFAULT;
-        key_policy.decapsulation = self.tunnels.into();
+        key_policy.decapsulation = self.tunnels().into();
         key_policy.scope = self.scope.into();
         let builder = self.shared.builder(resources, filter, pages);
         let builder = builder
@@ -162,7 +171,7 @@ impl RecordArgs {
             .fragments(self.fragments.into())
             .fragment_pool(pool)
             .checksums(self.checksums.into())
-            .encapsulation(self.encapsulation || self.is_several() && self.tunnels == Tunnels::Both);
+            .encapsulation(self.encapsulation || self.is_several() && self.tunnels() == Tunnels::Both);
         match self.active_timeout.unwrap_or(active_timeout) {
             Timeout(Some(timeout)) => builder.active_timeout(timeout),
             Timeout(None) => builder,

@@ -27,7 +27,7 @@ pub(crate) fn write_flows(
     let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
     let is_stream = input.is_stream();
     let mut records = args.written.open_records(&args.output, (inputs, &outputs), is_stream)?;
-    let logs = args.written.open_logs(format, &outputs, (args.tunnels, true))?;
+    let logs = args.written.open_logs(format, &outputs, (args.tunnels(), true))?;
     let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
     let logged = Logged::new(sink, logs, (filter, &[]), is_stream);
     let mut config = TransactionConfig::default();

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use ahash::RandomState;
+
 use super::conn::Conn;
 use super::dns::Dns;
 use super::files::{Files, Sender};
@@ -21,6 +23,7 @@ use super::ssl::Ssl;
 use super::tunnel::Tunnel;
 use super::weird::Weird;
 use super::x509::X509;
+use crate::base::hash_state;
 use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
@@ -96,23 +99,28 @@ impl<W: Write> Log<W> {
 /// those inside of it.
 const ENDED_MAX: usize = 1 << 16;
 
-/// The identifiers of all open flows, any of which may carry others.
-#[derive(Debug, Default)]
+/// The starts of all open flows, any of which may carry others: with its key, the start determines the identifier of a flow.
+#[derive(Debug)]
 struct Carriers {
-    uids: HashMap<FlowKey, Uid>,
-    ended: VecDeque<(FlowKey, Uid)>,
+    starts: HashMap<FlowKey, Timestamp, RandomState>,
+    ended: VecDeque<(FlowKey, Timestamp)>,
 }
 
 impl Carriers {
     fn ended(&mut self, key: FlowKey) {
-        let Some(uid) = self.uids.get(&key) else { return };
-        self.ended.push_back((key, *uid));
+        let Some(start) = self.starts.get(&key) else { return };
+        self.ended.push_back((key, *start));
         if self.ended.len() > ENDED_MAX
-            && let Some((key, uid)) = self.ended.pop_front()
-            && self.uids.get(&key) == Some(&uid)
+            && let Some((key, start)) = self.ended.pop_front()
+            && self.starts.get(&key) == Some(&start)
         {
-            self.uids.remove(&key);
+            self.starts.remove(&key);
         }
+    }
+
+    /// Returns the identifier of a flow.
+    fn uid(&self, key: &FlowKey, seed: u64) -> Option<Uid> {
+        self.starts.get(key).map(|start| Uid::of_flow(key, *start, seed))
     }
 }
 
@@ -166,7 +174,9 @@ impl<W: Write> Logs<W> {
     fn new(destinations: Destinations<W>, config: ZeekConfig) -> Self {
         Self {
             local: LocalNetworks::new(&config.local_networks),
-            carriers: config.has_tunnels.then(Carriers::default),
+            carriers: config
+                .has_tunnels
+                .then(|| Carriers { starts: HashMap::with_hasher(hash_state(None)), ended: VecDeque::new() }),
             certificates: Certificates::default(),
             config,
             destinations,
@@ -182,7 +192,8 @@ impl<W: Write> Logs<W> {
             return Vec::new();
         };
         let outer = [record.outer_flow, record.reverse_outer_flow].into_iter().flatten();
-        let mut parents: Vec<_> = outer.filter_map(|outer| carriers.uids.get(&outer.key).copied()).collect();
+        let mut parents: Vec<_> =
+            outer.filter_map(|outer| carriers.uid(&outer.key, self.config.seed)).collect();
         parents.dedup();
         parents
     }
@@ -245,9 +256,9 @@ impl<W: Write> Logs<W> {
 }
 
 impl<W: Write> FlowLog for Logs<W> {
-    fn started(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow) {
+    fn started(&mut self, view: &FlowView<'_>, _: &mut LoggedFlow) {
         if let Some(carriers) = &mut self.carriers {
-            carriers.uids.insert(*view.key(), flow.uid(view, self.config.seed));
+            carriers.starts.insert(*view.key(), view.start());
         }
     }
 

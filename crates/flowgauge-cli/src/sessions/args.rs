@@ -138,6 +138,11 @@ impl SessionsArgs {
         }
     }
 
+    /// Returns whether all outputs are logs in folders.
+    pub(super) fn has_only_folders(&self) -> bool {
+        self.joins() && self.standard().is_none() && self.written.has_only_folders(self.format)
+    }
+
     /// Returns whether transactions are joined.
     pub(super) fn joins(&self) -> bool {
         self.transactions || self.written.needs_transactions(self.logs()) || self.logs().is_some()

@@ -16,8 +16,8 @@ use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
-    Flow, Interest, Message, MessageMeta, Protocol, ReassemblerConfig, SessionEvent, Sessions, Sink,
-    Standard, TransactionSink, Transactions,
+    Flow, Interest, KeyPolicy, Message, MessageMeta, Protocol, ReassemblerConfig, SessionEvent, Sessions,
+    Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
@@ -40,8 +40,13 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     args.check()?;
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
+    // Messages are those of the innermost flows; Zeek also has the connections that carry tunnels.
+    let tunnels = if args.has_only_folders() { Tunnels::Both } else { Tunnels::Innermost };
+    let mut key_policy = KeyPolicy::DEFAULT;
+    key_policy.decapsulation = tunnels.into();
     let flows =
         args.shared.builder(&resources, filter.as_ref(), Pages::Huge).checksums(args.checksums.into());
+    let flows = flows.key_policy(key_policy).encapsulation(tunnels == Tunnels::Both);
     let mut streams = ReassemblerConfig::default();
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);
@@ -52,7 +57,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let sink = MessageSink::new(choice, args, input.is_stream())?;
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
-    let logs = args.written.open_logs(args.logs(), &outputs, (Tunnels::Innermost, false))?;
+    let logs = args.written.open_logs(args.logs(), &outputs, (tunnels, false))?;
     let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
     let (run, sink, logged) = if args.joins() {
         let mut config = TransactionConfig::default();

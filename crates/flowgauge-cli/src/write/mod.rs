@@ -113,6 +113,12 @@ impl WriteArgs {
         self.write.iter().filter_map(|target| Some((target.format?, &*target.path)))
     }
 
+    /// Returns whether all outputs are logs in folders. `format` is that of standard output or of `--out`.
+    pub(crate) fn has_only_folders(&self, format: Option<OutputFormat>) -> bool {
+        let format_fits = format.is_none_or(|format| format.logs().is_some() && self.out.is_some());
+        format_fits && self.outputs().all(|(format, _)| format.logs().is_some())
+    }
+
     /// Returns the file for frames.
     pub(crate) fn frames(&self) -> Option<&Path> {
         self.write.iter().find(|target| target.format.is_none()).map(|target| &*target.path)
