@@ -169,8 +169,8 @@ struct Output {
 
 impl Output {
     fn new(args: &SubscribeArgs) -> Result<Self, Failure> {
-        let OutputArgs { format, fields, style, .. } = &args.output;
-        let rows = match format {
+        let OutputArgs { fields, style, .. } = &args.output;
+        let rows = match args.output.format() {
             OutputFormat::Library(Format::Ndjson) => None,
             _ => Some(Rows::new(args.output.open(&[])?, true)),
         };
