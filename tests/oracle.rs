@@ -33,6 +33,12 @@ mod dialogues;
 #[cfg(feature = "protocols")]
 #[path = "oracle/dns.rs"]
 mod dns;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/eve.rs"]
+mod eve;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "support/eve.rs"]
+mod eve_events;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]

@@ -36,7 +36,8 @@ pub trait FlowLog {
     /// Writes a record that another program made.
     fn collected(&mut self, record: &FlowRecord, permits: Permits<'_>) -> io::Result<bool>;
 
-    /// Notes that a flow ended. Needed as [`started`](Self::started).
+    /// Notes that a flow ended, so that what is held of it is released. Needed as [`started`](Self::started), and for formats that
+    /// relate transactions of a flow, such as the [events of EVE](super::eve).
     fn ended(&mut self, view: &FlowView<'_>) -> io::Result<()> {
         let _ = view;
         Ok(())

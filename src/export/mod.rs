@@ -1,5 +1,5 @@
 //! Formats of rows: ndjson, csv, tables for people, IPFIX, [records of a fixed length](FixedRecord), and with the feature
-//! `protocols` the [logs of Zeek](zeek).
+//! `protocols` the [logs of Zeek](zeek) and the [events of Suricata's EVE](eve).
 //!
 //! A [`RecordWriter`] writes rows to a destination; [`write_json`] appends one to a buffer. Nothing is allocated per
 //! row once the buffers have grown.
@@ -19,6 +19,8 @@
 //! ```
 
 mod csv;
+#[cfg(feature = "protocols")]
+pub mod eve;
 mod fixed_record;
 #[cfg(feature = "protocols")]
 mod flow_log;

@@ -285,6 +285,18 @@ impl FlowView<'_> {
         })
     }
 
+    /// Returns the ICMP type and code of the responder's first packet, if the flow is ICMP and the responder sent one.
+    #[cfg(feature = "protocols")]
+    #[must_use]
+    pub(crate) fn response_icmp(&self) -> Option<(u8, u8)> {
+        let Ports::Icmp { kind, counterpart, .. } = self.hot.key.ports() else { return None };
+        let responder = self.initiator().other();
+        let side = self.side(responder);
+        let is_answered = side.packet_count > 0 && !self.hot.key.is_one_way_icmp();
+        let code = side.initial_seq.0 as u8;
+        is_answered.then_some((if responder == Side::A { kind } else { counterpart }, code))
+    }
+
     /// Returns the number of ICMP errors that quoted a packet of the flow.
     #[must_use]
     pub fn icmp_error_count(&self) -> u32 {

@@ -11,6 +11,9 @@ use crate::session::MessageMeta;
 /// Maximum number of answers that are kept.
 const ANSWER_MAX: usize = 256;
 
+/// Maximum number of records of the authority section that are kept.
+const AUTHORITY_MAX: usize = 32;
+
 crate::message! {
     /// A query of DNS or LLMNR, with its first response.
     #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,7 +61,27 @@ crate::message! {
         pub query_flags: Option<Flags>,
         /// True if a section of the response has a record, OPT included.
         pub has_records: bool,
+        /// The flags of the response.
+        pub response_flags: Option<Flags>,
+        /// Names to which the records of the answer section belong.
+        pub answer_names: Vec<Box<str>>,
+        /// The first 32 records of the authority section.
+        pub authorities: Vec<DnsRecord>,
     }
+}
+
+/// A record of the authority section.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DnsRecord {
+    /// Name to which the record belongs.
+    pub name: Box<str>,
+    /// Type of the record.
+    pub record_type: RecordType,
+    /// Time to live in seconds.
+    pub ttl: u32,
+    /// Data of the record in presentation format.
+    pub data: Box<str>,
 }
 
 /// The open transactions of a flow.
@@ -141,6 +164,7 @@ fn question(message: &DnsMessage<'_>, copier: &mut Copier) -> Dns {
 fn answer(dns: &mut Dns, response: &DnsMessage<'_>, copier: &mut Copier) {
     let flags = response.header.flags;
     dns.response_time = response.response_time;
+    dns.response_flags = Some(flags);
     dns.rcode = Some(response.rcode());
     (dns.authoritative, dns.truncated) = (Some(flags.is_authoritative()), Some(flags.is_truncated()));
     dns.recursion_available = Some(flags.is_recursion_available());
@@ -149,12 +173,23 @@ fn answer(dns: &mut Dns, response: &DnsMessage<'_>, copier: &mut Copier) {
         dns.has_records = true;
         match section {
             Section::Answer if dns.answers.len() < ANSWER_MAX => {
+                dns.answer_names.push(copier.display(record.name));
                 dns.answers.push(copier.display(record.data));
                 dns.answer_types.push(record.record_type);
                 dns.ttls.push(record.ttl);
             }
             Section::Answer => copier.is_truncated = true,
-            Section::Authority => authority_count += 1,
+            Section::Authority => {
+                authority_count += 1;
+                if dns.authorities.len() < AUTHORITY_MAX {
+                    dns.authorities.push(DnsRecord {
+                        name: copier.display(record.name),
+                        record_type: record.record_type,
+                        ttl: record.ttl,
+                        data: copier.display(record.data),
+                    });
+                }
+            }
             Section::Additional => additional_count += u16::from(record.record_type != RecordType::OPT),
             Section::Question => {}
         }

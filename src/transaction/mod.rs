@@ -29,7 +29,7 @@ mod x509;
 
 pub use config::TransactionConfig;
 pub use content::{Content, Transaction};
-pub use dns::Dns;
+pub use dns::{Dns, DnsRecord};
 pub use file::{BodyKind, File};
 pub use ftp::Ftp;
 pub(crate) use ftp::join_path;

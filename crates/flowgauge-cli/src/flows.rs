@@ -99,8 +99,7 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     args.records.joined.check_order(args.shards.get() > 1 || args.sorted().is_some())?;
     args.records.check(false)?;
     if args.records.is_several() && (args.shards.get() > 1 || args.sorted().is_some()) {
-        let usage =
-            "--write and the formats zeek and zeek-json cannot be combined with --sort, --top or --shards";
+        let usage = "--write and the formats zeek, zeek-json and eve cannot be combined with --sort, --top or --shards";
         return Err(Failure::Usage(usage.to_owned()));
     }
     if args.shards.get() > 1 && args.records.tunnels() == Tunnels::Both {

@@ -25,12 +25,13 @@ pub(crate) fn stdout() -> Out {
 /// Options for the output of flow records.
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
-    /// Format: table, ndjson, csv, ipfix, fixed, parquet, arrow, zeek, zeek-json
+    /// Format: table, ndjson, csv, ipfix, fixed, parquet, arrow, zeek, zeek-json, eve
     ///
     /// table (default): columns that fit the width of the terminal; ndjson: a JSON object per line; csv: a header line and a line per
     /// flow, with the fields of ndjson; ipfix: messages (RFC 7011), to a collector or a file; fixed: records of 64 octets with
     /// the most important fields; parquet, arrow: a Parquet file, and an Arrow IPC stream (feature `arrow`); zeek, zeek-json:
-    /// Zeek's conn.log as TSV or JSON, or with --out all logs (docs/formats.md).
+    /// Zeek's conn.log as TSV or JSON, or with --out all logs; eve: Suricata's events of flows, or with --out all events
+    /// (docs/formats.md).
     #[arg(id = "format", long, short = 'f', value_name = "FORMAT", value_parser = format_parser())]
     #[arg(hide_possible_values = true)]
     chosen: Option<OutputFormat>,

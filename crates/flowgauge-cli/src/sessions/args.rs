@@ -52,11 +52,11 @@ pub(crate) struct SessionsArgs {
     #[arg(long)]
     pub(crate) hashes: bool,
 
-    /// Format: ndjson (default), table, parquet, arrow, zeek, zeek-json
+    /// Format: ndjson (default), table, parquet, arrow, zeek, zeek-json, eve
     ///
     /// ndjson: a JSON object per line; table: a row per message, truncated to the width of the terminal; parquet, arrow: a file
     /// per kind of message in a folder (`--out`), such as http.request.parquet (feature `arrow`); zeek, zeek-json: all logs of
-    /// Zeek, in a folder or one after another on standard output (docs/formats.md).
+    /// Zeek, in a folder or one after another on standard output; eve: Suricata's events (docs/formats.md).
     #[arg(long, short = 'f', value_name = "FORMAT", value_parser = format_parser(), hide_possible_values = true)]
     format: Option<OutputFormat>,
 

@@ -16,18 +16,20 @@ pub(super) struct Folder {
     path: PathBuf,
     outputs: Arc<Outputs>,
     rotation: Option<Rotation>,
+    /// Extension of the names of files.
+    extension: &'static str,
     series: Vec<(&'static str, Series)>,
 }
 
 impl Folder {
-    /// Creates the folder if it does not exist.
+    /// Creates the folder if it does not exist. Names of files have an extension.
     pub(super) fn new(
         path: PathBuf,
         outputs: Arc<Outputs>,
-        rotation: Option<Rotation>,
+        (rotation, extension): (Option<Rotation>, &'static str),
     ) -> Result<Self, Failure> {
         std::fs::create_dir_all(&path).map_err(|error| Failure::writing(path.display(), &error))?;
-        Ok(Self { path, outputs, rotation, series: Vec::new() })
+        Ok(Self { path, outputs, rotation, extension, series: Vec::new() })
     }
 }
 
@@ -62,7 +64,7 @@ impl LogFiles for Folder {
         let index = match self.series.iter().position(|(name, _)| *name == log) {
             Some(index) => index,
             None => {
-                let path = self.path.join(format!("{log}.log"));
+                let path = self.path.join(format!("{log}.{}", self.extension));
                 self.series.push((log, Series::new(path, Arc::clone(&self.outputs), self.rotation)));
                 self.series.len() - 1
             }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
+use flowgauge::export::eve::{EveConfig, Events};
 use flowgauge::export::zeek::{Logs, Network, ZeekConfig};
 use flowgauge::export::{FlowLog, Format, FormatOptions};
 
@@ -30,14 +31,14 @@ pub(crate) use sink::Logged;
 /// Options of outputs to files, and of logs.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
-    /// Folder for the files of zeek and zeek-json, which is created if it does not exist
+    /// Folder for the files of zeek, zeek-json and eve, which is created if it does not exist
     #[arg(long, short = 'o', value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
     /// Write to a file or folder, such as zeek=logs; may be repeated
     ///
-    /// KIND is ndjson, csv, fixed, parquet or arrow for a file, and zeek or zeek-json for a folder with a file for each log;
-    /// in `flowgauge live` also pcapng for a file of the frames, which is the default. In `flowgauge sessions`, parquet and
+    /// KIND is ndjson, csv, fixed, parquet or arrow for a file, zeek or zeek-json for a folder with a file for each log, and
+    /// eve for a folder with the file eve.json; in `flowgauge live` also pcapng for a file of the frames, which is the default. In `flowgauge sessions`, parquet and
     /// arrow are folders. All outputs are written in one pass. Without --format, nothing is written to standard output.
     #[arg(long, short = 'w', value_name = "KIND=PATH")]
     pub(crate) write: Vec<Target>,
@@ -138,9 +139,9 @@ impl WriteArgs {
     ) -> Result<(), Failure> {
         let usage = |text: &str| Err(Failure::Usage(text.to_owned()));
         if self.out.is_some() && format.is_none() && !has_own_folder {
-            return usage("--out requires --format zeek or zeek-json");
+            return usage("--out requires --format zeek, zeek-json or eve");
         }
-        if !self.local_networks.is_empty() && self.logs(format).next().is_none() {
+        if !self.local_networks.is_empty() && self.logs(format).all(|(format, _)| format == LogFormat::Eve) {
             return usage("--local-networks requires an output zeek or zeek-json");
         }
         if self.rotate.is_some() && self.outputs().next().is_none() && self.out.is_none() {
@@ -161,7 +162,7 @@ impl WriteArgs {
     }
 
     /// Opens all logs. `outputs` are the files that may be created. `has_connections_only` states that standard output has
-    /// connections only.
+    /// connections or flows only.
     pub(crate) fn open_logs(
         &self,
         format: Option<LogFormat>,
@@ -169,15 +170,23 @@ impl WriteArgs {
         (tunnels, has_connections_only): (Tunnels, bool),
     ) -> Result<Vec<Box<dyn FlowLog + Send>>, Failure> {
         let open = |(format, path): (LogFormat, Option<&Path>)| -> Result<Box<dyn FlowLog + Send>, Failure> {
+            let folder = path.map(|path| {
+                Folder::new(path.to_owned(), Arc::clone(outputs), (self.rotate, format.extension()))
+            });
+            let folder = folder.transpose()?;
+            if format == LogFormat::Eve {
+                let config = EveConfig::default();
+                return Ok(match folder {
+                    Some(folder) => Box::new(Events::each(folder, config.has_stats(true))),
+                    None => Box::new(Events::stream(stdout(), config.has_flows_only(has_connections_only))),
+                });
+            }
             let config = ZeekConfig::default()
                 .is_json(format == LogFormat::ZeekJson)
                 .local_networks(self.local_networks.clone())
                 .has_tunnels(tunnels == Tunnels::Both);
-            Ok(match path {
-                Some(path) => {
-                    let folder = Folder::new(path.to_owned(), Arc::clone(outputs), self.rotate)?;
-                    Box::new(Logs::each(folder, config))
-                }
+            Ok(match folder {
+                Some(folder) => Box::new(Logs::each(folder, config)),
                 None => Box::new(Logs::stream(stdout(), config.has_connections_only(has_connections_only))),
             })
         };

@@ -262,7 +262,7 @@ fn local_networks_determine_local_and_direction() {
 #[test]
 fn contradictions_are_refused() {
     for (args, message) in [
-        (&["flows", "web.pcap", "--out", "x"][..], "--out requires --format zeek or zeek-json"),
+        (&["flows", "web.pcap", "--out", "x"][..], "--out requires --format zeek, zeek-json or eve"),
         (&["flows", "web.pcap", "--rotate", "1h"], "--rotate requires --write or --out"),
         (
             &["flows", "web.pcap", "--local-networks", "10.0.0.0/8"],

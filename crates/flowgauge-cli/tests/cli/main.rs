@@ -3,6 +3,7 @@
 
 mod documents;
 mod escapes;
+mod eve;
 mod features;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
