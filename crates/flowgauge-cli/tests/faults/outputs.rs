@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use super::folder::Folder;
 
 /// Commands that write to standard output.
-pub(crate) const TO_STDOUT: [&[&str]; 11] = [
+pub(crate) const TO_STDOUT: [&[&str]; 12] = [
     &["flows", "web.pcap"],
     &["flows", "web.pcap", "--format", "csv"],
     &["flows", "web.pcap", "--format", "ndjson"],
@@ -18,6 +18,7 @@ pub(crate) const TO_STDOUT: [&[&str]; 11] = [
     &["flows", "web.pcap", "--format", "zeek"],
     &["sessions", "web.pcap"],
     &["sessions", "web.pcap", "--format", "zeek-json"],
+    &["sessions", "web.pcap", "--format", "eve"],
     &["sessions", "web.pcap", "--format", "table"],
     &["streams", "ssh.pcap", "--to-stdout", "both", "--filter", "port 57544"],
     &["slice", "web.pcap", "--filter", "tcp", "-w", "-"],
