@@ -107,7 +107,12 @@ fn a_killed_run_leaves_completed_files_whole() {
         let options = ["--write", &zeek, "--write", &ndjson, "--rotate", "4kB"];
         let args = [&["flows", &capture], &options[..]].concat();
         let mut child = command(&args).stdout(Stdio::null()).spawn().unwrap();
-        sleep(Duration::from_millis(round * 7 % 101));
+        // At some time after a number of files is complete.
+        let wanted_count = (round % 10) as usize;
+        while completed(&path).len() < wanted_count && child.try_wait().unwrap().is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_millis(round * 7 % 23));
         child.kill().unwrap();
         child.wait().unwrap();
         for (file, text) in completed(&path) {
