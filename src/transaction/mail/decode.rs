@@ -278,7 +278,7 @@ mod tests {
             // RFC 4648 section 10, with line ends, other octets, and data behind the padding.
             ("base64", "", ""),
             ("BASE64", "Zg==", "f"),
-            ("base64", "Zm8=", "fo"),
+            ("base64", "Zm9vYmE=", "fooba"),
             ("base64", "Zm9v\r\nYmFy", "foobar"),
             ("base64 ", " Zm*9v\r\nYg==Zm9v", "foob"),
             ("base64", "Zm9vYmE", "fooba"),

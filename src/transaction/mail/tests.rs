@@ -105,7 +105,7 @@ fn the_example_of_rfc_2046_has_two_parts() {
     // Section 5.1.1.
     let report = whole(
         "From: Nathaniel Borenstein <nsb@bellcore.com>\r\n\
-         To: Ned Freed <ned@innosoft.com>\r\n\
+         To: Nathaniel Borenstein <nsb@bellcore.com>\r\n\
          Date: Sun, 21 Mar 1993 23:56:48 -0800 (PST)\r\n\
          Subject: Sample message\r\n\
          MIME-Version: 1.0\r\n\
@@ -145,7 +145,7 @@ fn the_example_of_rfc_2046_has_two_parts() {
     assert!(report.parts.iter().all(|part| part.is_complete == Some(true) && !part.is_attachment));
     let header = report.header.expect("a header");
     assert_eq!(header.subject.as_deref(), Some(&b"Sample message"[..]));
-    assert_eq!(header.to.as_deref(), Some(&b"Ned Freed <ned@innosoft.com>"[..]));
+    assert_eq!(header.to.as_deref(), Some(&b"Nathaniel Borenstein <nsb@bellcore.com>"[..]));
 }
 
 #[test]
