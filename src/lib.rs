@@ -239,7 +239,7 @@ pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowScan, FlowView, Interest
 #[cfg(feature = "protocols")]
 #[doc(inline)]
 pub use pipeline::{
-    Seen, TransactionSink, Transactions, client_hellos, dns_messages, http_heads, on_transaction,
+    LogSink, Seen, TransactionSink, Transactions, client_hellos, dns_messages, http_heads, on_transaction,
 };
 #[cfg(feature = "protocols")]
 #[doc(inline)]

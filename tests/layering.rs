@@ -43,6 +43,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "row",
             "protocols",
             "transaction",
+            "export",
             "wire",
             "record",
             "source",

@@ -29,6 +29,8 @@ pub mod human;
 mod ipfix;
 mod json;
 mod lines;
+#[cfg(feature = "protocols")]
+mod presentation;
 mod selection;
 mod style;
 mod table;

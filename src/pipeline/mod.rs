@@ -33,6 +33,8 @@ mod first_octets;
 mod forwarder;
 mod iterators;
 mod jumps;
+#[cfg(feature = "protocols")]
+mod log_sink;
 mod observer;
 #[cfg(feature = "protocols")]
 mod one_call;
@@ -56,6 +58,8 @@ pub use first_octets::FirstOctets;
 pub use forwarder::{DeviceSide, ForwardAction, ForwardHandler, ForwardStats, Forwarder};
 pub use iterators::{RecordIter, records};
 pub use jumps::TIME_JUMP_MAX;
+#[cfg(feature = "protocols")]
+pub use log_sink::LogSink;
 #[cfg(feature = "protocols")]
 pub use one_call::{Seen, client_hellos, dns_messages, http_heads};
 pub use pipeline::Pipeline;

@@ -6,16 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, IpProtocol, Side, Timestamp};
+use flowgauge::base::{IpProtocol, Side, Timestamp};
 use flowgauge::decode::link::Decapsulation;
+use flowgauge::export::LogFiles;
 use flowgauge::export::zeek::{Logs, ZeekConfig};
-use flowgauge::export::{FlowLog, LogFiles, LoggedFlow};
-use flowgauge::pipeline::{Pipeline, RunOptions, Sessions, Sink, TransactionSink, Transactions};
-use flowgauge::protocols::Standard;
-use flowgauge::session::SessionEvent;
+use flowgauge::pipeline::{LogSink, Pipeline, RunOptions, Transactions};
 use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest, Timeouts, TrackerConfig};
-use flowgauge::transaction::{Transaction, TransactionConfig};
+use flowgauge::tracker::{Timeouts, TrackerConfig};
+use flowgauge::transaction::TransactionConfig;
 
 use super::corpus;
 
@@ -221,55 +219,6 @@ impl LogFiles for Memory {
     }
 }
 
-/// Passes everything to logs.
-struct Logged(Box<dyn FlowLog>);
-
-impl Sink for Logged {
-    type State = LoggedFlow;
-    type Stage = Sessions<Standard>;
-
-    fn interest(&self) -> Interest {
-        Interest::STARTS | Interest::EVENTS
-    }
-
-    fn started(&mut self, flow: &mut Flow<'_, LoggedFlow>) {
-        self.0.started(&flow.view, flow.state);
-    }
-
-    fn event(&mut self, flow: &mut Flow<'_, LoggedFlow>, event: &FlowEvent) {
-        if let FlowEvent::Anomaly(anomaly) = event {
-            self.0.anomaly(&flow.view, flow.state, *anomaly, &mut |_| true).expect("memory");
-        }
-    }
-
-    fn session(&mut self, flow: &mut Flow<'_, LoggedFlow>, event: &SessionEvent) {
-        match event {
-            SessionEvent::Recognized { protocol, evidence } => {
-                flow.state.recognized(protocol.name(), *evidence);
-            }
-            SessionEvent::Stopped { meta, fault, .. } => {
-                let stop = (meta, fault.reason());
-                self.0.fault(&flow.view, flow.state, stop, &mut |_| true).expect("memory");
-            }
-            _ => {}
-        }
-    }
-
-    fn record(&mut self, flow: &mut Flow<'_, LoggedFlow>, reason: EndReason) {
-        self.0.record(&flow.view, flow.state, reason, &mut |_| true).expect("memory");
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, _: LoggedFlow) {
-        self.0.ended(view).expect("memory");
-    }
-}
-
-impl TransactionSink for Logged {
-    fn transaction(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow, transaction: &Transaction) {
-        self.0.transaction(view, flow, transaction, &mut |_| true).expect("memory");
-    }
-}
-
 /// Returns the logs of a capture, by name.
 fn logs_of(capture: &Path, timeouts: TrackerConfig) -> BTreeMap<&'static str, Vec<Row>> {
     let memory = Memory::default();
@@ -278,13 +227,13 @@ fn logs_of(capture: &Path, timeouts: TrackerConfig) -> BTreeMap<&'static str, Ve
     config.key_policy.decapsulation = Decapsulation::Both;
     let mut decoding = TransactionConfig::default();
     decoding.decodes = true;
-    let sink = Transactions::new(Logged(Box::new(logs))).config(decoding);
+    let sink = Transactions::new(LogSink::new(logs)).config(decoding);
     let builder = Pipeline::builder().tracker(config).encapsulation(true);
     let mut pipeline = builder.build(sink).expect("a valid configuration");
     let mut source = FileSource::open(capture).expect("a readable capture");
     let run = pipeline.run(&mut source, &RunOptions::default());
     run.unwrap_or_else(|error| panic!("{}: {error}", capture.display()));
-    pipeline.into_sink().into_inner().0.close().expect("memory");
+    pipeline.into_sink().into_inner().close().expect("memory");
     let logs = std::mem::take(&mut *memory.0.lock().expect("one thread"));
     let text = |log| String::from_utf8(log).expect("UTF-8");
     logs.into_iter().map(|(name, log)| (name, rows(&text(log)))).collect()

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::address::Address;
+use crate::export::presentation::character_strings;
 use crate::protocols::dns::{Flags, Rcode, RecordType};
 use crate::row::{Displayed, Group, List, ListOf, Name};
 use crate::transaction;
@@ -130,7 +131,7 @@ fn add<'a>(out: &mut Vec<Record<'a>>, (name, kind, ttl): (&'a str, RecordType, u
     let parsed = match kind.0 {
         _ if data.starts_with("\\#") => Data::Other,
         types::TXT => {
-            let texts = strings(data).into_iter();
+            let texts = character_strings(data).into_iter();
             return out.extend(texts.map(|text| Record { name, kind, ttl, data: Data::Text(text.into()) }));
         }
         types::MX => Data::Text(data.split_once(' ').map_or(data, |(_, name)| name).into()),
@@ -160,31 +161,6 @@ fn add<'a>(out: &mut Vec<Record<'a>>, (name, kind, ttl): (&'a str, RecordType, u
         _ => Data::Other,
     };
     out.push(Record { name, kind, ttl, data: parsed });
-}
-
-/// Returns character strings from their presentation format (RFC 1035 section 5.1): in quotes, with escapes.
-fn strings(data: &str) -> Vec<String> {
-    let (mut texts, mut current) = (Vec::new(), None::<String>);
-    let mut letters = data.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, &mut current) {
-            ('"', None) => current = Some(String::new()),
-            ('"', Some(_)) => texts.extend(current.take()),
-            ('\\', Some(text)) => {
-                let digits: String = letters.clone().take(3).take_while(char::is_ascii_digit).collect();
-                match digits.parse::<u8>() {
-                    Ok(octet) if digits.len() == 3 => {
-                        text.push(char::from(octet));
-                        letters.nth(2);
-                    }
-                    _ => text.extend(letters.next()),
-                }
-            }
-            (letter, Some(text)) => text.push(letter),
-            (_, None) => {}
-        }
-    }
-    texts
 }
 
 /// Returns EVE's name of a type of records.

@@ -7,29 +7,12 @@
 //!
 //! ```
 //! use flowgauge::export::eve::{EveConfig, Events};
-//! use flowgauge::export::{FlowLog, LoggedFlow};
-//! use flowgauge::{EndReason, FileSource, Flow, Flows, Interest, Pipeline, RunOptions, Sink};
-//!
-//! /// Writes events of flows without their application protocols.
-//! struct FlowEvents(Box<dyn FlowLog>);
-//!
-//! impl Sink for FlowEvents {
-//!     type State = LoggedFlow;
-//!     type Stage = Flows;
-//!
-//!     fn interest(&self) -> Interest {
-//!         Interest::RECORDS
-//!     }
-//!
-//!     fn record(&mut self, flow: &mut Flow<'_, LoggedFlow>, reason: EndReason) {
-//!         self.0.record(&flow.view, flow.state, reason, &mut |_| true).expect("no error of the destination");
-//!     }
-//! }
+//! use flowgauge::{FileSource, LogSink, Pipeline, RunOptions, Transactions};
 //!
 //! let events = Events::stream(std::io::sink(), EveConfig::default());
-//! let mut pipeline = Pipeline::builder().build(FlowEvents(Box::new(events)))?;
+//! let mut pipeline = Pipeline::builder().build(Transactions::new(LogSink::new(events)))?;
 //! pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
-//! assert_eq!(pipeline.into_sink().0.close()?, 27);
+//! assert_eq!(pipeline.into_sink().into_inner().close()?, 58);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::base::IpProtocol;
+use crate::export::presentation::character_strings;
 use crate::protocols::dns::{Class, Flags, Opcode, Rcode, RecordType};
 use crate::row::{Displayed, List, ListOf, Name};
 use crate::transaction;
@@ -111,30 +112,9 @@ fn summary(kind: RecordType, data: &str) -> Cow<'_, str> {
 
 /// Returns character strings, each with its length before it, from their presentation format.
 fn strings(name: &str, data: &str) -> String {
-    let mut parts = Vec::new();
-    let mut letters = data.chars();
-    let mut current: Option<String> = None;
-    while let Some(letter) = letters.next() {
-        match (letter, &mut current) {
-            ('"', None) => current = Some(String::new()),
-            ('"', Some(_)) => parts.extend(current.take()),
-            ('\\', Some(text)) => {
-                let digits: String =
-                    letters.clone().take(3).take_while(|letter| letter.is_ascii_digit()).collect();
-                match digits.parse::<u8>() {
-                    Ok(octet) if digits.len() == 3 => {
-                        text.push(char::from(octet));
-                        letters.nth(2);
-                    }
-                    _ => text.extend(letters.next()),
-                }
-            }
-            (letter, Some(text)) => text.push(letter),
-            (_, None) => {}
-        }
-    }
-    let parts: Vec<_> = parts.iter().map(|text| format!("{name} {} {text}", text.chars().count())).collect();
-    parts.join(" ")
+    let texts = character_strings(data);
+    let texts: Vec<_> = texts.iter().map(|text| format!("{name} {} {text}", text.chars().count())).collect();
+    texts.join(" ")
 }
 
 crate::table! {

@@ -6,29 +6,12 @@
 //!
 //! ```
 //! use flowgauge::export::zeek::{Logs, ZeekConfig};
-//! use flowgauge::export::{FlowLog, LoggedFlow};
-//! use flowgauge::{EndReason, FileSource, Flow, Flows, Interest, Pipeline, RunOptions, Sink};
-//!
-//! /// Writes a `conn.log` without services.
-//! struct Connections(Box<dyn FlowLog>);
-//!
-//! impl Sink for Connections {
-//!     type State = LoggedFlow;
-//!     type Stage = Flows;
-//!
-//!     fn interest(&self) -> Interest {
-//!         Interest::RECORDS
-//!     }
-//!
-//!     fn record(&mut self, flow: &mut Flow<'_, LoggedFlow>, reason: EndReason) {
-//!         self.0.record(&flow.view, flow.state, reason, &mut |_| true).expect("no error of the destination");
-//!     }
-//! }
+//! use flowgauge::{FileSource, LogSink, Pipeline, RunOptions, Transactions};
 //!
 //! let logs = Logs::stream(std::io::sink(), ZeekConfig::default());
-//! let mut pipeline = Pipeline::builder().build(Connections(Box::new(logs)))?;
+//! let mut pipeline = Pipeline::builder().build(Transactions::new(LogSink::new(logs)))?;
 //! pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
-//! assert_eq!(pipeline.into_sink().0.close()?, 27);
+//! assert_eq!(pipeline.into_sink().into_inner().close()?, 59);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
