@@ -173,7 +173,7 @@ fn invalid_addresses_are_explained() {
         (&["--listen", "ip://localhost/gre"], "`localhost` is not an IP address"),
         (&["--connect", "udp://127.0.0.1:4789/pcap"], "must begin with tcp://"),
         (&[], "the following required arguments were not provided"),
-        (&["--connect", "tcp://127.0.0.1:1/pcap", "--keep", "3"], "--write <FILE>"),
+        (&["--connect", "tcp://127.0.0.1:1/pcap", "--keep", "3"], "--write <KIND=PATH>"),
     ] {
         let outcome = Live::start(flowgauge(), args).end();
         assert_eq!(outcome.status, Some(2), "{args:?}");
