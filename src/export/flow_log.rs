@@ -3,7 +3,7 @@
 use std::io;
 
 use super::uid::Uid;
-use crate::base::{Application, EndReason, Evidence, Timestamp};
+use crate::base::{Application, EndReason, Evidence, SeqNum, Side, Timestamp};
 use crate::record::FlowRecord;
 use crate::session::MessageMeta;
 use crate::tracker::{Anomaly, FlowView};
@@ -83,12 +83,34 @@ pub trait FlowLog {
 /// Maximum number of protocols of a flow: recognition is repeated after a handover, such as STARTTLS.
 const SERVICE_MAX: usize = 4;
 
-/// What a [`FlowLog`] keeps of a flow: its identifier, and the protocols that were recognized. Part of the state of the flow in
-/// a sink.
+/// What a [`FlowLog`] keeps of a flow: its identifier, the protocols that were recognized, and what its records stated. Part of
+/// the state of the flow in a sink.
 #[derive(Clone, Debug, Default)]
 pub struct LoggedFlow {
     uid: Option<Uid>,
     services: Vec<&'static str>,
+    /// Start and end of the current record, and the end of the one before it.
+    record: Option<(Timestamp, RecordEnd)>,
+    previous: RecordEnd,
+}
+
+/// The end of a record of a flow, behind which the next one begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RecordEnd {
+    sequence_numbers: [Option<SeqNum>; 2],
+    /// This record or an earlier one carries other flows.
+    pub(super) is_tunnel: bool,
+}
+
+impl RecordEnd {
+    /// Returns the next sequence number of a side.
+    pub(super) const fn sequence_number(&self, side: Side) -> Option<SeqNum> {
+        let [a, b] = self.sequence_numbers;
+        match side {
+            Side::A => a,
+            Side::B => b,
+        }
+    }
 }
 
 impl LoggedFlow {
@@ -103,6 +125,22 @@ impl LoggedFlow {
         if is_proven && self.services.len() < SERVICE_MAX && !self.services.contains(&name) {
             self.services.push(name);
         }
+    }
+
+    /// Returns how the record before that of `view` ended. Several formats may need it for the same record.
+    pub(super) fn previous(&mut self, view: &FlowView<'_>) -> RecordEnd {
+        let start = view.start();
+        if self.record.is_none_or(|(of, _)| of != start) {
+            self.previous = self.record.map(|(_, end)| end).unwrap_or_default();
+            let next = |side| view.sequence_numbers(side).map(|(_, next)| next);
+            let carries = view.encapsulation().is_some_and(|record| record.carried_packet_count > 0);
+            let end = RecordEnd {
+                sequence_numbers: [Side::A, Side::B].map(next),
+                is_tunnel: carries || self.previous.is_tunnel,
+            };
+            self.record = Some((start, end));
+        }
+        self.previous
     }
 
     /// Returns whether TLS was recognized.

@@ -4,7 +4,8 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flate2::write::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::MultiGzDecoder;
+use flate2::{Decompress, FlushDecompress, Status};
 
 use super::digests::Digests;
 
@@ -29,7 +30,44 @@ pub(super) struct Decoder {
 
 enum Inner {
     Gzip(MultiGzDecoder<Content>),
-    Deflate(ZlibDecoder<Content>),
+    Deflate(Deflate),
+}
+
+/// A stream of zlib. `flate2::write::ZlibDecoder` accepts one that is truncated.
+struct Deflate {
+    stream: Decompress,
+    content: Content,
+    buffer: Box<[u8; 4096]>,
+    is_over: bool,
+}
+
+impl Deflate {
+    fn new(content: Content) -> Self {
+        Self { stream: Decompress::new(true), content, buffer: Box::new([0; 4096]), is_over: false }
+    }
+
+    /// Decodes octets. Those behind the end of the stream are an error.
+    fn add(&mut self, octets: &[u8]) -> io::Result<()> {
+        let mut rest = octets;
+        loop {
+            if self.is_over {
+                return if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) };
+            }
+            let (taken, decoded) = (self.stream.total_in(), self.stream.total_out());
+            let status = self.stream.decompress(rest, &mut *self.buffer, FlushDecompress::None)?;
+            let len = (self.stream.total_out() - decoded) as usize;
+            self.content.write_all(self.buffer.get(..len).unwrap_or_default())?;
+            rest = rest.get((self.stream.total_in() - taken) as usize..).unwrap_or_default();
+            self.is_over = status == Status::StreamEnd;
+            // A full buffer may not be all.
+            if rest.is_empty() && len < self.buffer.len() && !self.is_over {
+                return Ok(());
+            }
+            if len == 0 && self.stream.total_in() == taken && !self.is_over {
+                return Err(io::ErrorKind::InvalidData.into());
+            }
+        }
+    }
 }
 
 /// One of the bodies that may be decoded at the same time.
@@ -86,7 +124,7 @@ impl Decoder {
         let inner = if is_gzip {
             Inner::Gzip(MultiGzDecoder::new(content))
         } else {
-            Inner::Deflate(ZlibDecoder::new(content))
+            Inner::Deflate(Deflate::new(content))
         };
         Some(Self { inner, received_len: 0, is_failed: false, _place: place })
     }
@@ -104,8 +142,8 @@ impl Decoder {
                 decoder.write_all(octets)
             }
             Inner::Deflate(decoder) => {
-                decoder.get_mut().len_max = len_max;
-                decoder.write_all(octets)
+                decoder.content.len_max = len_max;
+                decoder.add(octets)
             }
         };
         self.is_failed = written.is_err();
@@ -118,7 +156,7 @@ impl Decoder {
         }
         match self.inner {
             Inner::Gzip(decoder) => decoder.finish().ok(),
-            Inner::Deflate(decoder) => decoder.finish().ok(),
+            Inner::Deflate(decoder) => decoder.is_over.then_some(decoder.content),
         }
     }
 }
@@ -159,7 +197,13 @@ mod tests {
         }
         assert!(decoded("gzip", &zlib, 100).is_none());
         assert!(decoded("br", &gzip, 100).is_none());
-        assert!(decoded("gzip", &gzip[..gzip.len() - 4], 100).is_none(), "the end is missing");
+        for len in 0..gzip.len() {
+            assert!(decoded("gzip", &gzip[..len], 100).is_none(), "the end is missing");
+        }
+        for len in 0..zlib.len() {
+            assert!(decoded("deflate", &zlib[..len], 100).is_none(), "the end is missing");
+        }
+        assert!(decoded("deflate", &[&zlib[..], b"x"].concat(), 100).is_none(), "an octet too many");
     }
 
     #[test]

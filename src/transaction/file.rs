@@ -5,6 +5,7 @@ use super::coding::Decoder;
 use super::config::TransactionConfig;
 use super::digests::{Description, Digests};
 use super::lack::Lack;
+use super::mail::file_name;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use crate::protocols::http1::{Body, BodyGap};
@@ -148,6 +149,10 @@ impl FilesOpen {
         if self.0.get(number).is_none() {
             let BodyHead { name, content_type, content_encoding, declared_len } = head();
             let role = Some(meta.from);
+            let mut copier = Copier::default();
+            for text in [&name, &content_type, &content_encoding] {
+                copier.count(text.as_deref());
+            }
             let file = File {
                 number: transaction,
                 role,
@@ -163,7 +168,7 @@ impl FilesOpen {
             if config.decodes {
                 open.decode(config.has_hashes);
             }
-            let pending = Pending::new(number, Span::of(meta), open, &Copier::default());
+            let pending = Pending::new(number, Span::of(meta), open, &copier);
             self.0.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
         self.0.get(number)
@@ -180,6 +185,13 @@ impl FilesOpen {
         if let Some(mut pending) = self.0.take(number_of(transaction, meta.from)) {
             pending.span.extend(meta);
             out(ended(pending, is_complete));
+        }
+    }
+
+    /// Ends a body of which no more octets follow, if it is open.
+    pub(super) fn reset(&mut self, (transaction, role): (u64, Role), out: &mut dyn FnMut(Pending<File>)) {
+        if let Some(pending) = self.0.take(number_of(transaction, role)) {
+            out(ended(pending, false));
         }
     }
 
@@ -252,18 +264,9 @@ pub(super) fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<Fi
     })
 }
 
-/// Returns the name in a Content-Disposition field (RFC 6266), without folders: the parameter `filename`.
+/// Returns the name in a Content-Disposition field (RFC 6266), without folders: the parameter `filename*`, or else `filename`.
 pub(super) fn name_of(field: Text<'_>, copier: &mut Copier) -> Option<Box<str>> {
-    let parameters = field.0.split(|octet| *octet == b';').skip(1);
-    let value = parameters.map(<[u8]>::trim_ascii).find_map(|parameter| {
-        let equals = parameter.iter().position(|octet| *octet == b'=')?;
-        let (name, value) = parameter.split_at_checked(equals)?;
-        name.trim_ascii().eq_ignore_ascii_case(b"filename").then(|| value.get(1..))?
-    })?;
-    let value = value.trim_ascii();
-    let inner = value.strip_prefix(b"\"").map(|rest| rest.strip_suffix(b"\"").unwrap_or(rest));
-    let name = inner.unwrap_or(value).rsplit(|octet| matches!(octet, b'/' | b'\\')).next()?;
-    (!name.is_empty()).then(|| copier.text(Text(name)))
+    file_name(Some(field.0), None).map(|name| copier.text(Text(&name)))
 }
 
 #[cfg(test)]
@@ -278,7 +281,12 @@ mod tests {
         assert_eq!(name("INLINE; FILENAME= \"an example.html\"").as_deref(), Some("an example.html"));
         assert_eq!(name("attachment; filename=\"../../etc/passwd\"; size=5").as_deref(), Some("passwd"));
         assert_eq!(name("attachment; filename=C:\\temp\\a.exe").as_deref(), Some("a.exe"));
-        assert_eq!(name("attachment; filename*= UTF-8''%e2%82%ac%20rates"), None);
+        assert_eq!(
+            name("attachment; filename=\"EURO rates\"; filename*=utf-8''%e2%82%ac%20rates").as_deref(),
+            Some("\u{20ac} rates")
+        );
+        assert_eq!(name("attachment; filename=\"a; b.pdf\"").as_deref(), Some("a; b.pdf"));
+        assert_eq!(name("attachment; x=\"; filename=a.exe; \"; filename=b.txt").as_deref(), Some("b.txt"));
         assert_eq!(name("filename=first.txt"), None);
     }
 }

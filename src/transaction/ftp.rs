@@ -121,6 +121,9 @@ impl FtpOpen {
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
                 }
+                for text in [&self.user, &self.named, &self.folder] {
+                    copier.count(text.as_deref());
+                }
                 self.has_password |= command.verb.0.eq_ignore_ascii_case(b"PASS");
                 let ftp = Ftp {
                     number: command.transaction,

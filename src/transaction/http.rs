@@ -235,7 +235,17 @@ impl HttpOpen {
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
             http2::Message::Reset(reset) => {
-                if let Some(mut pending) = self.open.take(reset.transaction) {
+                let Self { open, files } = self;
+                let mut pending = open.take(reset.transaction);
+                for role in [Role::Client, Role::Server] {
+                    files.reset((reset.transaction, role), &mut |file| {
+                        if let Some(pending) = &mut pending {
+                            *role.of_mut(&mut pending.content.http.bodies) = Some(file.content.kind());
+                        }
+                        out(Ended::File(file));
+                    });
+                }
+                if let Some(mut pending) = pending {
                     pending.span.extend(meta);
                     let http = &mut pending.content.http;
                     http.reset = Some(reset.error);
@@ -303,7 +313,8 @@ impl HttpOpen {
                 http.interim_statuses.extend(response.status);
             }
             http.interim_reason = response.reason;
-            return;
+            pending.add(copier);
+            return self.open.trim(&mut |evicted| out(evicted.into()));
         }
         http.response_time = Some(meta.timestamp);
         http.response_version = Some(response.version);
@@ -315,6 +326,7 @@ impl HttpOpen {
         http.content_encoding = response.content_encoding;
         pending.content.response_body = body;
         pending.add(copier);
+        self.open.trim(&mut |evicted| out(evicted.into()));
     }
 
     fn end(
@@ -349,8 +361,7 @@ impl HttpOpen {
             pending.add(&copier);
         }
         let http = &pending.content.http;
-        let is_request_over =
-            http.request_body_len.is_some() || http.pushed || pending.lacks == Some(Lack::Request);
+        let is_request_over = http.request_body_len.is_some() || http.pushed || http.method.is_none();
         if is_request_over
             && http.response_body_len.is_some()
             && let Some(pending) = self.open.take(number)

@@ -30,6 +30,11 @@ impl Copier {
         copy.into()
     }
 
+    /// Counts a text that was copied before, and is copied again.
+    pub(super) fn count(&mut self, text: Option<&str>) {
+        self.len += text.map_or(0, str::len);
+    }
+
     pub(super) fn optional(&mut self, text: Option<Text<'_>>) -> Option<Box<str>> {
         text.map(|text| self.text(text))
     }
@@ -93,6 +98,11 @@ impl<T> Open<T> {
     /// Adds a transaction. Those that are too many end.
     pub(super) fn push(&mut self, pending: Pending<T>, out: &mut dyn FnMut(Pending<T>)) {
         self.pending.push(pending);
+        self.trim(out);
+    }
+
+    /// Ends the oldest transactions if there are too many, or their texts are too long.
+    pub(super) fn trim(&mut self, out: &mut dyn FnMut(Pending<T>)) {
         let mut text_len: usize = self.pending.iter().map(|pending| pending.text_len).sum();
         let mut excess = 0;
         for (index, pending) in self.pending.iter().enumerate() {

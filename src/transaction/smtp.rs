@@ -1,5 +1,6 @@
 //! Mails over SMTP, and their parts.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::file::{File, OpenFile, ended};
@@ -16,6 +17,9 @@ const ATTACHMENTS_MAX: usize = 32;
 
 /// Maximum number of mails of a flow whose content is open: those that the parser keeps, and as many that were aborted.
 const CONTENTS_MAX: usize = 2 * MAIL_COUNT_MAX;
+
+/// Maximum number of mails of which the start is known.
+const STARTS_MAX: usize = CONTENTS_MAX;
 
 crate::message! {
     /// A mail over SMTP: its envelope, result and header. Texts of the header are as sent, unfolded; a field that the
@@ -95,8 +99,8 @@ crate::row::cells! { group Attachment; }
 #[derive(Debug, Default)]
 pub(super) struct MailOpen {
     helo: Option<Box<str>>,
-    /// Number of the mail whose commands were seen last, and when they began.
-    current: Option<(u64, Timestamp)>,
+    /// The mails that have not ended, oldest first, and when their commands began.
+    starts: VecDeque<(u64, Timestamp)>,
     /// The last reply, and the mail to which it belongs.
     reply: Option<(Option<u64>, Box<str>)>,
     contents: Open<OpenContent>,
@@ -148,9 +152,12 @@ impl MailOpen {
                     self.helo = copier.optional(command.argument);
                 }
                 if let Some(mail) = command.mail
-                    && self.current.is_none_or(|(current, _)| current != mail)
+                    && self.starts.back().is_none_or(|(last, _)| *last != mail)
                 {
-                    self.current = Some((mail, meta.timestamp));
+                    if self.starts.len() == STARTS_MAX {
+                        self.starts.pop_front();
+                    }
+                    self.starts.push_back((mail, meta.timestamp));
                 }
             }
             Message::Reply(reply) => self.reply = Some((reply.mail, copier.text(reply.text))),
@@ -169,7 +176,8 @@ impl MailOpen {
                     content.read(Some(meta), has_hashes, Piece::End(is_complete), out);
                     content
                 });
-                let is_limited = content.as_ref().is_some_and(Pending::is_limited);
+                // A content that is not known any more was evicted.
+                let is_limited = content.as_ref().map_or(mail.content_len > 0, Pending::is_limited);
                 let content = Mail {
                     number: mail.mail,
                     helo: self.helo.clone(),
@@ -185,8 +193,14 @@ impl MailOpen {
                     ..content.map(|pending| pending.content.mail).unwrap_or_default()
                 };
                 let mut pending = Pending::new(mail.mail, Span::of(meta), content, &copier);
-                if let Some((_, start)) = self.current.take().filter(|(current, _)| *current == mail.mail) {
-                    pending.span.start = start;
+                // Mails end in order; those before were abandoned.
+                while let Some((number, start)) =
+                    self.starts.front().filter(|(number, _)| *number <= mail.mail)
+                {
+                    if *number == mail.mail {
+                        pending.span.start = *start;
+                    }
+                    self.starts.pop_front();
                 }
                 if is_limited {
                     pending.lack(Lack::Limit);
@@ -351,18 +365,25 @@ mod tests {
         open: MailOpen,
         mails: Vec<(Mail, Option<Lack>)>,
         files: Vec<(File, Option<Lack>)>,
+        /// Time of the next turn.
+        time: Timestamp,
+        /// Start times of the mails.
+        starts: Vec<Timestamp>,
     }
 
     impl Connection {
         fn turn(&mut self, from: Role, octets: &str) {
             let side = if from == Role::Client { Side::A } else { Side::B };
-            let timestamp = Timestamp::ZERO;
+            let timestamp = self.time;
             let meta = MessageMeta { protocol: &PROTOCOL, from, side, timestamp, received_len: 0 };
-            let Self { parser, open, mails, files } = self;
+            let Self { parser, open, mails, files, starts, .. } = self;
             let input = Input::new(octets.as_bytes(), 0, from, timestamp);
             let progress = parser.bytes(&input, &mut |message| {
                 open.message(&meta, (&message, true), &mut |ended| match ended {
-                    Ended::Mail(mail) => mails.push((mail.content, mail.lacks)),
+                    Ended::Mail(mail) => {
+                        starts.push(mail.span.start);
+                        mails.push((mail.content, mail.lacks));
+                    }
                     Ended::File(file) => files.push((file.content, file.lacks)),
                 });
             });
@@ -441,6 +462,45 @@ mod tests {
         assert_eq!(subjects.collect::<Vec<_>>(), [(Some("one"), None), (Some("two"), None)]);
         let files = connection.files.iter().map(|(file, _)| (file.number, file.seen_len, file.is_complete));
         assert_eq!(files.collect::<Vec<_>>(), [(0, 5, true), (1, 5, true)]);
+    }
+
+    #[test]
+    fn a_mail_starts_with_its_first_command() {
+        let mut connection = Connection::default();
+        let body = "DATA\r\nSubject: x\r\n\r\nx\r\n.\r\n";
+        for second in [10, 20, 30] {
+            connection.time = Timestamp::from_parts(second, 0);
+            connection.turn(Role::Client, &format!("{ENVELOPE}{body}"));
+        }
+        connection.time = Timestamp::from_parts(40, 0);
+        connection.turn(Role::Server, &"250 ok\r\n250 ok\r\n354 go\r\n250 ok\r\n".repeat(3));
+        assert_eq!(connection.starts, [10, 20, 30].map(|second| Timestamp::from_parts(second, 0)));
+    }
+
+    #[test]
+    fn a_name_of_a_field_without_its_end_is_no_part() {
+        for content in [
+            "From: a\r\nSubj",
+            "MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Ty",
+        ] {
+            let mut connection = Connection::default();
+            connection.turn(Role::Client, &format!("{ENVELOPE}DATA\r\n{content}"));
+            connection.finish();
+            assert!(connection.files.is_empty(), "{content}");
+        }
+    }
+
+    #[test]
+    fn a_mail_without_its_evicted_content_lacks_it() {
+        let mut connection = Connection::default();
+        connection.turn(Role::Client, &format!("{ENVELOPE}DATA\r\nSubject: one\r\n\r\nx\r\n.\r\n"));
+        for _ in 0..CONTENTS_MAX {
+            connection.turn(Role::Client, &format!("{ENVELOPE}BDAT 3\r\n\r\naRSET\r\n"));
+        }
+        connection.turn(Role::Server, "250 ok\r\n250 ok\r\n354 go\r\n250 ok\r\n");
+        let mails: Vec<_> =
+            connection.mails.iter().map(|(mail, lacks)| (mail.subject.as_deref(), *lacks)).collect();
+        assert_eq!(mails, [(None, Some(Lack::Limit))]);
     }
 
     #[test]

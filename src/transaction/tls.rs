@@ -4,7 +4,9 @@ use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use super::x509::X509;
-use crate::protocols::tls::{CipherSuite, ClientHello, Message, NamedGroup, ServerHello, Version};
+use crate::protocols::tls::{
+    CipherSuite, ClientHello, DistinguishedName, Message, NamedGroup, ServerHello, Version,
+};
 use crate::protocols::{quic, tls};
 use crate::session::{MessageMeta, Role};
 
@@ -135,11 +137,12 @@ crate::row::cells! { group Tls; }
 
 /// Returns the names of servers in a certificate: its DNS names, or else the common name of its subject (RFC 6125 section
 /// 6.4.4).
-fn certified_names(x509: &X509) -> Vec<Box<str>> {
-    if !x509.dns_names.is_empty() {
-        return x509.dns_names.clone();
+fn certified_names(x509: &X509, subject: DistinguishedName<'_>, copier: &mut Copier) -> Vec<Box<str>> {
+    if x509.dns_names.is_empty() {
+        return subject.common_name().map(|name| copier.display(name)).into_iter().collect();
     }
-    x509.subject.split(',').find_map(|part| part.strip_prefix("CN=")).map(Into::into).into_iter().collect()
+    x509.dns_names.iter().for_each(|name| copier.count(Some(name)));
+    x509.dns_names.clone()
 }
 
 impl Tls {
@@ -211,13 +214,14 @@ impl TlsOpen {
                 };
                 names.clear();
                 for (position, certificate) in chain.iter().enumerate() {
-                    let x509 = X509::new(&certificate, meta.from, position as u32, &mut copier);
+                    let mut own = Copier::default();
+                    let x509 = X509::new(&certificate, meta.from, position as u32, &mut own);
                     names.push(x509.sha256.clone());
                     if position == 0 && meta.from == Role::Server {
-                        tls.certified_names = Some(certified_names(&x509));
+                        tls.certified_names = Some(certified_names(&x509, certificate.subject, &mut copier));
                     }
                     let mut transaction = Pending::new(0, Span::of(meta), x509, &Copier::default());
-                    if copier.is_truncated {
+                    if own.is_truncated {
                         transaction.lack(Lack::Limit);
                     }
                     certificates.push(transaction);

@@ -99,6 +99,8 @@ impl X509 {
                 AltName::Ip(address) => {
                     if x509.addresses.len() < NAME_COUNT_MAX {
                         x509.addresses.push(address);
+                    } else {
+                        copier.is_truncated = true;
                     }
                     continue;
                 }

@@ -66,6 +66,7 @@ mod writers {
     use std::fs::File;
     use std::io::{self, BufWriter, Write};
     use std::path::PathBuf;
+    use std::sync::Arc;
 
     use flowgauge::export::{RecordWriter, Selection, Summary};
     use flowgauge::row::{Row, TableInfo};
@@ -135,17 +136,17 @@ mod writers {
         args: ColumnArgs,
         has_sensitive: bool,
         folder: PathBuf,
-        outputs: Outputs,
+        outputs: Arc<Outputs>,
         files: Vec<(&'static str, OutputFile, ColumnWriter<BufWriter<File>>)>,
     }
 
     impl TableFiles {
-        /// Creates the folder if it does not exist. `inputs` are files that the output must not replace.
+        /// Creates the folder if it does not exist.
         pub(crate) fn new(
             (format, args): (Columns, ColumnArgs),
             has_sensitive: bool,
             folder: PathBuf,
-            outputs: Outputs,
+            outputs: Arc<Outputs>,
         ) -> Result<Self, Failure> {
             std::fs::create_dir_all(&folder).map_err(|error| Failure::writing(folder.display(), &error))?;
             Ok(Self { format, args, has_sensitive, folder, outputs, files: Vec::new() })
@@ -163,7 +164,7 @@ mod writers {
 
         fn create<R: Row>(&mut self, table: &'static TableInfo) -> Result<usize, Failure> {
             let path = self.folder.join(format!("{}.{}", table.name, self.format.name()));
-            let (output, file) = OutputFile::create(self.outputs.location(&path)?)?;
+            let (output, file) = OutputFile::create(self.outputs.claim(&path)?)?;
             let options = self.args.options(table.name, None).has_sensitive(self.has_sensitive);
             // Of each of many tables, a batch is in memory.
             let options = options.limits(1 << 16, 8 << 20);

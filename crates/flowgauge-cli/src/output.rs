@@ -4,11 +4,13 @@
 //! file remains until then, and no partial file becomes visible. A symbolic link is replaced, never followed; an input
 //! is never replaced.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::console::Failure;
 use crate::input::is_stdin;
@@ -44,6 +46,8 @@ impl Identity {
 pub(crate) struct Outputs {
     inputs: Vec<Identity>,
     may_overwrite: bool,
+    /// Files that were claimed.
+    claimed: Mutex<BTreeSet<PathBuf>>,
 }
 
 impl Outputs {
@@ -52,7 +56,23 @@ impl Outputs {
         // Standard input may be a file too.
         let path =
             |input: &PathBuf| if is_stdin(input) { PathBuf::from("/dev/stdin") } else { input.clone() };
-        Self { inputs: inputs.iter().filter_map(|input| Identity::of(&path(input))).collect(), may_overwrite }
+        let inputs = inputs.iter().filter_map(|input| Identity::of(&path(input))).collect();
+        Self { inputs, may_overwrite, claimed: Mutex::default() }
+    }
+
+    /// Returns the location for one of several output files; a failure also if another one is or was there.
+    pub(crate) fn claim(&self, path: &Path) -> Result<Location, Failure> {
+        let location = self.location(path)?;
+        // The folder exists, the file does not.
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let file = folder.join(path.file_name().unwrap_or_default());
+        let mut claimed = self.claimed.lock().unwrap_or_else(PoisonError::into_inner);
+        if location.is_in_place || claimed.insert(file) {
+            Ok(location)
+        } else {
+            Err(Failure::Other(format!("{}: two outputs have the same path", path.display())))
+        }
     }
 
     /// Returns the location for an output file; a failure if the file must not be written.
@@ -218,6 +238,11 @@ impl OutputFile {
     pub(crate) fn create(location: Location) -> Result<(Self, File), Failure> {
         let file = location.create()?;
         Ok((Self { location, is_done: false }, file))
+    }
+
+    /// Returns whether the file replaces another one.
+    pub(crate) const fn replaces(&self) -> bool {
+        self.location.permissions.is_some()
     }
 
     /// Renames the complete file to its final name.

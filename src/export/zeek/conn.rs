@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::networks::LocalNetworks;
-use crate::base::{History, IpProtocol, Side, TcpFlags};
+use crate::base::{History, IpProtocol, SeqNum, Side, TcpFlags};
 use crate::export::Uid;
+use crate::export::flow_log::RecordEnd;
 use crate::record::{FlowRecord, SideRecord};
 use crate::row::{List, ListOf, Name};
 use crate::tracker::FlowView;
@@ -34,12 +35,13 @@ struct End {
 }
 
 impl End {
-    fn of(view: &FlowView<'_>, side: Side) -> Self {
+    fn of(view: &FlowView<'_>, previous: RecordEnd, side: Side) -> Self {
         let counters = view.counters(side);
         let payload = counters.payload_octet_count;
-        let span = if view.key().protocol() == IpProtocol::TCP { span(view, side) } else { None };
+        let is_tcp = view.key().protocol() == IpProtocol::TCP;
+        let span = if is_tcp { span(view, previous.sequence_number(side), side) } else { None };
         Self {
-            bytes: span.unwrap_or(if view.key().protocol() == IpProtocol::TCP { 0 } else { payload }),
+            bytes: span.unwrap_or(if is_tcp { 0 } else { payload }),
             packet_count: counters.packet_count,
             ip_octet_count: counters.ip_octet_count,
             missed: span.map_or(0, |span| span.saturating_sub(payload)),
@@ -47,12 +49,24 @@ impl End {
     }
 }
 
-/// Returns the number of octets between the first and the last sequence number of a side, without SYN and FIN.
-fn span(view: &FlowView<'_>, side: Side) -> Option<u64> {
+/// Returns the number of octets between the first and the last sequence number of a side in a record, without SYN and FIN.
+/// `previous` is the last sequence number of the record before.
+fn span(view: &FlowView<'_>, previous: Option<SeqNum>, side: Side) -> Option<u64> {
     let (initial, next) = view.sequence_numbers(side)?;
     let has_fin = view.tcp_flags(side).contains(TcpFlags::FIN);
-    let span = next.distance_from(initial) - 1 - i32::from(has_fin);
-    u64::try_from(span).ok()
+    let first = previous.unwrap_or_else(|| initial.add(1));
+    Some(span_len(
+        first,
+        next.add(u32::from(has_fin).wrapping_neg()),
+        view.counters(side).payload_octet_count,
+    ))
+}
+
+/// Returns the number of octets from sequence number `first` to `end`, which is the one next to the number of octets in
+/// segments: sequence numbers count to 4 GiB. 0 if there is none.
+fn span_len(first: SeqNum, end: SeqNum, payload: u64) -> u64 {
+    let excess = end.distance_from(first.add(payload as u32));
+    payload.saturating_add_signed(excess.into())
 }
 
 impl<'a> Conn<'a> {
@@ -82,13 +96,13 @@ impl<'a> Conn<'a> {
 
     /// Returns the row of a flow. `services` are the names of its application protocols, joined by commas.
     pub(super) fn new(
-        view: &FlowView<'_>,
+        (view, previous): (&FlowView<'_>, RecordEnd),
         services: &'a str,
         local: &LocalNetworks,
         parents: Vec<Uid>,
     ) -> Self {
         let source = view.initiator();
-        let (orig, resp) = (End::of(view, source), End::of(view, source.other()));
+        let (orig, resp) = (End::of(view, previous, source), End::of(view, previous, source.other()));
         let duration = view.open_end().saturating_since(view.start());
         Self {
             protocol: view.key().protocol(),
@@ -125,12 +139,12 @@ crate::table! {
         /// From the first packet to the one after which both sides had closed a TCP connection, or else to the last; unset
         /// if that is zero.
         "duration": Option<Duration> = row.duration;
-        /// Payload of the initiator; for TCP the difference of sequence numbers. Unset without a duration.
+        /// Payload of the initiator; for TCP the difference of sequence numbers within the record. Unset without a duration.
         "orig_bytes": Option<u64> = row.duration.map(|_| row.orig.bytes);
         /// Payload of the responder, as `orig_bytes`.
         "resp_bytes": Option<u64> = row.duration.map(|_| row.resp.bytes);
         /// `conn_state`; `OTH` for ICMP and other protocols without states.
-        "conn_state": Name = Name(row.conn_state);
+        "conn_state": &'static str = row.conn_state;
         /// True if the initiator is in a local network.
         "local_orig": bool = row.is_local.0;
         /// True if the responder is in a local network.
@@ -152,5 +166,27 @@ crate::table! {
         "tunnel_parents": Option<ListOf<Uid>> [set] => (!row.parents.is_empty()).then(|| List(row.parents.iter().copied()));
         /// Number of the IP protocol.
         "ip_proto": u64 = u64::from(row.protocol.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_the_one_next_to_the_payload() {
+        const GIB: u64 = 1 << 30;
+        let of = |first: u32, end: u32, payload| span_len(SeqNum(first), SeqNum(end), payload);
+        assert_eq!(of(101, 101, 0), 0);
+        assert_eq!(of(101, 201, 100), 100);
+        assert_eq!(of(u32::MAX, 99, 100), 100, "sequence numbers wrap");
+        assert_eq!(of(0, 300, 100), 300, "200 octets are missing");
+        assert_eq!(of(0, 100, 300), 100, "200 octets were sent again");
+        for gib in [2, 3, 4, 5, 9] {
+            assert_eq!(of(7, (7 + gib * GIB) as u32, gib * GIB), gib * GIB);
+            assert_eq!(of(7, (7 + gib * GIB) as u32, gib * GIB - 500), gib * GIB);
+        }
+        assert_eq!(of(5, 5 + (1 << 31), 0), 0, "a jump by half of the numbers is none");
+        assert_eq!(of(5, 4, 0), 0);
     }
 }

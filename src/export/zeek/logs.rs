@@ -127,23 +127,33 @@ impl Carriers {
 /// Maximum number of certificates that are known.
 const CERTIFICATES_MAX: usize = 1 << 16;
 
-/// The certificates that were logged, each with the time.
+/// The time within which a certificate is logged once.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The certificates that were logged, each with the time: by fingerprint, as the first one of a chain or another one, and by the
+/// role that sent them.
 #[derive(Debug, Default)]
 struct Certificates(HashMap<(Box<str>, bool, Role), Timestamp>);
 
 impl Certificates {
-    /// Returns whether a certificate is logged: it was not within a day, as the first one of a chain or another one, by the
-    /// same role.
-    fn is_new(&mut self, x509: &transaction::X509, time: Timestamp) -> bool {
-        const DAY: Duration = Duration::from_secs(86_400);
-        let key = (x509.sha256.clone(), x509.position == 0, x509.role);
-        match self.0.get(&key) {
-            Some(known) if time.saturating_since(*known) < DAY => return false,
-            None if self.0.len() >= CERTIFICATES_MAX => return true,
-            _ => {}
+    fn key(x509: &transaction::X509) -> (Box<str>, bool, Role) {
+        (x509.sha256.clone(), x509.position == 0, x509.role)
+    }
+
+    /// Returns whether a certificate was logged within a day.
+    fn contain(&self, x509: &transaction::X509, time: Timestamp) -> bool {
+        self.0.get(&Self::key(x509)).is_some_and(|known| time.saturating_since(*known) < DAY)
+    }
+
+    /// Notes that a certificate was logged. At the limit, those of more than a day are forgotten; if there are none, all are.
+    fn insert(&mut self, x509: &transaction::X509, time: Timestamp) {
+        if self.0.len() >= CERTIFICATES_MAX {
+            self.0.retain(|_, known| time.saturating_since(*known) < DAY);
         }
-        self.0.insert(key, time);
-        true
+        if self.0.len() >= CERTIFICATES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(Self::key(x509), time);
     }
 }
 
@@ -213,41 +223,38 @@ impl<W: Write> Logs<W> {
         self.advance(time)?;
         let Self { config, destinations, line, now, .. } = self;
         line.clear();
-        let log = match destinations {
-            Destinations::One(log) => {
-                if config.is_json {
-                    write_json(line, &(Path(name), &row), JSON);
-                } else if log.name != name {
-                    line::write_header::<R>(line, name, *now);
-                }
-                log.name = name;
-                log
-            }
-            Destinations::Each(files, logs) => {
-                let index = match logs.iter().position(|log| log.name == name) {
-                    Some(index) => index,
-                    None => {
-                        logs.push(Log { name, out: files.open(name, *now)? });
-                        if !config.is_json {
-                            line::write_header::<R>(line, name, *now);
-                        }
-                        logs.len() - 1
-                    }
-                };
-                let Some(log) = logs.get_mut(index) else { return Ok(false) };
-                if config.is_json {
-                    write_json(line, &row, JSON);
-                }
-                log
-            }
-        };
+        match destinations {
+            _ if !config.is_json => line::write_row(line, &row),
+            Destinations::One(_) => write_json(line, &(Path(name), &row), JSON),
+            Destinations::Each(..) => write_json(line, &row, JSON),
+        }
         if config.is_json {
             line.push(b'\n');
-        } else {
-            line::write_row(line, &row);
         }
+        // Nothing is opened, and no header is written, for a row that is not.
         if !permits(line.len()) {
             return Ok(false);
+        }
+        let (log, is_begun) = match destinations {
+            Destinations::One(log) => {
+                let is_begun = log.name == name;
+                log.name = name;
+                (log, is_begun)
+            }
+            Destinations::Each(files, logs) => {
+                let known = logs.iter().position(|log| log.name == name);
+                if known.is_none() {
+                    logs.push(Log { name, out: files.open(name, *now)? });
+                }
+                let index = known.unwrap_or(logs.len() - 1);
+                let Some(log) = logs.get_mut(index) else { return Ok(false) };
+                (log, known.is_some())
+            }
+        };
+        if !is_begun && !config.is_json {
+            let mut header = Vec::new();
+            line::write_header::<R>(&mut header, name, *now);
+            log.out.write_all(&header)?;
         }
         log.out.write_all(line)?;
         self.row_count += 1;
@@ -272,11 +279,14 @@ impl<W: Write> FlowLog for Logs<W> {
         permits: Permits<'_>,
     ) -> io::Result<bool> {
         let uid = flow.uid(view, self.config.seed);
-        let tunnel = self.carriers.as_ref().and_then(|_| Tunnel::of(view));
+        let previous = flow.previous(view);
+        let tunnel = self.carriers.as_ref().and_then(|_| Tunnel::of(view, previous.is_tunnel));
         let head = Head::new(view.start(), uid, view);
         self.advance(view.end())?;
         if let Some(tunnel) = &tunnel {
-            self.write(head.ts, (head, tunnel), &mut |_| true)?;
+            if !previous.is_tunnel {
+                self.write(head.ts, (head, tunnel), &mut |_| true)?;
+            }
             if reason != EndReason::ActiveTimeout {
                 let end = Head { ts: view.end(), ..head };
                 self.write(end.ts, (end, &tunnel.closed()), &mut |_| true)?;
@@ -284,7 +294,7 @@ impl<W: Write> FlowLog for Logs<W> {
         }
         let services =
             tunnel.as_ref().and_then(Tunnel::service).map_or_else(|| services(flow, view), Into::into);
-        let conn = Conn::new(view, &services, &self.local, self.parents(view));
+        let conn = Conn::new((view, previous), &services, &self.local, self.parents(view));
         self.write(head.ts, (head, &conn), permits)
     }
 
@@ -327,7 +337,14 @@ impl<W: Write> FlowLog for Logs<W> {
                 Ok(is_written && (!has_hello || self.write(ts, (head, &Ssl::new(&quic.tls)), permits)?))
             }
             Content::X509(x509) => {
-                Ok(!self.certificates.is_new(x509, ts) || self.write(ts, &X509::new(x509, ts), permits)?)
+                if self.certificates.contain(x509, ts) {
+                    return Ok(true);
+                }
+                let is_written = self.write(ts, &X509::new(x509, ts), permits)?;
+                if is_written {
+                    self.certificates.insert(x509, ts);
+                }
+                Ok(is_written)
             }
             Content::Ssh(ssh) => {
                 let is_local = [orig, resp].map(|address| self.local.contain(address));
@@ -384,8 +401,9 @@ impl<W: Write> FlowLog for Logs<W> {
         if let Destinations::Each(files, logs) = destinations {
             while let Some(index) = logs.iter().position(|log| files.is_over(&log.out, *now)) {
                 let mut log = logs.swap_remove(index);
-                log.write_footer(*now, config.is_json)?;
-                files.close(log.name, log.out)?;
+                let written = log.write_footer(*now, config.is_json);
+                let closed = files.close(log.name, log.out);
+                written.and(closed)?;
             }
         }
         Ok(())

@@ -23,9 +23,12 @@ enum Kind {
 }
 
 impl Tunnel {
-    /// Returns the tunnel that a flow carries; `None` if it carries no other flow.
-    pub(super) fn of(view: &FlowView<'_>) -> Option<Self> {
-        view.encapsulation().filter(|record| record.carried_packet_count > 0)?;
+    /// Returns the tunnel that a flow carries; `None` if it carries no other flow, in this record or an earlier one.
+    pub(super) fn of(view: &FlowView<'_>, was_tunnel: bool) -> Option<Self> {
+        let carries = view.encapsulation().is_some_and(|record| record.carried_packet_count > 0);
+        if !carries && !was_tunnel {
+            return None;
+        }
         let key = view.key();
         let has_port = |wanted| [Side::A, Side::B].iter().any(|side| key.port(*side) == Some(wanted));
         let kind = match key.protocol() {

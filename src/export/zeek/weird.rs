@@ -1,6 +1,5 @@
 //! Rows of `weird.log`.
 
-use crate::row::Name;
 use crate::tracker::Anomaly;
 
 /// Unusual traffic of a connection in `weird.log`, behind its [`Head`](super::Head).
@@ -41,6 +40,6 @@ crate::table! {
         /// Always `flowgauge`.
         "peer": Option<&'static str> = Some("flowgauge");
         /// `TCP`, `ICMP`, or the protocol of the parser.
-        "source": Option<Name> = Some(Name(row.source));
+        "source": Option<&'static str> = Some(row.source);
     }
 }

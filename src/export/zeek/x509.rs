@@ -26,7 +26,7 @@ fn texts(items: &[Box<str>]) -> Option<List<impl Iterator<Item = &str> + Clone>>
     (!items.is_empty()).then(|| List(items.iter().map(|item| &**item)))
 }
 
-/// Returns a time of a certificate; those before 1970 are 1970.
+/// Returns a time of a certificate; those before 1970 are 1970, and those after 2554 are 2554-07-21.
 fn time(time: Option<CertificateTime>) -> Timestamp {
     let seconds = time.and_then(|time| u64::try_from(time.0).ok()).unwrap_or_default();
     Timestamp::from_parts(seconds, 0)
@@ -55,7 +55,7 @@ crate::table! {
         "certificate.subject": &'a str = &*row.x509.subject;
         /// `issuer`, in the notation of RFC 4514.
         "certificate.issuer": &'a str = &*row.x509.issuer;
-        /// `not_before`; 1970 for earlier times and unreadable ones.
+        /// `not_before`; 1970 for earlier times and unreadable ones, 2554-07-21 for later ones.
         "certificate.not_valid_before": Timestamp = time(row.x509.not_before);
         /// `not_after`, as `certificate.not_valid_before`.
         "certificate.not_valid_after": Timestamp = time(row.x509.not_after);

@@ -10,4 +10,5 @@ mod tests;
 
 pub(super) use addresses::addresses;
 pub(super) use header::Header;
+pub(super) use parameters::file_name;
 pub(super) use reader::{Event, Part, Reader};

@@ -143,7 +143,10 @@ fn decoded(value: &[u8], is_unicode: &mut bool, is_first: bool) -> Vec<u8> {
 }
 
 /// Returns the name of a part, without folders: of its Content-Disposition field, or else of its Content-Type field.
-pub(super) fn file_name(disposition: Option<&[u8]>, content_type: Option<&[u8]>) -> Option<Vec<u8>> {
+pub(in crate::transaction) fn file_name(
+    disposition: Option<&[u8]>,
+    content_type: Option<&[u8]>,
+) -> Option<Vec<u8>> {
     let candidates = [(disposition, &b"filename"[..]), (content_type, b"name")];
     candidates.into_iter().find_map(|(field, parameter)| {
         let text = extended(field?, parameter)?;

@@ -376,7 +376,7 @@ impl Reader {
         }
         match &mut self.entity {
             // The last line has no end, and is not a field.
-            Entity::Header(header, _) if header.is_in_name() => {
+            Entity::Header(header, _) if is_complete && header.is_in_name() => {
                 let line = header.line();
                 self.end_header(out);
                 self.text(&line, out);

@@ -153,9 +153,9 @@ impl SessionsArgs {
     pub(super) fn table_files(
         &self,
         format: Columns,
-        folder: PathBuf,
+        (folder, outputs): (PathBuf, &std::sync::Arc<crate::output::Outputs>),
     ) -> Result<crate::columns::TableFiles, Failure> {
-        let outputs = crate::output::Outputs::new(&self.files, self.force);
+        let outputs = std::sync::Arc::clone(outputs);
         crate::columns::TableFiles::new((format, self.columns), self.credentials, folder, outputs)
     }
 

@@ -55,8 +55,8 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     // A progress bar would interfere with rows that are written to the same terminal.
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
-    let sink = MessageSink::new(choice, args, input.is_stream())?;
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
+    let sink = MessageSink::new(choice, (args, &outputs), input.is_stream())?;
     let logs = args.written.open_logs(args.logs(), &outputs, (tunnels, false))?;
     let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
     let (run, sink, logged) = if args.joins() {
@@ -132,7 +132,7 @@ enum Target {
 
 impl Target {
     /// Opens all targets of the options.
-    fn open(args: &SessionsArgs) -> Result<Vec<Self>, Failure> {
+    fn open(args: &SessionsArgs, outputs: &Arc<Outputs>) -> Result<Vec<Self>, Failure> {
         let mut targets = Vec::new();
         let out = || -> Out { Box::new(BufWriter::with_capacity(1 << 16, io::stdout())) };
         match args.standard() {
@@ -144,20 +144,19 @@ impl Target {
             #[cfg(feature = "arrow")]
             Some(OutputFormat::Columns(format)) => {
                 let folder = args.written.out.clone().unwrap_or_default();
-                targets.push(Self::Columns(args.table_files(format, folder)?));
+                targets.push(Self::Columns(args.table_files(format, (folder, outputs))?));
             }
             _ => {}
         }
-        let outputs = Arc::new(Outputs::new(&args.files, args.force));
         for (format, path) in args.written.outputs() {
             match format {
                 OutputFormat::Library(_) => {
-                    let series = Series::new(path.to_owned(), Arc::clone(&outputs), args.written.rotate);
+                    let series = Series::new(path.to_owned(), Arc::clone(outputs), args.written.rotate);
                     targets.push(Self::Files(LineFiles::new(series)));
                 }
                 #[cfg(feature = "arrow")]
                 OutputFormat::Columns(format) => {
-                    targets.push(Self::Columns(args.table_files(format, path.to_owned())?));
+                    targets.push(Self::Columns(args.table_files(format, (path.to_owned(), outputs))?));
                 }
                 #[cfg(not(feature = "arrow"))]
                 OutputFormat::Columns(format) => {
@@ -194,12 +193,16 @@ impl Target {
 }
 
 impl<'a> MessageSink<'a> {
-    fn new(choice: Choice, args: &'a SessionsArgs, is_stream: bool) -> Result<Self, Failure> {
+    fn new(
+        choice: Choice,
+        (args, outputs): (&'a SessionsArgs, &Arc<Outputs>),
+        is_stream: bool,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             args,
             choice,
             started_count: 0,
-            targets: Target::open(args)?,
+            targets: Target::open(args, outputs)?,
             line: Vec::new(),
             is_stream,
             bound: Bound::new(),

@@ -77,12 +77,8 @@ impl LogFiles for Folder {
     }
 
     fn close(&mut self, _: &'static str, mut out: LogFile) -> io::Result<()> {
-        // What is complete is kept even if the rest cannot be written.
-        let written = out.flush();
-        if written.is_err() && out.lines.is_empty() {
-            return written;
-        }
-        written.and(out.part.complete().map_err(|failure| error(&failure)))
+        let written = out.lines.flush().map_err(|cause| out.part.failure(&cause));
+        out.part.complete(written).map_err(|failure| error(&failure))
     }
 
     fn is_over(&self, out: &LogFile, time: Timestamp) -> bool {

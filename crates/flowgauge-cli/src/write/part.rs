@@ -1,6 +1,6 @@
 //! Files that are written part by part, and when a part ends.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -87,7 +87,7 @@ impl Series {
                 }
             }
         }
-        let (output, file) = OutputFile::create(self.outputs.location(&path)?)?;
+        let (output, file) = OutputFile::create(self.outputs.claim(&path)?)?;
         self.last = Some(path);
         let handle = file.try_clone().map_err(|error| output.failure(&error))?;
         let len = Arc::new(AtomicU64::new(0));
@@ -149,15 +149,22 @@ impl Part {
         self.output.failure(cause)
     }
 
-    /// Stores the file, and gives it its name.
-    pub(crate) fn complete(self) -> Result<(), Failure> {
+    /// Stores the file, and gives it its name. After a failure, which is returned, what was written is kept, unless that is
+    /// nothing or would replace another file.
+    pub(crate) fn complete(self, written: Result<(), Failure>) -> Result<(), Failure> {
         let Self { output, handle, .. } = self;
         // Pipes and devices store nothing.
-        let stored = match handle.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            true => handle.sync_all().map_err(|error| output.failure(&error)),
-            false => Ok(()),
+        let len = handle.metadata().ok().filter(Metadata::is_file).map(|metadata| metadata.len());
+        let stored = match len {
+            Some(_) => handle.sync_all().map_err(|error| output.failure(&error)),
+            None => Ok(()),
         };
-        output.commit().and(stored)
+        let outcome = written.and(stored);
+        if outcome.is_err() && (len == Some(0) || output.replaces()) {
+            return outcome;
+        }
+        let committed = output.commit();
+        outcome.and(committed)
     }
 }
 
@@ -172,13 +179,6 @@ pub(crate) struct Lines {
     /// Length of the lines in the file.
     stored_len: u64,
     is_failed: bool,
-}
-
-impl Lines {
-    /// Returns whether the file has no lines.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.stored_len == 0
-    }
 }
 
 impl Write for Lines {
@@ -256,9 +256,10 @@ impl LineFiles {
 
     fn complete(&mut self) -> Result<(), Failure> {
         let written = self.flush();
-        // What is complete is kept even if the rest cannot be written.
-        let completed = self.current.take().map_or(Ok(()), |(part, _)| part.complete());
-        written.and(completed)
+        match self.current.take() {
+            Some((part, _)) => part.complete(written),
+            None => written,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ impl RecordFiles {
         let written = writer.finish().map_err(|error| part.failure(&error));
         match written {
             Err(failure) if !self.is_text => Err(failure),
-            written => written.map(drop).and(part.complete()),
+            written => part.complete(written.map(drop)),
         }
     }
 

@@ -260,6 +260,31 @@ fn local_networks_determine_local_and_direction() {
 }
 
 #[test]
+fn outputs_with_the_same_file_are_refused() {
+    let folder = Folder::new();
+    let path = folder.path("logs");
+    let target = |kind: &str, end: &str| format!("{kind}={path}{end}");
+    for (first, second, name) in [
+        (target("zeek", ""), target("zeek-json", "/../logs"), ".log"),
+        (target("eve", ""), target("ndjson", "/eve.json"), "eve.json"),
+        (target("zeek", ""), target("ndjson", "/../logs/conn.log"), "conn.log"),
+    ] {
+        for command in ["flows", "sessions"] {
+            for force in [&[][..], &["--force"]] {
+                std::fs::create_dir_all(&path).unwrap();
+                let args =
+                    [&[command, "web.pcap", "-q", "--write", &first, "--write", &second][..], force].concat();
+                let run = run(&args);
+                assert_eq!(run.status, 1, "{args:?}");
+                let message = format!("{name}: two outputs have the same path\n");
+                assert!(run.err.ends_with(&message), "{args:?}: {}", run.err);
+                std::fs::remove_dir_all(&path).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn contradictions_are_refused() {
     for (args, message) in [
         (&["flows", "web.pcap", "--out", "x"][..], "--out requires --format zeek, zeek-json or eve"),

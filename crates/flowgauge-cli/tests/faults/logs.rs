@@ -63,6 +63,39 @@ fn a_limit_of_file_sizes_leaves_whole_rows_and_is_reported() {
 }
 
 #[test]
+fn a_failed_write_replaces_no_file() {
+    let folder = Folder::new();
+    for target in ["ndjson=flows", "csv=flows", "zeek=logs"] {
+        let (kind, name) = target.split_once('=').unwrap();
+        let path = folder.path(name);
+        let file = if kind == "zeek" { Path::new(&path).join("conn.log") } else { path.clone().into() };
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "old\n").unwrap();
+        let target = format!("{kind}={path}");
+        for block_count in [0, 2] {
+            let output =
+                limited(block_count, &["flows", "web.pcap", "--force", "--write", &target]).output().unwrap();
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{target}: {message}");
+            assert!(message.contains(": File too large"), "{target}: {message}");
+            assert_eq!(fs::read_to_string(&file).unwrap(), "old\n", "{target}");
+            assert_eq!(
+                fs::read_dir(file.parent().unwrap())
+                    .unwrap()
+                    .filter(|entry| {
+                        entry.as_ref().unwrap().file_name().to_str().unwrap().ends_with(".part")
+                    })
+                    .count(),
+                0
+            );
+        }
+        let output = command(&["flows", "web.pcap", "--force", "--write", &target]).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(fs::read_to_string(&file).unwrap().len() > 1000);
+    }
+}
+
+#[test]
 fn a_full_device_is_reported_for_each_kind_of_file() {
     for kind in ["ndjson", "csv", "fixed"] {
         let target = format!("{kind}=/dev/full");

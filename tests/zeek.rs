@@ -1,0 +1,157 @@
+//! Logs of Zeek: bounds on their length, and the records of long connections.
+#![cfg(feature = "protocols")]
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flowgauge::export::zeek::{Logs, ZeekConfig};
+use flowgauge::export::{FlowLog, LoggedFlow};
+use flowgauge::pipeline::Builder;
+use flowgauge::tracker::FlowView;
+use flowgauge::transaction::Transaction;
+use flowgauge::{
+    EndReason, FileSource, Flow, Interest, LogSink, Pipeline, RunOptions, Sessions, Sink, Standard,
+    TransactionSink, Transactions,
+};
+use serde_json::Value;
+
+/// Output in memory.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Memory {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("one thread").extend_from_slice(octets);
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("one thread").clone()).expect("UTF-8")
+    }
+}
+
+/// Denies some rows: those for which the pattern, which is repeated, has `false`.
+struct Denying {
+    log: Logs<Memory>,
+    pattern: &'static [bool],
+    row_count: usize,
+    permitted_count: usize,
+}
+
+impl Denying {
+    fn call(
+        &mut self,
+        write: impl FnOnce(&mut Logs<Memory>, &mut dyn FnMut(usize) -> bool) -> io::Result<bool>,
+    ) {
+        let Self { log, pattern, row_count, permitted_count } = self;
+        let mut permits = |_| {
+            let is_permitted = pattern[*row_count % pattern.len()];
+            *row_count += 1;
+            *permitted_count += usize::from(is_permitted);
+            is_permitted
+        };
+        write(log, &mut permits).expect("memory");
+    }
+}
+
+impl Sink for Denying {
+    type State = LoggedFlow;
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, LoggedFlow>, reason: EndReason) {
+        self.call(|log, permits| log.record(&flow.view, flow.state, reason, permits));
+    }
+}
+
+impl TransactionSink for Denying {
+    fn transaction(&mut self, view: &FlowView<'_>, flow: &mut LoggedFlow, transaction: &Transaction) {
+        self.call(|log, permits| log.transaction(view, flow, transaction, permits));
+    }
+}
+
+fn run<K: Sink>(builder: Builder, sink: K) -> K {
+    let mut pipeline = builder.build(sink).expect("a valid configuration");
+    let mut source = FileSource::open("examples/data/web.pcap").expect("the capture");
+    pipeline.run(&mut source, &RunOptions::default()).expect("a readable capture");
+    pipeline.into_sink()
+}
+
+#[test]
+fn rows_follow_the_header_of_their_log_if_others_are_denied() {
+    for pattern in
+        [&[true][..], &[false], &[true, false], &[false, true, true], &[true, false, false, false, true]]
+    {
+        let memory = Memory::default();
+        let log = Logs::stream(memory.clone(), ZeekConfig::default());
+        let denying = Denying { log, pattern, row_count: 0, permitted_count: 0 };
+        let Denying { log, permitted_count, .. } =
+            run(Pipeline::builder(), Transactions::new(denying)).into_inner();
+        let row_count = Box::new(log).close().expect("memory");
+        assert_eq!(row_count, permitted_count as u64);
+        let text = memory.text();
+        let mut column_count = 0;
+        for line in text.lines() {
+            match line.strip_prefix("#fields\t") {
+                Some(columns) => column_count = columns.split('\t').count(),
+                None if line.starts_with('#') => {}
+                None => assert_eq!(line.split('\t').count(), column_count, "{pattern:?}: {line}"),
+            }
+        }
+        assert_eq!(text.lines().filter(|line| !line.starts_with('#')).count(), permitted_count);
+    }
+}
+
+/// Sums of the records of a connection: octets of both sides, missed ones, and the number of records; `None` if one has no
+/// octets, because its duration is zero.
+type Sums = Option<([u64; 3], usize)>;
+
+fn connections(builder: Builder) -> BTreeMap<String, Sums> {
+    let memory = Memory::default();
+    let config = ZeekConfig::default().is_json(true).has_connections_only(true);
+    let sink = run(builder, Transactions::new(LogSink::new(Logs::stream(memory.clone(), config))));
+    sink.into_inner().close().expect("memory");
+    let mut all = BTreeMap::new();
+    for line in memory.text().lines() {
+        let row: Value = serde_json::from_str(line).expect("JSON");
+        let sums = all.entry(row["uid"].as_str().expect("a text").to_owned()).or_insert(Some(([0; 3], 0)));
+        let counts = ["orig_bytes", "resp_bytes", "missed_bytes"].map(|name| row[name].as_u64());
+        let [Some(orig), Some(resp), Some(missed)] = counts else {
+            *sums = None;
+            continue;
+        };
+        if let Some((sum, count)) = sums {
+            *count += 1;
+            *sum = [sum[0] + orig, sum[1] + resp, sum[2] + missed];
+        }
+    }
+    all
+}
+
+#[test]
+fn records_of_an_active_timeout_add_up_to_the_connection() {
+    let whole = connections(Pipeline::builder());
+    let parts = connections(Pipeline::builder().active_timeout(Duration::from_millis(2)));
+    assert!(whole.keys().eq(parts.keys()));
+    let mut split_count = 0;
+    for (uid, part) in &parts {
+        if let (Some((part, count)), Some((whole, 1))) = (part, &whole[uid])
+            && *count > 1
+        {
+            assert_eq!(part, whole, "{uid}");
+            split_count += 1;
+        }
+    }
+    assert!(split_count > 5, "{split_count} connections have several records");
+}
