@@ -14,8 +14,22 @@ pub(crate) fn free_port() -> u16 {
     loop {
         let offset = (start + NEXT.fetch_add(1, Relaxed)) % (RANGE.end - RANGE.start);
         let port = RANGE.start + offset;
-        if UdpSocket::bind(("127.0.0.1", port)).is_ok() && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if !is_used(port) {
             return port;
         }
     }
+}
+
+/// Returns whether a socket has a port. The port is not bound for this where the kernel lists its sockets: a process that
+/// another test starts would have a copy of the socket until it executes its program.
+fn is_used(port: u16) -> bool {
+    let lists =
+        ["tcp", "tcp6", "udp", "udp6"].map(|name| std::fs::read_to_string(format!("/proc/net/{name}")));
+    if lists.iter().all(Result::is_err) {
+        let address = ("127.0.0.1", port);
+        return UdpSocket::bind(address).is_err() || TcpListener::bind(address).is_err();
+    }
+    let end = format!(":{port:04X}");
+    let mut sockets = lists.iter().flatten().flat_map(|list| list.lines());
+    sockets.any(|socket| socket.split_whitespace().nth(1).is_some_and(|local| local.ends_with(&end)))
 }
