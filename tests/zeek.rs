@@ -1,9 +1,11 @@
 //! Logs of Zeek: bounds on their length, and the records of long connections.
 #![cfg(feature = "protocols")]
 
+#[path = "support/memory.rs"]
+mod memory;
+
 use std::collections::BTreeMap;
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
+use std::io;
 use std::time::Duration;
 
 use flowgauge::export::zeek::{Logs, ZeekConfig};
@@ -17,26 +19,7 @@ use flowgauge::{
 };
 use serde_json::Value;
 
-/// Output in memory.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("one thread").extend_from_slice(octets);
-        Ok(octets.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Memory {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("one thread").clone()).expect("UTF-8")
-    }
-}
+use memory::Memory;
 
 /// Denies some rows: those for which the pattern, which is repeated, has `false`.
 struct Denying {
@@ -100,7 +83,7 @@ fn rows_follow_the_header_of_their_log_if_others_are_denied() {
             run(Pipeline::builder(), Transactions::new(denying)).into_inner();
         let row_count = Box::new(log).close().expect("memory");
         assert_eq!(row_count, permitted_count as u64);
-        let text = memory.text();
+        let text = memory.take();
         let mut column_count = 0;
         for line in text.lines() {
             match line.strip_prefix("#fields\t") {
@@ -123,7 +106,7 @@ fn connections(builder: Builder) -> BTreeMap<String, Sums> {
     let sink = run(builder, Transactions::new(LogSink::new(Logs::stream(memory.clone(), config))));
     sink.into_inner().close().expect("memory");
     let mut all = BTreeMap::new();
-    for line in memory.text().lines() {
+    for line in memory.take().lines() {
         let row: Value = serde_json::from_str(line).expect("JSON");
         let sums = all.entry(row["uid"].as_str().expect("a text").to_owned()).or_insert(Some(([0; 3], 0)));
         let counts = ["orig_bytes", "resp_bytes", "missed_bytes"].map(|name| row[name].as_u64());

@@ -1,8 +1,9 @@
 //! Events of a capture in Suricata's EVE format.
 
-use std::io::{self, Write};
+#[path = "memory.rs"]
+mod memory;
+
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use flowgauge::export::eve::{EveConfig, Events};
 use flowgauge::pipeline::{LogSink, Pipeline, RunOptions, Transactions};
@@ -11,20 +12,7 @@ use flowgauge::tracker::TrackerConfig;
 use flowgauge::transaction::TransactionConfig;
 use serde_json::Value;
 
-/// Output in memory.
-#[derive(Clone, Default)]
-struct Memory(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Memory {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("one thread").extend_from_slice(octets);
-        Ok(octets.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
+use memory::Memory;
 
 /// Returns the events of a capture.
 ///
@@ -43,7 +31,7 @@ pub(crate) fn events_of(path: &Path, config: EveConfig, tracker: TrackerConfig) 
     // Damaged captures have events too.
     let _ = pipeline.run(&mut source, &RunOptions::default());
     let row_count = pipeline.into_sink().into_inner().close().expect("memory");
-    let text = String::from_utf8(std::mem::take(&mut *memory.0.lock().expect("one thread"))).expect("UTF-8");
+    let text = memory.take();
     let events: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
     assert_eq!(events.len() as u64, row_count);
