@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
+use flowgauge::decode::link::Decapsulation;
 use flowgauge::export::zeek::{Logs, ZeekConfig};
 use flowgauge::export::{FlowLog, LoggedFlow};
 use flowgauge::pipeline::Builder;
-use flowgauge::tracker::FlowView;
+use flowgauge::tracker::{FlowView, TrackerConfig};
 use flowgauge::transaction::Transaction;
 use flowgauge::{
     EndReason, FileSource, Flow, Interest, LogSink, Pipeline, RunOptions, Sessions, Sink, Standard,
@@ -137,4 +138,63 @@ fn records_of_an_active_timeout_add_up_to_the_connection() {
         }
     }
     assert!(split_count > 5, "{split_count} connections have several records");
+}
+
+/// Returns an Ethernet frame with a UDP datagram.
+fn datagram(hosts: [u8; 2], port: u16, payload: &[u8]) -> Vec<u8> {
+    let udp_len = 8 + payload.len() as u16;
+    let mut frame = [[2; 12].as_slice(), &[8, 0, 0x45, 0]].concat();
+    frame.extend((20 + udp_len).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 17, 0, 0]);
+    hosts.iter().for_each(|host| frame.extend([192, 0, 2, *host]));
+    for field in [50_000, port, udp_len, 0] {
+        frame.extend(field.to_be_bytes());
+    }
+    frame.extend(payload);
+    frame
+}
+
+/// Returns a capture of Ethernet with a frame per second.
+fn capture(frames: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut capture = Vec::new();
+    for field in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 0xffff, 1_u32] {
+        capture.extend(field.to_le_bytes());
+    }
+    for (second, frame) in frames.enumerate() {
+        for field in [second as u32, 0, frame.len() as u32, frame.len() as u32] {
+            capture.extend(field.to_le_bytes());
+        }
+        capture.extend(frame);
+    }
+    capture
+}
+
+#[test]
+fn a_tunnel_begins_and_ends_once() {
+    let carrying =
+        datagram([1, 2], 4789, &[&[8, 0, 0, 0, 0, 0, 7, 0], &datagram([3, 4], 9999, b"data")[..]].concat());
+    let empty = datagram([1, 2], 4789, b"");
+    for (first, last) in [(&carrying, &carrying), (&carrying, &empty), (&empty, &carrying)] {
+        let capture = capture((0..20).map(|second| if second < 10 { first } else { last }.clone()));
+        let memory = Memory::default();
+        let config = ZeekConfig::default().is_json(true).has_tunnels(true);
+        let sink = Transactions::new(LogSink::new(Logs::stream(memory.clone(), config)));
+        let mut tracker = TrackerConfig::default();
+        tracker.key_policy.decapsulation = Decapsulation::Both;
+        tracker.active_timeout = Some(Duration::from_secs(3));
+        let mut pipeline = Pipeline::builder()
+            .tracker(tracker)
+            .encapsulation(true)
+            .build(sink)
+            .expect("a valid configuration");
+        let mut source = FileSource::from_reader(io::Cursor::new(capture)).expect("a capture");
+        pipeline.run(&mut source, &RunOptions::default()).expect("a readable capture");
+        pipeline.into_sink().into_inner().close().expect("memory");
+        let text = memory.take();
+        let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let of = |log: &'static str| rows.iter().filter(move |row| row["_path"] == log);
+        assert!(of("conn").count() >= 8, "{text}");
+        let actions: Vec<_> = of("tunnel").map(|row| row["action"].as_str().expect("a text")).collect();
+        assert_eq!(actions, ["Tunnel::DISCOVER", "Tunnel::CLOSE"], "{text}");
+    }
 }

@@ -422,3 +422,64 @@ fn take_body_head(open: &mut Open<OpenHttp>, meta: &MessageMeta, number: u64) ->
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Side;
+    use crate::protocols::http2::{Http2Parser, PROTOCOL};
+    use crate::session::{Input, Parser};
+
+    /// Returns a frame of HTTP/2 (RFC 9113 section 4.1).
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut frame = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        frame
+    }
+
+    #[test]
+    fn a_reset_ends_the_bodies_of_its_stream() {
+        // SETTINGS, and HEADERS with indexed fields: GET https://…/, and status 200.
+        let client = [
+            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+            frame(4, 0, 0, &[]),
+            frame(1, 5, 1, &[0x82, 0x87, 0x84]),
+        ];
+        let server = [
+            frame(4, 0, 0, &[]),
+            frame(1, 4, 1, &[0x88]),
+            frame(0, 0, 1, b"hello"),
+            frame(3, 0, 1, &[0, 0, 0, 8]),
+        ];
+        let (mut parser, mut open) = (Http2Parser::default(), HttpOpen::default());
+        let (mut exchanges, mut files) = (Vec::new(), Vec::new());
+        for (from, side, frames) in
+            [(Role::Client, Side::A, &client[..]), (Role::Server, Side::B, &server[..])]
+        {
+            let timestamp = Timestamp::ZERO;
+            let meta = MessageMeta { protocol: &PROTOCOL, from, side, timestamp, received_len: 0 };
+            let octets = frames.concat();
+            let input = Input::new(&octets, 0, from, timestamp);
+            let progress = parser.bytes(&input, &mut |message| {
+                open.message2(&meta, (&message, TransactionConfig::DEFAULT), &mut |ended| match ended {
+                    Ended::Http(http) => exchanges.push(http),
+                    Ended::File(file) => files.push(file),
+                });
+            });
+            progress.expect("HTTP/2");
+        }
+        let [file] = files.as_slice() else { panic!("{} files", files.len()) };
+        assert_eq!(
+            (file.content.seen_len, file.content.is_complete, file.lacks),
+            (5, false, Some(Lack::End))
+        );
+        let [http] = exchanges.as_slice() else { panic!("{} exchanges", exchanges.len()) };
+        assert_eq!((http.content.status, http.lacks), (Some(200), Some(Lack::End)));
+        assert!(http.content.reset.is_some());
+        let [of_client, of_server] = &http.content.bodies;
+        assert!(of_client.is_none() && of_server.is_some());
+        open.finish(&mut |_| panic!("nothing is open"));
+    }
+}

@@ -172,6 +172,18 @@ mod tests {
     }
 
     #[test]
+    fn texts_of_later_messages_and_copies_count() {
+        let (mut open, _) = filled(3, 10);
+        let mut copier = Copier::default();
+        copier.count(Some(&"x".repeat(TEXTS_LEN_MAX)));
+        open.get(1).expect("a transaction").add(&copier);
+        let mut ended = Vec::new();
+        open.trim(&mut |pending| ended.push((pending.number, pending.lacks)));
+        assert_eq!(ended, [(0, Some(Lack::Limit)), (1, Some(Lack::Limit))]);
+        assert_eq!(open.take_all().len(), 1);
+    }
+
+    #[test]
     fn a_long_text_is_truncated_and_marked() {
         let (mut open, _) = filled(1, TEXT_LEN_MAX + 1);
         let pending = open.take(0).expect("a transaction");
