@@ -14,7 +14,8 @@ use std::{env, fs};
 
 use flowgauge::export::FlowLog as _;
 use flowgauge::export::eve::{
-    Anomaly, Dns, EveConfig, Events, Fileinfo, Flow, Ftp, Head, Http, Netflow, Quic, Smtp, Ssh, Stats, Tls,
+    Anomaly, Dns, EveConfig, Events, Fileinfo, Flow, Ftp, FtpData, Head, Http, Netflow, Quic, Smtp, Ssh,
+    Stats, Tls,
 };
 use flowgauge::row::{Column, TableInfo, Type};
 use flowgauge::tracker::TrackerConfig;
@@ -30,7 +31,7 @@ fn schema() -> Value {
 }
 
 /// Returns the tables of all types of events, without the head.
-fn tables() -> [TableInfo; 12] {
+fn tables() -> [TableInfo; 13] {
     [
         TableInfo::of::<Flow>(),
         TableInfo::of::<Netflow>(),
@@ -40,6 +41,7 @@ fn tables() -> [TableInfo; 12] {
         TableInfo::of::<Ssh<'_>>(),
         TableInfo::of::<Smtp<'_>>(),
         TableInfo::of::<Ftp<'_>>(),
+        TableInfo::of::<FtpData<'_>>(),
         TableInfo::of::<Quic<'_>>(),
         TableInfo::of::<Fileinfo<'_>>(),
         TableInfo::of::<Anomaly>(),
@@ -73,7 +75,9 @@ fn events_of_all_captures_are_valid() {
     println!("{counts:?}");
     assert!(env::var_os("FLOWGAUGE_CORPUS").is_none() || commands.contains("PASS"), "{commands:?}");
     assert!(failures.is_empty(), "{} violations:\n{}", failures.len(), failures.join("\n"));
-    for kind in ["flow", "netflow", "http", "dns", "tls", "ssh", "smtp", "fileinfo", "stats"] {
+    for kind in
+        ["flow", "netflow", "http", "dns", "tls", "ssh", "smtp", "ftp", "ftp_data", "fileinfo", "stats"]
+    {
         assert!(counts.contains_key(kind), "no events of type {kind}");
     }
 }
@@ -160,6 +164,39 @@ fn events_of_a_flow_have_its_identifier() {
             (&"stats".into(), &sum.into())
         );
         assert_eq!(stats["stats"]["flow"]["total"], flows.len());
+    }
+}
+
+/// Returns the events of a type.
+fn of_type<'e>(events: &'e [Value], kind: &str) -> Vec<&'e Value> {
+    events.iter().filter(|event| event["event_type"] == kind).collect()
+}
+
+#[test]
+fn events_of_data_connections_name_their_control_connection() {
+    let path = root().join("examples/data/transfer.pcap");
+    let events = events_of(&path, config(), TrackerConfig::default());
+    let controls = of_type(&events, "ftp");
+    let commands: Vec<_> = controls
+        .iter()
+        .filter(|event| {
+            ["RETR", "STOR", "LIST"].iter().any(|verb| event["ftp"]["command"] == *verb)
+                && event["ftp"]["completion_code"][0] == "226"
+        })
+        .map(|event| (&event["flow_id"], &event["ftp"]["command"]))
+        .collect();
+    let data = of_type(&events, "ftp_data");
+    let transfers: Vec<_> =
+        data.iter().map(|event| (&event["parent_id"], &event["ftp_data"]["command"])).collect();
+    assert_eq!(transfers, commands);
+    assert_eq!(transfers.len(), 7);
+    for event in data {
+        let is_of = |other: &&&Value| other["flow_id"] == event["flow_id"];
+        let (files, flows) = (of_type(&events, "fileinfo"), of_type(&events, "flow"));
+        let (file, flow) = (files.iter().find(is_of).expect("a file"), flows.iter().find(is_of));
+        assert_eq!(file["fileinfo"]["filename"], event["ftp_data"]["filename"]);
+        assert_eq!(flow.expect("a flow")["parent_id"], event["parent_id"]);
+        assert_eq!(event["app_proto"], "ftp-data");
     }
 }
 

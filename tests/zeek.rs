@@ -198,3 +198,37 @@ fn a_tunnel_begins_and_ends_once() {
         assert_eq!(actions, ["Tunnel::DISCOVER", "Tunnel::CLOSE"], "{text}");
     }
 }
+
+/// Returns the rows of a log, each with its columns.
+fn rows(text: &str, log: &str) -> Vec<Value> {
+    let rows = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    rows.filter(|row| row["_path"] == log).collect()
+}
+
+#[test]
+fn commands_of_ftp_name_the_files_of_their_data_connections() {
+    let memory = Memory::default();
+    let mut config = ZeekConfig::default();
+    config.is_json = true;
+    let sink = Transactions::new(LogSink::new(Logs::stream(memory.clone(), config)));
+    let mut pipeline = Pipeline::builder().build(sink).expect("defaults");
+    let mut source = FileSource::open("examples/data/transfer.pcap").expect("the capture");
+    pipeline.run(&mut source, &RunOptions::default()).expect("a readable capture");
+    pipeline.into_sink().into_inner().close().expect("memory");
+    let text = memory.take();
+    let (commands, files, flows) = (rows(&text, "ftp"), rows(&text, "files"), rows(&text, "conn"));
+    let summary = commands.iter().filter(|row| !row["fuid"].is_null()).map(|row| {
+        let file = files.iter().find(|file| file["fuid"] == row["fuid"]).expect("a file");
+        let flow = flows.iter().find(|flow| flow["uid"] == file["uid"]).expect("a flow");
+        assert_eq!((&file["source"], &flow["service"]), (&"FTP_DATA".into(), &"ftp-data".into()));
+        assert_eq!(file["mime_type"], row["mime_type"]);
+        let path = row["arg"].as_str().expect("a path").rsplit('/').next();
+        assert_eq!(file["filename"].as_str(), path);
+        (row["command"].as_str().expect("a command"), file["seen_bytes"].as_u64().expect("a length"))
+    });
+    // LIST is no command that Zeek logs.
+    let expected =
+        [("RETR", 30_000), ("RETR", 8692), ("RETR", 8692), ("RETR", 10_000), ("STOR", 676), ("STOR", 40_000)];
+    assert_eq!(summary.collect::<Vec<_>>(), expected);
+    assert_eq!(files.iter().filter(|file| file["source"] == "FTP_DATA").count(), 7);
+}

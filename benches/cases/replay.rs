@@ -13,7 +13,7 @@ use flowgauge::session::{
     Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Payload, Receiver, Session, SessionEvent,
 };
 use flowgauge::tracker::{Flow, FlowView, Interest};
-use flowgauge::transaction::{FlowTransactions, TransactionConfig};
+use flowgauge::transaction::{FlowTransactions, Joins};
 use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
 
 /// Payload of one side.
@@ -42,12 +42,35 @@ impl AsMut<Self> for Observed {
     }
 }
 
-/// Joins messages to transactions.
-#[derive(Debug, Default)]
+/// Joins the messages of one flow after another to transactions.
+#[derive(Debug)]
 pub(crate) struct Joined {
     pub(crate) observed: Observed,
-    pub(crate) open: FlowTransactions,
+    joins: Joins,
+    open: FlowTransactions,
+    /// Any key: only transactions of FTP depend on it.
+    key: FlowKey,
     pub(crate) transaction_count: u64,
+}
+
+impl Default for Joined {
+    fn default() -> Self {
+        let end = ([10, 0, 0, 1].into(), 40_000);
+        Self {
+            observed: Observed::default(),
+            joins: Joins::default(),
+            open: FlowTransactions::default(),
+            key: FlowKey::new(IpProtocol::TCP, end, end).0,
+            transaction_count: 0,
+        }
+    }
+}
+
+impl Joined {
+    /// Ends the flow.
+    pub(crate) fn end(&mut self) {
+        self.open.end(&mut self.joins, |_| self.transaction_count += 1);
+    }
 }
 
 impl AsMut<Observed> for Joined {
@@ -59,7 +82,8 @@ impl AsMut<Observed> for Joined {
 impl Receiver<Standard> for Joined {
     fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
         self.observed.message_count += 1;
-        self.open.message(TransactionConfig::default(), meta, &message, |transaction| {
+        let flow = (&self.key, Timestamp::ZERO);
+        self.open.message(&mut self.joins, flow, meta, &message, |transaction| {
             std::hint::black_box(&transaction);
             self.transaction_count += 1;
         });

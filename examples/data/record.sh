@@ -9,7 +9,7 @@
 #   wireshark-common nginx curl dnsmasq-base bind9-dnsutils openssh-server
 #   openssh-client exim4-daemon-light swaks libnet-ssleay-perl
 #   libio-socket-inet6-perl dovecot-imapd dovecot-pop3d vde2 openvswitch-switch
-#   socat
+#   socat vsftpd
 #
 # The script uses private mount, UTS, network and process namespaces. The
 # addresses, the servers and their files are removed when it ends. It does not
@@ -483,6 +483,52 @@ request cl --user alice:example --ssl-reqd 'imap://mail.example/INBOX;MAILINDEX=
 request cl --user alice:example 'imaps://mail6.example/INBOX;MAILINDEX=3'
 finish mail.pcap
 stop exim dovecot
+
+# -------------------------------------------------------------- transfer.pcap
+mkdir -p ftp/upload ftp/docs empty /run/tftp
+openssl rand -out ftp/random.bin 30000
+for i in {1..200}; do echo "Line $i of a file that nobody has to read."; done >ftp/docs/lines.txt
+cp ftp/docs/lines.txt /run/tftp/
+chmod 555 empty
+chmod 733 ftp/upload
+cat >vsftpd.conf <<END
+listen=NO
+listen_ipv6=YES
+background=NO
+anonymous_enable=YES
+anon_root=$T/ftp
+anon_upload_enable=YES
+write_enable=YES
+anon_umask=022
+secure_chroot_dir=$T/empty
+connect_from_port_20=YES
+seccomp_sandbox=NO
+END
+start vsftpd sv vsftpd "$T/vsftpd.conf"
+start tftp sv dnsmasq --keep-in-foreground --conf-file=/dev/null --port=0 --user=root \
+    --enable-tftp --tftp-root=/run/tftp
+until_ok 5 listens sv 21
+until_ok 5 listens sv 69
+
+record transfer.pcap cl -i eth0
+login=(--user anonymous:example)
+request cl "${login[@]}" --disable-epsv -o fetched.bin ftp://10.77.0.1/random.bin
+# EPSV, with a change of the folder; then a listing and a second file in one session.
+request cl "${login[@]}" -o lines.txt 'ftp://[2001:db8:77::1]/docs/lines.txt'
+request cl "${login[@]}" -o list.txt ftp://10.77.0.1/docs/ -o lines2.txt ftp://10.77.0.1/docs/lines.txt
+# The server opens the data connection from port 20: a part of a file, and an upload.
+request cl "${login[@]}" --ftp-port - --disable-eprt -C 20000 -o part.bin ftp://10.77.0.1/random.bin
+request cl "${login[@]}" --ftp-port - -T tls.crt 'ftp://[2001:db8:77::1]/upload/tls.crt'
+request cl "${login[@]}" -T small.bin ftp://10.77.0.1/upload/small.bin
+# There is no such file: 550.
+request cl "${login[@]}" ftp://10.77.0.1/none.txt
+request cl -o tftp.txt tftp://10.77.0.1/lines.txt
+request cl -o none.txt tftp://10.77.0.1/none.txt
+finish transfer.pcap
+cmp ftp/random.bin fetched.bin || fail "the fetched file differs"
+cmp small.bin ftp/upload/small.bin || fail "the sent file differs"
+cmp /run/tftp/lines.txt tftp.txt || fail "the file over TFTP differs"
+stop vsftpd tftp
 
 # ------------------------------------------------------------------- any.pcap
 # Default offloading: large frames, checksums not computed.

@@ -7,7 +7,7 @@ use crate::base::{Application, EndReason, Evidence, SeqNum, Side, Timestamp};
 use crate::record::FlowRecord;
 use crate::session::MessageMeta;
 use crate::tracker::{Anomaly, FlowView};
-use crate::transaction::Transaction;
+use crate::transaction::{FlowOrigin, Transaction};
 
 /// Returns whether a row of this length may be written.
 pub type Permits<'p> = &'p mut dyn FnMut(usize) -> bool;
@@ -88,6 +88,8 @@ const SERVICE_MAX: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct LoggedFlow {
     uid: Option<Uid>,
+    /// The flow that announced this one.
+    parent: Option<Uid>,
     services: Vec<&'static str>,
     /// Start and end of the current record, and the end of the one before it.
     record: Option<(Timestamp, RecordEnd)>,
@@ -141,6 +143,16 @@ impl LoggedFlow {
             self.record = Some((start, end));
         }
         self.previous
+    }
+
+    /// Returns the identifier of the flow that announced this one, and notes it.
+    pub(super) fn announced_by(&mut self, origin: &FlowOrigin, seed: u64) -> Uid {
+        *self.parent.get_or_insert_with(|| Uid::of_origin(origin, seed))
+    }
+
+    /// Returns the identifier of the flow that announced this one, if it was noted.
+    pub(super) const fn parent(&self) -> Option<Uid> {
+        self.parent
     }
 
     /// Returns whether TLS was recognized.

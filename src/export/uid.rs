@@ -7,6 +7,7 @@ use sha1::{Digest as _, Sha1};
 
 use crate::base::{FlowKey, Ports, Side, Timestamp};
 use crate::row::{Cell, Column, Type, Visitor};
+use crate::transaction::FlowOrigin;
 
 /// Number of letters of an identifier.
 const LEN: usize = 18;
@@ -58,6 +59,11 @@ impl Uid {
         hash.update(number.to_be_bytes());
         hash.update(source);
         Self::new(b'F', hash)
+    }
+
+    /// Returns the identifier of a flow of a transaction.
+    pub(super) fn of_origin(flow: &FlowOrigin, seed: u64) -> Self {
+        Self::of_flow(&flow.key, flow.start, seed)
     }
 
     fn new(letter: u8, hash: Sha1) -> Self {

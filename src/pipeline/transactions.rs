@@ -9,7 +9,7 @@ use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
 use crate::session::{MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
-use crate::transaction::{FlowTransactions, Transaction, TransactionConfig};
+use crate::transaction::{FlowTransactions, Joins, Transaction, TransactionConfig};
 
 /// A sink of the stage [`Sessions`] that also receives transactions.
 pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
@@ -20,10 +20,10 @@ pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
 /// A sink that joins the messages of each flow to transactions for a [`TransactionSink`]. All callbacks are passed on.
 ///
 /// Transactions of a flow that ends are delivered before its last [`record`](Sink::record).
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Transactions<K> {
     inner: K,
-    config: TransactionConfig,
+    joins: Joins,
 }
 
 /// The state of a flow: of the transactions, and of the inner sink.
@@ -35,14 +35,14 @@ pub struct TransactionState<S> {
 
 impl<K> Transactions<K> {
     /// Creates a sink that passes transactions to another one.
-    pub const fn new(sink: K) -> Self {
-        Self { inner: sink, config: TransactionConfig::DEFAULT }
+    pub fn new(sink: K) -> Self {
+        Self { inner: sink, joins: Joins::default() }
     }
 
     /// Returns the sink with another configuration.
     #[must_use]
     pub fn config(mut self, config: TransactionConfig) -> Self {
-        self.config = config;
+        self.joins = Joins::new(config);
         self
     }
 
@@ -75,9 +75,7 @@ pub struct OnTransaction<F> {
 /// assert!(statuses.contains(&200) && statuses.contains(&404));
 /// # Ok::<(), flowgauge::Error>(())
 /// ```
-pub const fn on_transaction<F: FnMut(&FlowView<'_>, &Transaction)>(
-    call: F,
-) -> Transactions<OnTransaction<F>> {
+pub fn on_transaction<F: FnMut(&FlowView<'_>, &Transaction)>(call: F) -> Transactions<OnTransaction<F>> {
     Transactions::new(OnTransaction { call })
 }
 
@@ -124,8 +122,9 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
         let TransactionState { open, inner } = &mut *flow.state;
         let view = &flow.view;
-        open.message(self.config, meta, message, |transaction| {
-            self.inner.transaction(view, inner, &transaction)
+        let of = (view.key(), view.start());
+        open.message(&mut self.joins, of, meta, message, |transaction| {
+            self.inner.transaction(view, inner, &transaction);
         });
     }
 
@@ -137,14 +136,14 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         if reason != EndReason::ActiveTimeout {
             let TransactionState { open, inner } = &mut *flow.state;
             let view = &flow.view;
-            open.end(|transaction| self.inner.transaction(view, inner, &transaction));
+            open.end(&mut self.joins, |transaction| self.inner.transaction(view, inner, &transaction));
         }
         flow.project(|state| &mut state.inner, |flow| self.inner.record(flow, reason));
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: Self::State) {
         let TransactionState { mut open, mut inner } = state;
-        open.end(|transaction| self.inner.transaction(flow, &mut inner, &transaction));
+        open.end(&mut self.joins, |transaction| self.inner.transaction(flow, &mut inner, &transaction));
         self.inner.ended(flow, reason, inner);
     }
 

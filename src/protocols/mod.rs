@@ -23,6 +23,7 @@
 
 pub mod dns;
 pub mod ftp;
+pub mod ftp_data;
 pub mod http1;
 pub mod http2;
 mod owned;

@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{dns, ftp, http1, http2, quic, recognizers, smtp, ssh, tls};
+use super::{dns, ftp, ftp_data, http1, http2, quic, recognizers, smtp, ssh, tls};
 
 crate::protocols! {
     /// The set of all protocols of this crate: those with a parser, then those that are recognized only. Probes are
@@ -23,6 +23,7 @@ crate::protocols! {
         Ssh: ssh::SshParser = &ssh::PROTOCOL,
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
+        FtpData: ftp_data::FtpDataParser = &ftp_data::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
         Dtls: tls::DtlsParser = &tls::DTLS,
     }

@@ -128,7 +128,7 @@ macro_rules! message {
                 ..
                 $(
                     $(#[doc = $hidden_doc:literal])+
-                    pub $hidden:ident: $hidden_type:ty,
+                    $hidden_vis:vis $hidden:ident: $hidden_type:ty,
                 )+
             )?
         }
@@ -138,7 +138,7 @@ macro_rules! message {
         #[non_exhaustive]
         pub struct $type $(<$lifetime>)? {
             $( $(#[doc = $doc])+ pub $field: $cell, )*
-            $( $( $(#[doc = $hidden_doc])+ pub $hidden: $hidden_type, )+ )?
+            $( $( $(#[doc = $hidden_doc])+ $hidden_vis $hidden: $hidden_type, )+ )?
         }
 
         $crate::table! {

@@ -12,7 +12,7 @@ use super::protocols::Protocols;
 use super::receiver::Receiver;
 use super::session::State;
 use super::transition::Cause;
-use crate::base::{Evidence, Side};
+use crate::base::Side;
 
 impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn probe_datagram(&mut self, side: Side, payload: Payload<'_>) {
@@ -94,7 +94,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
         self.driver.stats.handover_count += 1;
         self.driver.release(self.session);
-        let found = Found { entry, evidence: Evidence::Content, is_reversed, is_early: false };
+        let found = Found::by_content(entry, is_reversed);
         self.start(found);
     }
 

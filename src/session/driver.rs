@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::charged::Charged;
 use super::context::FlowContext;
+use super::expected::{ExpectedFlows, Listener};
 use super::octets::{Octets, Payload};
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Capacity, Lane, Outcome, Parsing};
@@ -34,6 +35,7 @@ pub struct Driver<P: Protocols> {
     pub(super) charged: Charged,
     /// True if a session was charged for memory since the last call of `take_charged`.
     pub(super) is_charged: bool,
+    pub(super) expected: ExpectedFlows,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
@@ -64,6 +66,7 @@ impl<P: Protocols> Driver<P> {
             is_naming_only: config.is_naming_only,
             charged: Charged::default(),
             is_charged: false,
+            expected: ExpectedFlows::default(),
             stats: DriverStats::default(),
             set: std::marker::PhantomData,
         }
@@ -293,7 +296,12 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         if found.is_reversed {
             self.session.client = self.session.client.other();
         }
-        self.recognized(entry.protocol, found.evidence);
+        if found.is_expected {
+            let (protocol, evidence) = (entry.protocol, found.evidence);
+            self.receiver.event(&SessionEvent::Recognized { protocol, evidence });
+        } else {
+            self.recognized(entry.protocol, found.evidence);
+        }
         if !entry.has_parser || self.driver.is_naming_only {
             return self.driver.not_started(self.session, Cause::Unparsed);
         }
@@ -330,8 +338,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn pass_to_parser(&mut self, octets: Octets<'_>) -> ControlFlow<()> {
         let Octets { from, offset, .. } = octets;
         let Some(parsing) = self.session.parsing_mut() else { return off(self.session) };
-        let capacity = Capacity { allowance: &mut self.driver.allowance, side_max: self.driver.side_max };
-        let outcome = parsing.pass_to_parser(octets, self.context.timestamp, capacity, self.receiver);
+        let Driver { allowance, expected, side_max, .. } = &mut *self.driver;
+        let capacity = Capacity { allowance, side_max: *side_max };
+        let client = parsing.client;
+        let mut receiver = Listener { receiver: self.receiver, expected, context: self.context, client };
+        let outcome = parsing.pass_to_parser(octets, self.context.timestamp, capacity, &mut receiver);
         self.driver.stats.count_suppressed(&mut parsing.quota);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
@@ -376,7 +387,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
         match (next, entry) {
             (Some(_), Some(entry)) => {
-                let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
+                let found = Found::by_content(entry, false);
                 self.start(found);
             }
             (Some(next), None) => {

@@ -65,6 +65,8 @@ mod datagram_probing;
 mod datagrams;
 mod driver;
 mod eviction;
+mod expectation;
+mod expected;
 mod index;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
@@ -99,6 +101,10 @@ pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 #[doc(hidden)]
 pub use driver::Driver;
 pub use driver::HANDOVER_COUNT_MAX;
+pub use expectation::Expectation;
+#[cfg(feature = "protocols")]
+pub(crate) use expected::AnnouncedEnds;
+pub use expected::{EXPECTED_MAX, EXPECTED_TIME};
 #[doc(hidden)]
 pub use message_row::MessageHead;
 pub use octets::Payload;

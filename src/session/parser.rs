@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::expectation::Expectation;
 use super::protocol::{Protocol, Role};
 use crate::base::Timestamp;
 use crate::reassembler::GapReason;
@@ -259,6 +260,15 @@ pub trait Parser: Sized + 'static {
     fn is_content(message: &Self::Message<'_>) -> bool {
         let _ = message;
         false
+    }
+
+    /// Returns the stream that a message of a stream announces, such as a data connection of FTP. Its octets
+    /// are then passed to a parser of the announced protocol, whichever the probes find. Both flows need the same driver; the
+    /// application in the record of a flow does not depend on announcements, and so not on the number of shards.
+    #[must_use]
+    fn expectation(message: &Self::Message<'_>) -> Option<Expectation> {
+        let _ = message;
+        None
     }
 
     /// Returns the number of octets that the parser has allocated in addition to its own struct. They are charged to

@@ -41,6 +41,8 @@ pub(super) struct StreamProbing {
     is_past_preamble: bool,
     /// Length in octets of the PROXY protocol header at the start of the client's octets.
     preamble_len: u64,
+    /// The protocol that parses the octets, whichever the probes find.
+    pub(super) expected: Option<Found>,
 }
 
 impl StreamProbing {
@@ -55,7 +57,13 @@ impl StreamProbing {
             is_picked_up: false,
             is_past_preamble: false,
             preamble_len: 0,
+            expected: None,
         }
+    }
+
+    /// Creates the state of a stream whose octets an expected protocol parses: they have no PROXY protocol header.
+    pub(super) fn with_expected(expected: Option<Found>) -> Self {
+        Self { expected, is_past_preamble: expected.is_some(), ..Self::new() }
     }
 
     /// Returns the stream offset of the application protocol's first octet in a direction: the length of the PROXY
@@ -162,6 +170,16 @@ pub(super) struct Found {
     pub(super) is_reversed: bool,
     /// True if a probe before this entry in the table was still undecided when this entry matched.
     pub(super) is_early: bool,
+    /// True if another flow announced this one. Such a protocol does not name the flow.
+    pub(super) is_expected: bool,
+}
+
+impl Found {
+    /// Returns an entry with the content as evidence.
+    pub(super) const fn by_content(entry: usize, is_reversed: bool) -> Self {
+        let evidence = Evidence::Content;
+        Self { entry, evidence, is_reversed, is_early: false, is_expected: false }
+    }
 }
 
 /// Combined result of the probes of all protocols.
@@ -214,7 +232,7 @@ fn run_probes<P: Protocols>(
             Verdict::MatchReversed => true,
         };
         let is_early = is_undecided;
-        return Answer::Found(Found { entry: place, evidence: Evidence::Content, is_reversed, is_early });
+        return Answer::Found(Found { is_early, ..Found::by_content(place, is_reversed) });
     }
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
@@ -239,6 +257,6 @@ pub(super) fn by_port(
 ) -> Option<Found> {
     [(server, false), (client, true)].into_iter().find_map(|(port, is_reversed)| {
         let entry = first(recognized.of_port(port) & among)?;
-        Some(Found { entry, evidence: Evidence::Port, is_reversed, is_early: false })
+        Some(Found { evidence: Evidence::Port, ..Found::by_content(entry, is_reversed) })
     })
 }

@@ -320,6 +320,14 @@ macro_rules! protocols {
             }
 
             #[inline]
+            fn expectation(message: &$Message<'_>) -> ::core::option::Option<$crate::session::Expectation> {
+                match message {
+                    $( $Message::$Variant(message) => <$Parser as $crate::session::Parser>::expectation(message), )+
+                    $( $Message::$Base(message) => <$Base as $crate::session::Parser>::expectation(message), )?
+                }
+            }
+
+            #[inline]
             fn heap_len(&self) -> usize {
                 match self {
                     $( Self::$Variant(parser) => $crate::session::Parser::heap_len(parser), )+

@@ -15,7 +15,6 @@ use super::receiver::Receiver;
 use super::resuming::{Resuming, Searched};
 use super::session::State;
 use super::transition::Cause;
-use crate::base::Evidence;
 
 /// Returns the protocol whose messages are searched for in a stream with these ports, and its search function.
 /// `is_picked_up` is true for a stream that was captured from the middle on; only in such a stream may the client have
@@ -74,7 +73,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     fn resumed(&mut self, from: Role) {
         let State::Resuming(resuming) = self.session.state() else { return };
         let entry = resuming.entry;
-        let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
+        let found = Found::by_content(entry, false);
         let Started { previous, has_parser } = self.start(found);
         let State::Resuming(resuming) = previous else { return };
         let allocated_len = resuming.allocated_len() as u64;

@@ -26,11 +26,13 @@ impl<P: Protocols> Driver<P> {
 impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Processes the first octets of a stream. They suffice to recognize most protocols, and are then not copied.
     pub(super) fn first_chunk(&mut self, Octets { from, offset, bytes }: Octets<'_>) -> ControlFlow<()> {
+        let expected = self.driver.expected.take(self.context);
         let (client_port, server_port) = self.context.ports(self.session.client);
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
         let answer = match Preamble::read(client) {
+            _ if expected.is_some() => run_stream_probes::<P>(&mut refuted, &opening),
             Preamble::None => run_stream_probes::<P>(&mut refuted, &opening),
             Preamble::Partial | Preamble::Whole(_) => Answer::Undecided,
         };
@@ -39,7 +41,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
             Answer::Undecided => {
                 return if self.driver.take_for_window(size_of::<StreamProbing>()) {
-                    self.session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Undecided);
+                    let probing = StreamProbing::with_expected(expected);
+                    self.session.transition(State::Stream(Box::new(probing)), Cause::Undecided);
                     self.next_chunk(Octets { from, offset, bytes })
                 } else {
                     self.driver.close_for(self.session, Cause::Refused);
@@ -47,9 +50,12 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 };
             }
         };
-        let Some(found) = found else {
-            // Octets after a gap are from the middle of the stream as well.
-            let is_picked_up = !self.context.is_from_start || offset > 0;
+        // Octets after a gap are from the middle of the stream as well.
+        let is_picked_up = !self.context.is_from_start || offset > 0;
+        if expected.is_some() && found.is_none() && is_picked_up {
+            self.name_by_port();
+        }
+        let Some(found) = self.preferred(found, expected) else {
             let side = side_of(from, self.session.client);
             if self.resume(is_picked_up).is_some() {
                 let from = self.session.role(side);
@@ -62,11 +68,25 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             return ControlFlow::Break(());
         };
         let from = if found.is_reversed { from.other() } else { from };
-        if self.start(found).has_parser {
-            self.pass_to_parser(Octets { from, offset, bytes })
-        } else {
-            ControlFlow::Break(())
+        self.begin_with(found, Octets { from, offset, bytes })
+    }
+
+    /// Starts the parser of a protocol, and passes the first octets of a stream to it.
+    pub(super) fn begin_with(&mut self, found: Found, octets: Octets<'_>) -> ControlFlow<()> {
+        if self.start(found).has_parser { self.pass_to_parser(octets) } else { ControlFlow::Break(()) }
+    }
+
+    /// Returns the protocol whose parser processes a stream: the expected one, or else the one that was found. The latter
+    /// names the flow in any case, as in a driver that did not process the announcement.
+    fn preferred(&mut self, found: Option<Found>, expected: Option<Found>) -> Option<Found> {
+        if expected.is_some()
+            && let Some(Found { entry, evidence, .. }) = found
+            && let Some(entry) = P::TABLE.get(entry)
+        {
+            self.driver.stats.recognized_count += 1;
+            self.session.set_application(entry.protocol, evidence);
         }
+        expected.or(found)
     }
 
     /// Processes further octets of a stream whose protocol is undecided.
@@ -101,7 +121,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let is_first = probing.handover_count == 0;
         let found = probing.by_port::<P>(self.context.ports(self.session.client)).filter(|_| is_first);
         let is_picked_up = probing.is_picked_up && is_first;
-        if found.is_none() && is_first && self.resume_probed() {
+        if found.is_none() && probing.expected.is_none() && is_first && self.resume_probed() {
             return;
         }
         self.begin(found);
@@ -136,10 +156,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
 
     /// Ends the window of a stream, and passes the buffered octets to the parser of the protocol that was found.
     pub(super) fn begin(&mut self, found: Option<Found>) {
-        if self.session.stream_mut().is_none() {
-            return;
-        }
-        let Some(found) = found else { return self.driver.close_for(self.session, Cause::Unparsed) };
+        let Some(probing) = self.session.stream_mut() else { return };
+        let expected = probing.expected;
+        let Some(found) = self.preferred(found, expected) else {
+            return self.driver.close_for(self.session, Cause::Unparsed);
+        };
         let Started { previous, has_parser } = self.start(found);
         let State::Stream(probing) = previous else { return };
         if has_parser {

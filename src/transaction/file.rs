@@ -1,4 +1,4 @@
-//! Bodies of HTTP and parts of mails as files.
+//! Bodies of HTTP, parts of mails and files in data connections of FTP.
 
 #[cfg(feature = "compression")]
 use super::coding::Decoder;
@@ -8,23 +8,25 @@ use super::lack::Lack;
 use super::mail::file_name;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
+use super::transfer::Transfer;
 use crate::protocols::http1::{Body, BodyGap};
 use crate::session::{MessageMeta, Role, Text};
 
 crate::message! {
-    /// The body of a request or response of HTTP, or a part of a mail that is no multipart. The octets of a body are as
-    /// sent: a coding such as gzip is not decoded. Those of a part are decoded from base64 or quoted-printable. A mail
-    /// that is not MIME is one part of type `text/plain`.
+    /// The body of a request or response of HTTP, a part of a mail that is no multipart, or a file or listing in a data
+    /// connection of FTP. The octets of a body are as sent: a coding such as gzip is not decoded. Those of a part are decoded
+    /// from base64 or quoted-printable. A mail that is not MIME is one part of type `text/plain`.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.file" pub struct File {
-        /// Number of the transaction with the body, or of the mail with the part.
+        /// Number of the transaction with the body, of the mail with the part, or of the command of FTP in its control
+        /// connection; 0 if the control connection was not captured.
         pub number: u64,
         /// Number of the part in its mail, starting at 0.
         pub part: Option<u32>,
         /// Role of the sender.
         pub role: Option<Role>,
         /// Name of the file in the Content-Disposition field, without folders; of a part without one, the name in the
-        /// Content-Type field.
+        /// Content-Type field; the last part of the path that the command of FTP names.
         pub name: Option<Box<str>>,
         /// Value of the Content-Type field; of a part without one, the default, `text/plain` or `message/rfc822`.
         pub content_type: Option<Box<str>>,
@@ -42,7 +44,7 @@ crate::message! {
         pub missing_len: u64 [octets],
         /// Length of the body in the Content-Length field.
         pub declared_len: Option<u64> [octets],
-        /// True if the body or part ended as its framing specifies, and no octets are missing.
+        /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, and no octets are missing.
         pub is_complete: bool,
         /// MD5 digest of a complete file, on request.
         pub md5: Option<Box<str>>,
@@ -53,6 +55,8 @@ crate::message! {
         ..
         /// Number of the part among all entities of the mail, multiparts included, from 1; 0 for a body.
         pub entity: u32,
+        /// The command of FTP that transferred the file.
+        pub(crate) transfer: Option<Box<Transfer>>,
     }
 }
 

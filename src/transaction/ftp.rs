@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 
+use super::data_connections::DataConnections;
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending, TEXT_LEN_MAX};
 use super::span::Span;
+use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::base::Timestamp;
-use crate::protocols::ftp::{DataEnd, Message};
-use crate::session::{MessageMeta, Role};
+use crate::protocols::ftp::{self, DataEnd, Message};
+use crate::session::{MessageMeta, Role, Text};
 
 crate::message! {
     /// A command of FTP, with its last reply.
@@ -39,6 +41,13 @@ crate::message! {
         pub data_port: Option<u16>,
         /// Role that opens the data connection.
         pub data_opened_by: Option<Role>,
+        /// Octets of the file or listing that were captured in the data connection; absent if it had not ended before the next
+        /// command, or was not captured.
+        pub seen_len: Option<u64> [octets],
+        /// Octets of the file that are known to be missing.
+        pub missing_len: Option<u64> [octets],
+        /// Type of the file by its first octets.
+        pub detected_type: Option<&'static str>,
         ..
         /// Name in the last USER command.
         pub named: Option<Box<str>>,
@@ -46,6 +55,8 @@ crate::message! {
         pub has_password: bool,
         /// Folder of the session, as far as it is known.
         pub folder: Option<Box<str>>,
+        /// The data connection.
+        pub(crate) transferred: Option<Box<Transferred>>,
     }
 }
 
@@ -93,6 +104,16 @@ fn quoted_path(reply: &str) -> Option<String> {
     None
 }
 
+/// Returns whether a command transfers a file or a listing.
+fn is_transfer(verb: Text<'_>) -> bool {
+    ftp::TRANSFERS.iter().any(|known| verb.0.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Returns the part of a path behind the last separator.
+fn last_part(path: &str) -> Option<&str> {
+    path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
+}
+
 impl FtpOpen {
     /// Notes the folder that the reply to the last command states or confirms.
     fn change_folder(&mut self) {
@@ -109,6 +130,7 @@ impl FtpOpen {
 
     pub(super) fn message(
         &mut self,
+        (connections, control): (&mut DataConnections, FlowOrigin),
         meta: &MessageMeta,
         message: &Message<'_>,
         out: &mut dyn FnMut(Pending<Ftp>),
@@ -116,7 +138,7 @@ impl FtpOpen {
         let mut copier = Copier::default();
         match message {
             Message::Command(command) => {
-                self.answered.take().into_iter().for_each(&mut *out);
+                self.end_answered(connections, control, out);
                 let argument = copier.optional(command.argument);
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
@@ -125,6 +147,14 @@ impl FtpOpen {
                     copier.count(text.as_deref());
                 }
                 self.has_password |= command.verb.0.eq_ignore_ascii_case(b"PASS");
+                if is_transfer(command.verb) {
+                    connections.transfer(Transfer {
+                        control,
+                        number: command.transaction,
+                        command: copier.text(command.verb),
+                        name: argument.as_deref().and_then(last_part).map(Into::into),
+                    });
+                }
                 let ftp = Ftp {
                     number: command.transaction,
                     user: self.user.clone(),
@@ -138,7 +168,7 @@ impl FtpOpen {
                 self.open.push(Pending::new(command.transaction, Span::of(meta), ftp, &copier), out);
             }
             Message::Reply(reply) => {
-                self.answered.take().into_iter().for_each(&mut *out);
+                self.end_answered(connections, control, out);
                 let Some(number) = reply.transaction else { return };
                 if reply.code == 230 {
                     self.user.clone_from(&self.named);
@@ -156,6 +186,7 @@ impl FtpOpen {
                 self.change_folder();
             }
             Message::DataConnection(connection) => {
+                connections.announce(control, meta, connection.end);
                 if let Some(ftp) = connection.transaction.and_then(|number| self.get(number)) {
                     ftp.set_data(connection.end);
                 }
@@ -179,8 +210,30 @@ impl FtpOpen {
         answered.or_else(|| self.open.get(number)).map(|pending| &mut pending.content)
     }
 
-    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Ftp>)) {
-        self.answered.take().into_iter().for_each(&mut *out);
+    /// Ends the command that was answered last.
+    fn end_answered(
+        &mut self,
+        connections: &DataConnections,
+        control: FlowOrigin,
+        out: &mut dyn FnMut(Pending<Ftp>),
+    ) {
+        let Some(mut pending) = self.answered.take() else { return };
+        if let Some(file) = connections.file(control, pending.number) {
+            if file.missing_len > 0 {
+                pending.lack(Lack::Body);
+            }
+            pending.content.set_file(file);
+        }
+        out(pending);
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        (connections, control): (&mut DataConnections, FlowOrigin),
+        out: &mut dyn FnMut(Pending<Ftp>),
+    ) {
+        self.end_answered(connections, control, out);
+        connections.close(control);
         for mut pending in self.open.take_all() {
             pending.lack(if pending.content.code.is_none() { Lack::Response } else { Lack::End });
             out(pending);
@@ -192,6 +245,12 @@ impl Ftp {
     const fn set_data(&mut self, end: DataEnd) {
         (self.data_address, self.data_port) = (end.address, Some(end.port));
         self.data_opened_by = Some(end.opened_by);
+    }
+
+    fn set_file(&mut self, file: Transferred) {
+        (self.seen_len, self.missing_len) = (Some(file.seen_len), Some(file.missing_len));
+        self.detected_type = file.detected_type;
+        self.transferred = Some(Box::new(file));
     }
 }
 

@@ -1,13 +1,16 @@
 //! Joins the messages of one flow to transactions.
 
-use super::config::TransactionConfig;
 use super::content::Transaction;
+use super::data_connections::Joins;
 use super::dns::DnsOpen;
 use super::ftp::FtpOpen;
+use super::ftp_data::DataOpen;
 use super::http::{Ended, HttpOpen};
 use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
 use super::tls::{QuicOpen, TlsOpen};
+use super::transfer::FlowOrigin;
+use crate::base::{FlowKey, Timestamp};
 use crate::protocols::Message;
 use crate::session::MessageMeta;
 
@@ -28,28 +31,34 @@ struct Open {
     ssh: SshOpen,
     mail: MailOpen,
     ftp: FtpOpen,
+    ftp_data: DataOpen,
+    /// The flow; known with its first message.
+    flow: Option<FlowOrigin>,
 }
 
 impl FlowTransactions {
-    /// Adds a message of the flow. Passes the transactions that end with it to `out`. Messages of multicast DNS, which has no
-    /// exchanges, have no effect.
+    /// Adds a message of the flow with this key and start. Passes the transactions that end with it to `out`. Messages of
+    /// multicast DNS, which has no exchanges, have no effect.
     #[inline]
     pub fn message(
         &mut self,
-        config: TransactionConfig,
+        joins: &mut Joins,
+        (key, start): (&FlowKey, Timestamp),
         meta: &MessageMeta,
         message: &Message<'_>,
         mut out: impl FnMut(Transaction),
     ) {
         if !matches!(message, Message::Mdns(_)) {
-            self.open.get_or_insert_default().message(config, meta, message, &mut out);
+            let open = self.open.get_or_insert_default();
+            let flow = *open.flow.get_or_insert(FlowOrigin { key: *key, start });
+            open.message((joins, flow), meta, message, &mut out);
         }
     }
 
     /// Ends all transactions of the flow, and passes them to `out`: the flow ended.
-    pub fn end(&mut self, mut out: impl FnMut(Transaction)) {
+    pub fn end(&mut self, joins: &mut Joins, mut out: impl FnMut(Transaction)) {
         if let Some(mut open) = self.open.take() {
-            open.finish(&mut out);
+            open.finish(joins, &mut out);
         }
     }
 }
@@ -57,11 +66,12 @@ impl FlowTransactions {
 impl Open {
     fn message(
         &mut self,
-        config: TransactionConfig,
+        (joins, flow): (&mut Joins, FlowOrigin),
         meta: &MessageMeta,
         message: &Message<'_>,
         out: &mut dyn FnMut(Transaction),
     ) {
+        let config = joins.config;
         let has_hashes = config.has_hashes;
         match message {
             Message::Http1(message) => {
@@ -82,19 +92,28 @@ impl Open {
             Message::Smtp(message) => {
                 self.mail.message(meta, (message, has_hashes), &mut |ended| out(ended.into()));
             }
-            Message::Ftp(message) => self.ftp.message(meta, message, &mut |ended| out(ended.into())),
+            Message::Ftp(message) => {
+                let connections = (&mut joins.connections, flow);
+                self.ftp.message(connections, meta, message, &mut |ended| out(ended.into()));
+            }
+            Message::FtpData(message) => {
+                self.ftp_data.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
+            }
             Message::Mdns(_) => {}
         }
     }
 
-    fn finish(&mut self, out: &mut dyn FnMut(Transaction)) {
+    fn finish(&mut self, joins: &mut Joins, out: &mut dyn FnMut(Transaction)) {
         self.http.finish(&mut |ended| out(ended.into()));
         self.dns.finish(&mut |ended| out(ended.into()));
         self.tls.finish(&mut |ended| out(ended.into()));
         self.quic.finish(&mut |ended| out(ended.into()));
         self.ssh.finish(&mut |ended| out(ended.into()));
         self.mail.finish(&mut |ended| out(ended.into()));
-        self.ftp.finish(&mut |ended| out(ended.into()));
+        if let Some(flow) = self.flow {
+            self.ftp.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
+        }
+        self.ftp_data.finish(&mut |ended| out(ended.into()));
     }
 }
 

@@ -13,6 +13,7 @@ use super::corpus::{self, Capture};
 
 /// tshark's names for protocols, in addition to flowgauge's name.
 const NAMES: &[(&str, &[&str])] = &[
+    ("ftp_data", &["ftp-data"]),
     ("bacnet", &["bvlc"]),
     ("bittorrent", &["bt-dht", "bt-utp", "bt-tracker"]),
     ("dropbox", &["db-lsp", "db-lsp-disc"]),

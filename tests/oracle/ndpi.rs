@@ -20,6 +20,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("DTLS", &["dtls"]),
     ("Dropbox", &["dropbox"]),
     ("FTP_CONTROL", &["ftp"]),
+    ("FTP_DATA", &["ftp_data"]),
     ("HTTP", &["http"]),
     ("HTTP2", &["http2"]),
     // A request to a proxy is HTTP.
@@ -127,12 +128,6 @@ const CLASSES: &[(&str, &str, usize, &str)] = &[
         3,
         "the same; flowgauge names no protocol by port if the content contradicts it",
     ),
-    (
-        "-",
-        "FTP_DATA (DPI)",
-        1,
-        "a directory listing on a port that the control connection announced; nDPI recognizes its permissions and dates",
-    ),
     ("-", "NetBIOS (DPI)", 1, "a corrupted name in a fuzzed capture: its length is not 32"),
     ("-", "NetBIOS (Match by port)", 1, "the same, and corrupted counts"),
     (
@@ -153,6 +148,7 @@ const CLASSES: &[(&str, &str, usize, &str)] = &[
         5,
         "complete DNS messages to ports that a fuzzer changed; nDPI requires port 53",
     ),
+    ("ftp_data content", "Unknown (Unknown)", 1, "a file on a port that the control connection announced"),
     (
         "rtcp content",
         "KakaoTalk_Voice (DPI)",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flowgauge::export::{Style, write_json};
-use flowgauge::protocols::{http1, http2, smtp};
+use flowgauge::protocols::{ftp_data, http1, http2, smtp};
 use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
 use flowgauge::session::{MessageHead, MessageMeta};
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
@@ -202,6 +202,110 @@ fn mail(group: &[&Value], content: Option<&MailContent>) -> Option<Facts> {
     Some(facts)
 }
 
+/// The file of one direction of a data connection of FTP.
+struct Data {
+    /// The row before which its first octets arrived, and the row with its end.
+    begin: usize,
+    end: Option<usize>,
+    octets: Vec<u8>,
+    missing_len: u64,
+    /// The command to which it belongs: its row, and the flow and number.
+    command: Option<(usize, Key)>,
+}
+
+const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
+
+/// Returns the ends of the flow of a row.
+fn ends(row: &Value) -> [(&Value, &Value); 2] {
+    [(&row["source_address"], &row["source_port"]), (&row["destination_address"], &row["destination_port"])]
+}
+
+/// Finds the command to which each data connection belongs: the last one that transfers something before the first
+/// octets, in the control connection that last announced the port.
+fn find_commands(rows: &[Value], data: &mut BTreeMap<(String, String), (Value, Data)>) {
+    for (head, data) in data.values_mut() {
+        let before = rows.iter().enumerate().take(data.begin);
+        let hosts = |row: &Value| {
+            let mut hosts = ends(row).map(|(address, _)| address.to_string());
+            hosts.sort();
+            hosts
+        };
+        let announced = before.clone().rfind(|(_, row)| {
+            is(row, "", "data_connection")
+                && hosts(row) == hosts(head)
+                && ends(head).iter().any(|(_, port)| **port == row["port"])
+        });
+        let Some((index, control)) = announced else { continue };
+        let flow = key(control, &0.into()).map(|(flow, ..)| flow);
+        let is_transfer = |row: &Value| {
+            let verb = row["verb"].as_str().unwrap_or_default().to_ascii_uppercase();
+            is(row, "", "command") && TRANSFERS.contains(&verb.as_str())
+        };
+        let command = before.skip(index).rfind(|(_, row)| {
+            is_transfer(row) && key(row, &row["transaction"]).map(|(flow, ..)| flow) == flow
+        });
+        data.command = command.and_then(|(index, row)| Some((index, key(row, &row["transaction"])?)));
+    }
+}
+
+/// Compares the files of data connections. Returns what differs.
+fn differing_transfers(rows: &[Value], messages: &Messages) -> Vec<String> {
+    let mut files: BTreeMap<_, _> = rows
+        .iter()
+        .filter(|row| row["kind"] == "file" && row["protocol"] == "ftp_data")
+        .map(|row| (data_key(row), row))
+        .collect();
+    let mut different = Vec::new();
+    for (key, (_, data)) in &messages.data {
+        let number = data.command.as_ref().map_or(0, |(_, (.., number))| *number);
+        let path = data.command.as_ref().and_then(|(index, _)| messages.rows[*index]["argument"].as_str());
+        let name = path.map(|path| path.rsplit('/').next().unwrap_or_default());
+        let digest: String =
+            Sha256::digest(&data.octets).iter().map(|octet| format!("{octet:02x}")).collect();
+        let is_same = |row: &Value| {
+            row["number"] == number
+                && row["name"].as_str() == name
+                && row["seen_len"] == data.octets.len()
+                && row["missing_len"] == data.missing_len
+                && (row["sha256"] == digest) == (row["is_complete"] == true)
+        };
+        match files.remove(key) {
+            Some(row) if is_same(row) => {}
+            row => different.push(format!("{key:?}: {number}, {name:?}, {}: {row:?}", data.octets.len())),
+        }
+    }
+    different.extend(files.keys().map(|key| format!("{key:?}: a file without octets")));
+    different
+}
+
+/// Returns flow and sender of a file in a data connection.
+fn data_key(row: &Value) -> (String, String) {
+    (format!("{} {}", row["community_id"], row["start"]), row["role"].to_string())
+}
+
+/// Adds what the data connection of a command transferred, if it ended before the next command.
+fn add_transfer(facts: &mut Facts, key: &Key, messages: &Messages) {
+    let is_of = |data: &&Data| data.command.as_ref().is_some_and(|(_, command)| command == key);
+    let Some(data) = messages.data.values().map(|(_, data)| data).find(is_of) else { return };
+    let (index, _) = data.command.as_ref().expect("a command");
+    let is_control = |row: &Value| {
+        self::key(row, &row["transaction"]).is_some_and(|(flow, ..)| flow == key.0)
+            && row["protocol"] == "ftp"
+    };
+    let last_reply = |row: &Value| is(row, "", "reply") && row["code"].as_u64() >= Some(200);
+    let rows = || messages.rows.iter().enumerate().skip(index + 1).filter(|(_, row)| is_control(row));
+    let replied = rows().find(|(_, row)| last_reply(row)).map(|(index, _)| index);
+    // The next message of the control connection behind the last reply, other than what belongs to it.
+    let next = replied.and_then(|replied| {
+        rows().find(|(index, row)| *index > replied && (is(row, "", "command") || is(row, "", "reply")))
+    });
+    let is_in_time = data.end.is_some_and(|end| next.is_none_or(|(next, _)| end <= next));
+    if is_in_time {
+        facts.insert("seen_len", data.octets.len().into());
+        facts.insert("missing_len", data.missing_len.into());
+    }
+}
+
 fn ftp(group: &[&Value]) -> Option<Facts> {
     let command = group.iter().find(|row| is(row, "", "command"))?;
     let mut facts = Facts::new();
@@ -288,7 +392,8 @@ fn ssh(group: &[&Value]) -> Option<Facts> {
 const CONNECTIONS: [&str; 3] = ["tls", "dtls", "ssh"];
 
 /// Joins the messages of a capture, in two passes.
-fn naive(messages: &[Value], contents: &BTreeMap<Key, MailContent>) -> BTreeMap<Key, Vec<Facts>> {
+fn naive(all: &Messages) -> BTreeMap<Key, Vec<Facts>> {
+    let Messages { rows: messages, contents, .. } = all;
     let mut groups: BTreeMap<Key, Vec<&Value>> = BTreeMap::new();
     for row in messages {
         let number = if row["message"] == "mail" { &row["mail"] } else { &row["transaction"] };
@@ -307,7 +412,10 @@ fn naive(messages: &[Value], contents: &BTreeMap<Key, MailContent>) -> BTreeMap<
             "http" | "http2" => http(&group),
             "dns" | "llmnr" => dns(&group),
             "smtp" => mail(&group, contents.get(&key)),
-            "ftp" => ftp(&group),
+            "ftp" => ftp(&group).map(|mut facts| {
+                add_transfer(&mut facts, &key, all);
+                facts
+            }),
             "tls" | "dtls" | "quic" => tls(&group),
             "ssh" => ssh(&group),
             _ => None,
@@ -386,6 +494,8 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
                 "data_port",
                 "file_len",
                 "is_transferred",
+                "seen_len",
+                "missing_len",
             ],
         ),
     ];
@@ -453,15 +563,28 @@ struct Messages {
     /// Bodies of HTTP by flow, number and sender.
     bodies: BTreeMap<(Key, String), Body>,
     contents: BTreeMap<Key, MailContent>,
+    /// Files in data connections of FTP by flow and sender, each with the row of a message.
+    data: BTreeMap<(String, String), (Value, Data)>,
 }
 
 fn messages(path: &Path) -> Messages {
     let mut all = Messages::default();
-    let Messages { rows, bodies, contents } = &mut all;
+    let Messages { rows, bodies, contents, data } = &mut all;
     pass(
         path,
         on_message::<Standard>(|view, meta, message| {
             let row = message.row(Line::Message(view, meta));
+            if let Message::FtpData(message) = message {
+                let (begin, of) = (rows.len(), data_key(&row));
+                let new = Data { begin, end: None, octets: Vec::new(), missing_len: 0, command: None };
+                let (_, file) = data.entry(of).or_insert_with(|| (row.clone(), new));
+                match message {
+                    ftp_data::Message::Octets(piece) => file.octets.extend(piece.bytes),
+                    ftp_data::Message::Gap(gap) => file.missing_len += gap.len,
+                    _ => file.end = Some(begin),
+                }
+                return;
+            }
             let is_step =
                 matches!(message, Message::Tls(message) | Message::Dtls(message) if message.is_step());
             if !message.is_content() || is_step {
@@ -486,6 +609,7 @@ fn messages(path: &Path) -> Messages {
             }
         }),
     );
+    find_commands(rows, data);
     all
 }
 
@@ -548,7 +672,9 @@ fn facts_of(part: &NaivePart, is_ended: bool) -> Facts {
 
 /// Compares files with the bodies of messages. Returns what differs.
 fn differing_files(rows: &[Value], bodies: &BTreeMap<(Key, String), Body>) -> Vec<String> {
-    let files: Vec<_> = rows.iter().filter(|row| row["kind"] == "file" && row["part"].is_null()).collect();
+    let is_body =
+        |row: &&Value| row["kind"] == "file" && row["part"].is_null() && row["protocol"] != "ftp_data";
+    let files: Vec<_> = rows.iter().filter(is_body).collect();
     let mut different = Vec::new();
     if files.len() != bodies.len() {
         different.push(format!("{} files, {} bodies", files.len(), bodies.len()));
@@ -586,7 +712,7 @@ fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
     for path in paths {
         let name = path.display();
         let (messages, rows) = (messages(&path), transactions(&path));
-        let (expected, mut found) = (naive(&messages.rows, &messages.contents), written(&rows));
+        let (expected, mut found) = (naive(&messages), written(&rows));
         // The header of a mail with a gap is compared by the tests of the reader.
         for (_, facts) in found
             .iter_mut()
@@ -596,9 +722,11 @@ fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
             facts.iter_mut().for_each(|facts| facts.retain(|name, _| !names.contains(name)));
         }
         let bodies = &messages.bodies;
-        count += expected.len() + bodies.len() + messages.contents.len();
+        count += expected.len() + bodies.len() + messages.contents.len() + messages.data.len();
         let parts = differing_parts(&rows, &messages);
         different.extend(parts.into_iter().map(|part| format!("{name} {part}")));
+        let transfers = differing_transfers(&rows, &messages);
+        different.extend(transfers.into_iter().map(|transfer| format!("{name} {transfer}")));
         different.extend(differing_files(&rows, bodies).into_iter().map(|file| format!("{name} {file}")));
         for (key, expected) in &expected {
             if found.get(key) != Some(expected) {
@@ -615,9 +743,9 @@ fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
 
 #[test]
 fn transactions_are_those_of_two_passes_over_all_messages() {
-    let examples =
-        ["web", "dns", "mail", "ssh", "lossy"].map(|name| format!("examples/data/{name}.pcap").into());
-    assert!(check(examples.into_iter()) > 40);
+    let examples = ["web", "dns", "mail", "ssh", "lossy", "transfer"]
+        .map(|name| format!("examples/data/{name}.pcap").into());
+    assert!(check(examples.into_iter()) > 80);
     let Some(captures) = corpus::captures() else { return };
     let count = check(captures.iter().map(corpus::Capture::path));
     println!("{count} transactions");

@@ -6,6 +6,8 @@ mod bounds;
 mod dns;
 mod driver;
 #[cfg(feature = "protocols")]
+mod expected;
+#[cfg(feature = "protocols")]
 mod ftp;
 #[allow(dead_code, reason = "the tests of each parser use a part of it")]
 mod harness;

@@ -13,6 +13,7 @@ use crate::columns::{ColumnArgs, Columns};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
+use crate::rows::RowWriter;
 
 /// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;
@@ -248,58 +249,73 @@ pub(crate) enum Writer {
     /// A format on standard output.
     Standard(Box<dyn RecordWriter<FlowRecord> + Send>),
     Ipfix(Box<IpfixWriter>),
-    /// A log on standard output.
+    /// Logs on standard output or in a folder.
     Logs(Box<dyn FlowLog + Send>),
 }
 
-impl Writer {
-    /// Writes a record if the caller permits its length in octets. A record of IPFIX is not longer than the record or
-    /// packet that it describes, and therefore has no length here. Returns whether it was written.
-    pub(crate) fn write_if(
+impl RowWriter for Writer {
+    fn write_if(
         &mut self,
         record: &FlowRecord,
         permits: &mut dyn FnMut(usize) -> bool,
-    ) -> io::Result<bool> {
-        match self {
+    ) -> Result<bool, Failure> {
+        let written = match self {
             Self::Standard(writer) => writer.write_if(record, permits),
             Self::Logs(log) => log.collected(record, permits),
+            // A record of IPFIX is not longer than the record or packet that it describes, and therefore has no length
+            // here.
             Self::Ipfix(ipfix) if permits(0) => ipfix.write(record).map(|()| true),
             Self::Ipfix(_) => Ok(false),
-        }
+        };
+        written.map_err(|error| self.failure(&error))
     }
 
     #[inline]
-    pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        match self {
+    fn write(&mut self, record: &FlowRecord) -> Result<(), Failure> {
+        let written = match self {
             Self::Standard(writer) => writer.write(record),
             Self::Logs(log) => log.collected(record, &mut |_| true).map(drop),
             Self::Ipfix(ipfix) => ipfix.write(record),
-        }
+        };
+        written.map_err(|error| self.failure(&error))
     }
 
-    /// Flushes buffered output.
-    pub(crate) fn flush(&mut self) -> io::Result<()> {
-        match self {
+    fn flush(&mut self) -> Result<(), Failure> {
+        let flushed = match self {
             Self::Standard(writer) => writer.flush(),
             Self::Logs(log) => log.flush(),
             Self::Ipfix(ipfix) => ipfix.flush(),
-        }
+        };
+        flushed.map_err(|error| self.failure(&error))
     }
 
-    /// Flushes buffered output, and completes it.
-    pub(crate) fn finish(self) -> Result<(), Failure> {
-        match self {
+    fn finish(self: Box<Self>, has_failed: bool) -> Result<(), Failure> {
+        match *self {
+            // Files that are complete remain.
+            Self::Logs(log) => log.close().map(drop).map_err(|error| log_failure(&error)),
+            _ if has_failed => Ok(()),
             Self::Standard(writer) => writer.finish().map(drop).map_err(Failure::from),
-            Self::Logs(log) => log.close().map(drop).map_err(Failure::from),
             Self::Ipfix(ipfix) => ipfix.finish(),
         }
     }
+}
 
+impl Writer {
     /// Returns the failure for an error of a write.
-    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+    fn failure(&self, error: &io::Error) -> Failure {
         match self {
             Self::Ipfix(ipfix) => ipfix.failure(error),
-            Self::Standard(_) | Self::Logs(_) => Failure::writing("standard output", error),
+            Self::Standard(_) => Failure::writing("standard output", error),
+            Self::Logs(_) => log_failure(error),
         }
+    }
+}
+
+/// Returns the failure for an error of a log. Errors of files name the file already.
+pub(crate) fn log_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
+        io::ErrorKind::Other => Failure::Other(error.to_string()),
+        _ => Failure::writing("standard output", error),
     }
 }

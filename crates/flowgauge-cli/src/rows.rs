@@ -1,53 +1,84 @@
-//! Rows of flow records in an output format.
+//! Rows of flow records in one or several outputs.
 
-use std::io;
 use std::ops::ControlFlow;
 
 use flowgauge::FlowRecord;
 
 use crate::console::Failure;
-use crate::formats::Writer;
 
-/// Writes flow records as rows, until a write fails.
+/// Writes flow records one after another to a destination.
+pub(crate) trait RowWriter {
+    /// Writes a record if the caller permits the length of its row in octets. Returns whether it was written.
+    fn write_if(
+        &mut self,
+        record: &FlowRecord,
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Failure>;
+
+    /// Writes a record.
+    fn write(&mut self, record: &FlowRecord) -> Result<(), Failure> {
+        self.write_if(record, &mut |_| true).map(drop)
+    }
+
+    /// Writes what is held back.
+    fn flush(&mut self) -> Result<(), Failure>;
+
+    /// Completes the destination, or releases it after a failed write.
+    fn finish(self: Box<Self>, has_failed: bool) -> Result<(), Failure>;
+}
+
+/// Writes flow records as rows to all outputs, until a write fails.
 pub(crate) struct Rows {
-    writer: Writer,
+    writers: Vec<Box<dyn RowWriter + Send>>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     record_count: u64,
     flushed_count: u64,
-    outcome: io::Result<()>,
+    /// The first failure, and the index of its output.
+    failure: Option<(usize, Failure)>,
 }
 
 impl Rows {
-    pub(crate) const fn new(writer: Writer, is_stream: bool) -> Self {
-        Self { writer, is_stream, record_count: 0, flushed_count: 0, outcome: Ok(()) }
+    pub(crate) fn new(writer: impl RowWriter + Send + 'static, is_stream: bool) -> Self {
+        Self::several(vec![Box::new(writer)], is_stream)
+    }
+
+    /// Creates rows that are written to several outputs.
+    pub(crate) const fn several(writers: Vec<Box<dyn RowWriter + Send>>, is_stream: bool) -> Self {
+        Self { writers, is_stream, record_count: 0, flushed_count: 0, failure: None }
+    }
+
+    /// Returns whether there are no outputs.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.writers.is_empty()
     }
 
     /// Writes the row of a flow record; does nothing after a failed write.
     #[inline]
     pub(crate) fn write(&mut self, record: &FlowRecord) {
-        if self.outcome.is_ok() {
+        if self.failure.is_none() {
             self.record_count += 1;
-            self.outcome = self.writer.write(record);
+            self.each(|writer| writer.write(record));
         }
     }
 
-    /// Writes the row of a flow record if the caller permits its length in octets.
-    pub(crate) fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) {
-        if self.outcome.is_ok() {
-            let mut permits = Some(permits);
-            let mut is_permitted = |len| permits.take().is_some_and(|permits| permits(len));
-            let outcome = self.writer.write_if(record, &mut is_permitted);
-            self.record_count += u64::from(outcome.as_ref().is_ok_and(|is_written| *is_written));
-            self.outcome = outcome.map(drop);
+    /// Writes the row of a flow record if the caller permits its length in octets, separately for each output.
+    pub(crate) fn write_if(&mut self, record: &FlowRecord, mut permits: impl FnMut(usize) -> bool) {
+        if self.failure.is_none() {
+            let mut is_written = false;
+            self.each(|writer| {
+                is_written |= writer.write_if(record, &mut permits)?;
+                Ok(())
+            });
+            self.record_count += u64::from(is_written);
         }
     }
 
-    /// Returns the length in octets of the row of a flow record, without writing it.
+    /// Returns the length in octets of the rows of a flow record, without writing them.
     pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
         let mut known = 0;
         self.write_if(record, |len| {
-            known = len;
+            known += len;
             false
         });
         known
@@ -56,27 +87,40 @@ impl Rows {
     /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed
     /// write.
     pub(crate) fn flush_stream(&mut self) -> ControlFlow<()> {
-        if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
+        if self.failure.is_none() && self.is_stream && self.record_count > self.flushed_count {
             self.flushed_count = self.record_count;
-            self.outcome = self.writer.flush();
+            self.each(|writer| writer.flush());
         }
-        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        if self.failure.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
     /// Writes a row for each record of an iterator.
     pub(crate) fn write_all(&mut self, records: impl Iterator<Item = FlowRecord>) {
         for record in records {
             self.write(&record);
-            if self.outcome.is_err() {
+            if self.failure.is_some() {
                 break;
             }
         }
     }
 
-    /// Completes the output. Returns the number of rows written.
+    /// Calls a function with each output until one fails.
+    fn each(&mut self, mut call: impl FnMut(&mut (dyn RowWriter + Send)) -> Result<(), Failure>) {
+        for (index, writer) in self.writers.iter_mut().enumerate() {
+            if let Err(failure) = call(&mut **writer) {
+                self.failure = Some((index, failure));
+                return;
+            }
+        }
+    }
+
+    /// Completes all outputs, even if one failed. Returns the number of rows written to each.
     pub(crate) fn finish(self) -> Result<u64, Failure> {
-        self.outcome.map_err(|error| self.writer.failure(&error))?;
-        self.writer.finish()?;
-        Ok(self.record_count)
+        let failed = self.failure.as_ref().map(|(index, _)| *index);
+        let mut outcome = self.failure.map_or(Ok(()), |(_, failure)| Err(failure));
+        for (index, writer) in self.writers.into_iter().enumerate() {
+            outcome = outcome.and(writer.finish(failed == Some(index)));
+        }
+        outcome.map(|()| self.record_count)
     }
 }

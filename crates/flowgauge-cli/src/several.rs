@@ -11,6 +11,7 @@ use crate::console::{Console, Failure};
 use crate::input::Input;
 use crate::output::Outputs;
 use crate::records::RecordArgs;
+use crate::rows::Rows;
 use crate::sinks::RecordSink;
 use crate::write::Logged;
 
@@ -26,7 +27,8 @@ pub(crate) fn write_flows(
     let format = args.output.format().logs();
     let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
     let is_stream = input.is_stream();
-    let mut records = args.written.open_records(&args.output, (inputs, &outputs), is_stream)?;
+    let writers = args.written.open_records(&args.output, (inputs, &outputs))?;
+    let mut records = Rows::several(writers, is_stream);
     let logs = args.written.open_logs(format, &outputs, (args.tunnels(), true))?;
     let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
     let logged = Logged::new(sink, logs, (filter, &[]), is_stream);

@@ -25,7 +25,9 @@ pub(crate) trait Destination {
 /// Writes a row for each record.
 impl Destination for Rows {
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
-        self.write(&view.record(reason));
+        if !self.is_empty() {
+            self.write(&view.record(reason));
+        }
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
-use flowgauge::transaction::{FlowTransactions, TEXT_LEN_MAX, Transaction, TransactionConfig};
+use flowgauge::transaction::{FlowTransactions, Joins, TEXT_LEN_MAX, Transaction, TransactionConfig};
+use flowgauge::{FlowKey, Timestamp};
 
 use super::dialogue::{Expectations, Input, Line, json, play};
 use super::input::structured;
@@ -13,7 +14,7 @@ use super::phrases::PHRASES;
 
 thread_local! {
     /// Joins the messages of the current flow.
-    static OPEN: RefCell<FlowTransactions> = RefCell::default();
+    static OPEN: RefCell<(Joins, FlowTransactions)> = RefCell::default();
 }
 
 /// Checks a transaction that ended.
@@ -24,9 +25,10 @@ fn check(transaction: &Transaction) {
 }
 
 fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
-    let mut config = TransactionConfig::default();
-    config.has_hashes = true;
-    OPEN.with_borrow_mut(|open| open.message(config, meta, &message, |transaction| check(&transaction)));
+    let key = FlowKey::tcp(([10, 0, 0, 1], 40_000).into(), ([10, 0, 0, 2], 21).into()).0;
+    OPEN.with_borrow_mut(|(joins, open)| {
+        open.message(joins, (&key, Timestamp::ZERO), meta, &message, |transaction| check(&transaction));
+    });
     let json = json(&message);
     let _ = (message.is_content(), meta.from.name());
     Line::Whole(json)
@@ -46,6 +48,9 @@ pub const DATAGRAMS: u8 = 0x20;
 
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
+    let mut config = TransactionConfig::default();
+    config.has_hashes = true;
+    OPEN.set((Joins::new(config), FlowTransactions::default()));
     let terms = || {
         let terms =
             Expectations::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
@@ -56,5 +61,5 @@ pub fn run(data: &[u8]) {
         play(&terms(), &input.steps, usize::from(input.piece_len) + 1);
     }
     play(&terms().with_limits(input.choice >> 2 | input.piece_len & 7), &input.steps, usize::MAX);
-    OPEN.with_borrow_mut(|open| open.end(|transaction| check(&transaction)));
+    OPEN.with_borrow_mut(|(joins, open)| open.end(joins, |transaction| check(&transaction)));
 }

@@ -9,6 +9,7 @@ use super::dns::Dns;
 use super::fileinfo::Fileinfo;
 use super::flow::Flow;
 use super::ftp::Ftp;
+use super::ftp_data::FtpData;
 use super::head::Head;
 use super::held::Held;
 use super::http::Http;
@@ -22,6 +23,7 @@ use super::tls::Tls;
 use crate::base::{EndReason, Evidence, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
+use crate::protocols::ftp_data;
 use crate::record::FlowRecord;
 use crate::row::{Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
@@ -112,7 +114,8 @@ impl<W: Write> Events<W> {
         (view, source): (&FlowView<'_>, Side),
         timestamp: Timestamp,
     ) -> Head {
-        Head::new(event_type::<R>(), timestamp, flow.uid(view, self.config.seed), (view, source))
+        let uid = flow.uid(view, self.config.seed);
+        Head::new(event_type::<R>(), timestamp, uid, (view, source)).with_parent(flow.parent())
     }
 
     /// Writes an event.
@@ -163,7 +166,7 @@ impl<W: Write> Events<W> {
         }
         let (client, end, name) = (transaction.client(), transaction.end(), transaction.protocol().name());
         let sender = if file.role == Some(Role::Client) { client } else { client.other() };
-        let tx_id = Some(file.number).filter(|_| name != "http2");
+        let tx_id = Some(file.number).filter(|_| name != "http2" && name != "ftp_data");
         let head = self.head::<Fileinfo<'_>>(flow, (view, sender), end);
         let head = Head { tx_id, ..head.with_application(name) };
         self.write(end, &(head, Fileinfo::new(file, tx_id, of)), permits)
@@ -322,6 +325,15 @@ impl<W: Write> FlowLog for Events<W> {
             Content::Ftp(ftp) => {
                 let head = numbered(self.head::<Ftp<'_>>(flow, ends, end), Some(ftp.number));
                 self.write(end, &(head, Ftp::new(ftp)), permits)
+            }
+            Content::File(file) if name == ftp_data::PROTOCOL.name() => {
+                let mut is_written = true;
+                if let Some(transfer) = &file.transfer {
+                    flow.announced_by(&transfer.control, self.config.seed);
+                    let head = numbered(self.head::<FtpData<'_>>(flow, ends, end), None);
+                    is_written = self.write(end, &(head, FtpData::new(transfer)), &mut *permits)?;
+                }
+                Ok(self.write_file(view, flow, (transaction, None), permits)? && is_written)
             }
             Content::File(_) => match self.held.hold_file(view.id(), transaction) {
                 Some(oldest) => self.write_file(view, flow, (&oldest, None), permits),

@@ -24,6 +24,8 @@ pub struct Head {
     pub timestamp: Timestamp,
     /// Identifier of the flow: less than 2^51.
     pub flow_id: u64,
+    /// Identifier of the flow that announced this one.
+    pub parent_id: Option<u64>,
     /// Type of the event, such as `http`.
     pub event_type: &'static str,
     /// VLAN ids of the source, outermost first.
@@ -48,6 +50,11 @@ pub struct Head {
     pub community_id: CommunityId,
     /// True if the event has the version of IP.
     pub has_version: bool,
+}
+
+/// Returns the number of a flow.
+fn number(uid: Uid) -> u64 {
+    (uid.number() >> (u64::BITS - 1 - ID_BITS)).max(1)
 }
 
 impl Head {
@@ -78,7 +85,8 @@ impl Head {
         let end = |side| (key.address(side), key.port(side));
         Self {
             timestamp,
-            flow_id: (uid.number() >> (u64::BITS - 1 - ID_BITS)).max(1),
+            flow_id: number(uid),
+            parent_id: None,
             event_type,
             vlan,
             source: end(source),
@@ -104,6 +112,11 @@ impl Head {
         Self { app_proto: application_name(name), ..self }
     }
 
+    /// Returns the head with the flow that announced this one.
+    pub(super) fn with_parent(self, parent: Option<Uid>) -> Self {
+        Self { parent_id: parent.map(number), ..self }
+    }
+
     const fn version(&self) -> Option<u8> {
         match (self.has_version, self.source.0) {
             (false, _) => None,
@@ -121,6 +134,8 @@ crate::table! {
         "timestamp": Time = Time(head.timestamp);
         /// Number of 51 bits, derived from a seed, the flow key and the start.
         "flow_id": u64 = head.flow_id;
+        /// `flow_id` of the control connection, for data connections of FTP.
+        "parent_id": Option<u64> = head.parent_id;
         /// Type of the event.
         "event_type": Name = Name(head.event_type);
         /// VLAN ids of the source, outermost first.

@@ -27,6 +27,7 @@ pub(super) fn application_name(name: &str) -> Option<&'static str> {
         "mqtt", "nfs", "ntp", "pop3", "quic", "rdp", "sip", "smb", "smtp", "snmp", "ssh", "telnet",
     ];
     Some(match name {
+        "ftp_data" => "ftp-data",
         "ipsec" => "ike",
         "kerberos" => "krb5",
         "postgresql" => "pgsql",

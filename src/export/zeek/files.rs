@@ -32,10 +32,10 @@ pub(super) struct Sender {
 }
 
 impl<'a> Files<'a> {
-    /// Returns the row of a body or of a part of a mail.
-    pub(super) fn of_file(file: &'a File, sender: Sender, duration: Duration) -> Self {
+    /// Returns the row of a file of a protocol.
+    pub(super) fn of_file(file: &'a File, source: &'static str, sender: Sender, duration: Duration) -> Self {
         Self {
-            source: if file.part.is_some() { "SMTP" } else { "HTTP" },
+            source,
             depth: file.entity.into(),
             mime_type: file.detected_type.map(mime_type),
             name: file.name.as_deref(),
@@ -59,9 +59,9 @@ impl<'a> Files<'a> {
 }
 
 crate::table! {
-    /// Bodies of HTTP, and parts of mails.
+    /// Bodies of HTTP, parts of mails, and files in data connections of FTP.
     impl['a] "zeek.files" for Files<'a> as row {
-        /// `HTTP` or `SMTP`.
+        /// `HTTP`, `SMTP` or `FTP_DATA`.
         "source": Option<&'static str> = Some(row.source);
         /// For a part of a mail, its number among all entities of the mail, from 1; otherwise 0.
         "depth": u64 = row.depth;

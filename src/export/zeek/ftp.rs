@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::http::mime_type;
 use crate::export::Uid;
 use crate::session::Role;
 use crate::transaction::{self, join_path};
@@ -18,13 +19,19 @@ pub struct Ftp<'a> {
     ftp: &'a transaction::Ftp,
     /// Addresses of the client and the server.
     ends: (IpAddr, IpAddr),
+    seed: u64,
+}
+
+/// Returns the identifier of the file of a sender in a data connection.
+pub(super) fn fuid(uid: Uid, role: Role) -> Uid {
+    uid.of_file("FTP_DATA", role.index() as u64)
 }
 
 impl<'a> Ftp<'a> {
     /// Returns the row of a command; `None` for the commands that Zeek does not log by default. `ends` are the addresses of
-    /// client and server.
-    pub(super) fn new(ftp: &'a transaction::Ftp, ends: (IpAddr, IpAddr)) -> Option<Self> {
-        LOGGED.contains(&&*ftp.command.to_ascii_uppercase()).then_some(Self { ftp, ends })
+    /// client and server, and `seed` is that of identifiers.
+    pub(super) fn new(ftp: &'a transaction::Ftp, ends: (IpAddr, IpAddr), seed: u64) -> Option<Self> {
+        LOGGED.contains(&&*ftp.command.to_ascii_uppercase()).then_some(Self { ftp, ends, seed })
     }
 
     fn arg(&self) -> Option<String> {
@@ -39,6 +46,11 @@ impl<'a> Ftp<'a> {
         let path = join_path(self.ftp.folder.as_deref().unwrap_or("."), argument);
         let slash = if path.starts_with('/') { "" } else { "/" };
         Some(format!("ftp://{host}{slash}{path}"))
+    }
+
+    fn fuid(&self) -> Option<Uid> {
+        let file = self.ftp.transferred.as_deref()?;
+        Some(fuid(Uid::of_origin(&file.flow, self.seed), file.role))
     }
 
     /// Returns the ends of the data connection: the one that opens it, then address and port of the one that listens.
@@ -62,8 +74,8 @@ crate::table! {
         "command": Option<String> = Some(row.ftp.command.to_ascii_uppercase());
         /// `argument`; for files a URL with the path from the folder of the session, as far as it is known.
         "arg": Option<String> = row.arg();
-        /// Unset: files in data connections are not examined.
-        "mime_type": Option<&'a str> = None;
+        /// `detected_type` under Zeek's name.
+        "mime_type": Option<&'a str> = row.ftp.detected_type.map(mime_type);
         /// `file_len`.
         "file_size": Option<u64> = row.ftp.file_len;
         /// `code`.
@@ -78,7 +90,7 @@ crate::table! {
         "data_channel.resp_h": Option<IpAddr> = row.data().map(|(_, _, listener, _)| listener);
         /// Port of the end that listens.
         "data_channel.resp_p": Option<u16> = row.data().map(|(.., port)| port);
-        /// Unset, as `mime_type`.
-        "fuid": Option<Uid> = None;
+        /// Identifier of the file in `files.log`, if the data connection ended before the next command.
+        "fuid": Option<Uid> = row.fuid();
     }
 }

@@ -10,7 +10,7 @@ use ahash::RandomState;
 use super::conn::Conn;
 use super::dns::Dns;
 use super::files::{Files, Sender};
-use super::ftp::Ftp;
+use super::ftp::{self, Ftp};
 use super::head::{FileHead, Head};
 use super::http::{self, Http};
 use super::line;
@@ -27,6 +27,7 @@ use crate::base::hash_state;
 use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
+use crate::protocols::ftp_data;
 use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
@@ -356,17 +357,20 @@ impl<W: Write> FlowLog for Logs<W> {
             }
             Content::Ftp(ftp) => {
                 let ends = (view.address(client), view.address(client.other()));
-                let Some(row) = Ftp::new(ftp, ends) else { return Ok(true) };
+                let Some(row) = Ftp::new(ftp, ends, self.config.seed) else { return Ok(true) };
                 self.write(ts, (head, &row), permits)
             }
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);
                 let duration = transaction.end().saturating_since(ts);
-                let row = Files::of_file(file, self.sender(view, client, role), duration);
-                let fuid = match file.part {
-                    Some(part) => smtp::fuid(uid, file.number, part),
-                    None => http::fuid(uid, file.number, role),
+                let (source, fuid) = match file.part {
+                    Some(part) => ("SMTP", smtp::fuid(uid, file.number, part)),
+                    None if transaction.protocol() == &ftp_data::PROTOCOL => {
+                        ("FTP_DATA", ftp::fuid(uid, role))
+                    }
+                    None => ("HTTP", http::fuid(uid, file.number, role)),
                 };
+                let row = Files::of_file(file, source, self.sender(view, client, role), duration);
                 let head = FileHead::new(head, fuid);
                 self.write(ts, (head, &row), permits)
             }

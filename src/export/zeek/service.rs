@@ -65,6 +65,7 @@ fn service(name: &str, is_tcp: bool) -> Option<&'static str> {
         "rdp" if is_tcp => "rdp",
         "rdp" => "rdpeudp",
         "dcerpc" => "dce_rpc",
+        "ftp_data" => "ftp-data",
         "vnc" => "rfb",
         other => return SAME.into_iter().find(|name| *name == other),
     })

@@ -34,7 +34,7 @@
 //!
 //! `transaction` counts commands; preliminary replies (1yz) and the last one have the number of their command. After a
 //! granted AUTH TLS (RFC 4217), the connection changes to TLS when a TLS record follows. If text follows, as in
-//! captures that were decrypted, parsing continues. The octets of a data connection are another flow.
+//! captures that were decrypted, parsing continues. The octets of a data connection are another flow, of protocol [`ftp_data`](super::ftp_data).
 //!
 //! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported;
 //! [`Command::credentials`] indicates that they were present. For SITE, with which some servers change passwords, only
@@ -61,6 +61,7 @@ mod probe;
 
 pub use message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
 pub use parser::FtpParser;
+pub(crate) use parser::TRANSFERS;
 
 use crate::session::Protocol;
 

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use super::super::ftp_data;
 use super::super::reply_order::ReplyOrder;
 use super::super::starttls::{Next, StartTls};
 use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
@@ -10,7 +11,7 @@ use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply,
 use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
 use crate::session::lines::{Line, LineSplitter, decimal, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
-use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+use crate::session::{AfterGap, Expectation, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
 /// Parser of FTP's control connection; see the [module](super).
 #[derive(Debug, Default)]
@@ -74,7 +75,7 @@ const SHOWN: [Verb; 59] = [
 const HIDDEN: [Verb; 6] = [*b"ACCT", *b"ADAT", *b"CONF", *b"ENC\0", *b"MIC\0", *b"PASS"];
 
 /// FTP commands that transfer a file or a listing.
-const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
+pub(crate) const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
 
 impl Parser for FtpParser {
     type Message<'m> = Message<'m>;
@@ -95,6 +96,15 @@ impl Parser for FtpParser {
         self.reply_order.gap(missing.from);
         self.forget_pending();
         AfterGap::Resume
+    }
+
+    fn expectation(message: &Message<'_>) -> Option<Expectation> {
+        let Message::DataConnection(DataConnection { end: DataEnd { address, port, opened_by }, .. }) =
+            *message
+        else {
+            return None;
+        };
+        Some(Expectation { protocol: &ftp_data::PROTOCOL, opened_by, address, port })
     }
 
     fn heap_len(&self) -> usize {

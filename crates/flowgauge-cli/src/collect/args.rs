@@ -1,13 +1,18 @@
 //! Command-line arguments of `flowgauge collect`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::{Timeout, parse_duration, parse_size, parse_timeout};
+use crate::args::{Timeout, Tunnels, parse_duration, parse_size, parse_timeout};
+use crate::console::Failure;
 use crate::endpoint::Endpoint;
-use crate::formats::OutputArgs;
+use crate::formats::{OutputArgs, Writer};
+use crate::output::Outputs;
+use crate::rows::Rows;
+use crate::write::WriteArgs;
 
 /// Print or export flow records that other programs and devices export with IPFIX, NetFlow or sFlow.
 ///
@@ -21,6 +26,7 @@ use crate::formats::OutputArgs;
   flowgauge collect --listen tcp://127.0.0.1:4739 --format ndjson > flows.ndjson
   flowgauge collect flows.ipfix --format csv
   flowgauge collect capture.pcap --port 9996
+  flowgauge collect --listen udp://0.0.0.0:2055 --format zeek --out logs --rotate 1h
   flowgauge collect --listen udp://127.0.0.1:2055 --join 30s --format ipfix --to tcp://192.0.2.1:4739
 
 Exit status:
@@ -69,7 +75,26 @@ pub(crate) struct CollectArgs {
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 
+    #[command(flatten)]
+    pub(crate) written: WriteArgs,
+
     /// Suppress the summary; problems are still reported
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
+}
+
+impl CollectArgs {
+    /// Opens all outputs.
+    pub(super) fn rows(&self, is_stream: bool) -> Result<Rows, Failure> {
+        let format = self.output.format().logs();
+        if !self.written.is_wanted(format) {
+            return Ok(Rows::new(self.output.open(&self.files)?, is_stream));
+        }
+        let outputs = Arc::new(Outputs::new(&self.files, self.output.export.force));
+        let mut writers = self.written.open_records(&self.output, (&self.files, &outputs))?;
+        for log in self.written.open_logs(format, &outputs, (Tunnels::Innermost, true))? {
+            writers.push(Box::new(Writer::Logs(log)));
+        }
+        Ok(Rows::several(writers, is_stream))
+    }
 }

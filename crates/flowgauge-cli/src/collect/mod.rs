@@ -45,6 +45,8 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge collect`.
 pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failure> {
+    let format = args.output.format().logs();
+    args.written.check(format, (false, false))?;
     args.output.check()?;
     let started_at = Instant::now();
     let stop = interrupt::stop();
@@ -52,7 +54,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         [] => None,
         endpoints => Some(listener::listen(endpoints, &stop).map_err(Failure::Other)?),
     };
-    let writer = args.output.open(&args.files)?;
+    let rows = args.rows(events.is_some())?;
     let mut limits = Limits::DEFAULT;
     limits.total_bytes_max = args.memory.unwrap_or(limits.total_bytes_max);
     let resources = Resources::new(limits);
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
     let mut collection = Collection {
         collector: Collector::new(CollectorConfig::default())?,
         sampled: SampledFlows::new(&resources, active_timeout)?,
-        output: Output::new(Rows::new(writer, events.is_some()), joiner, args.scale),
+        output: Output::new(rows, joiner, args.scale),
     };
     let (mut drop_count, mut refused_count) = (0, 0);
     match events {

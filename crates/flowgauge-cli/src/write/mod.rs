@@ -5,7 +5,6 @@ mod part;
 mod records;
 mod sink;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -21,10 +20,9 @@ use crate::console::Failure;
 use crate::formats::{OutputArgs, OutputFormat, stdout};
 use crate::log_format::LogFormat;
 use crate::output::Outputs;
-use crate::rows::Rows;
+use crate::rows::RowWriter;
 use folder::Folder;
 pub(crate) use part::{LineFiles, Rotation, Series};
-pub(crate) use records::Several;
 use records::{Create, RecordFiles};
 pub(crate) use sink::Logged;
 
@@ -193,25 +191,23 @@ impl WriteArgs {
         self.logs(format).map(open).collect()
     }
 
-    /// Opens all destinations of flow records.
+    /// Opens all outputs of flow records other than logs.
     pub(crate) fn open_records(
         &self,
         output: &OutputArgs,
         (inputs, outputs): (&[PathBuf], &Arc<Outputs>),
-        is_stream: bool,
-    ) -> Result<Several, Failure> {
-        let rows = match output.standard() {
-            Some(_) => Some(Rows::new(output.open(inputs)?, is_stream)),
-            None => None,
-        };
-        let mut files = Vec::new();
+    ) -> Result<Vec<Box<dyn RowWriter + Send>>, Failure> {
+        let mut writers: Vec<Box<dyn RowWriter + Send>> = Vec::new();
+        if output.standard().is_some() {
+            writers.push(Box::new(output.open(inputs)?));
+        }
         for (format, path) in self.outputs() {
             if let Some((create, is_text)) = creator(format, output)? {
                 let series = Series::new(path.to_owned(), Arc::clone(outputs), self.rotate);
-                files.push(RecordFiles::new(series, create, is_text));
+                writers.push(Box::new(RecordFiles::new(series, create, is_text)));
             }
         }
-        Ok(Several::new(rows, files, is_stream))
+        Ok(writers)
     }
 }
 
@@ -246,13 +242,4 @@ fn creator(format: OutputFormat, output: &OutputArgs) -> Result<Option<(Create, 
         }
         OutputFormat::Logs(_) => None,
     })
-}
-
-/// Returns the failure for an error of a log. Errors of files name the file already.
-fn failure(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Failure::ClosedPipe,
-        io::ErrorKind::Other => Failure::Other(error.to_string()),
-        _ => Failure::writing("standard output", error),
-    }
 }

@@ -1,15 +1,11 @@
 //! Files of flow records.
 
-use std::io;
-use std::ops::ControlFlow;
-
 use flowgauge::export::RecordWriter;
-use flowgauge::{EndReason, FlowRecord, FlowView, Timestamp};
+use flowgauge::{FlowRecord, Timestamp};
 
 use super::part::{Lines, Part, Series};
 use crate::console::Failure;
-use crate::rows::Rows;
-use crate::sinks::Destination;
+use crate::rows::RowWriter;
 
 type Writer = Box<dyn RecordWriter<FlowRecord> + Send>;
 
@@ -23,25 +19,13 @@ pub(crate) struct RecordFiles {
     /// True for formats of which every line can be read alone, so that a file is kept if the rest cannot be written.
     is_text: bool,
     current: Option<(Part, Writer)>,
-    record_count: u64,
+    has_records: bool,
     now: Timestamp,
 }
 
 impl RecordFiles {
     pub(super) const fn new(series: Series, create: Create, is_text: bool) -> Self {
-        Self { series, create, is_text, current: None, record_count: 0, now: Timestamp::ZERO }
-    }
-
-    fn write(&mut self, record: &FlowRecord) -> Result<(), Failure> {
-        self.advance(record.end)?;
-        if self.current.is_none() {
-            let (part, lines) = self.series.create(self.now)?;
-            self.current = Some((part, (self.create)(lines)?));
-        }
-        let Some((part, writer)) = &mut self.current else { return Ok(()) };
-        writer.write(record).map_err(|error| part.failure(&error))?;
-        self.record_count += 1;
-        Ok(())
+        Self { series, create, is_text, current: None, has_records: false, now: Timestamp::ZERO }
     }
 
     /// Sets the time, and completes the current file if it is over.
@@ -62,72 +46,43 @@ impl RecordFiles {
         }
     }
 
-    /// Completes the last file, which is empty but for a header if there were no records.
-    fn finish(mut self) -> Result<u64, Failure> {
-        if self.current.is_none() && self.record_count == 0 {
-            let (part, lines) = self.series.create(self.now)?;
-            self.current = Some((part, (self.create)(lines)?));
-        }
-        self.complete()?;
-        Ok(self.record_count)
-    }
-}
-
-/// Several destinations of flow records.
-pub(crate) struct Several {
-    rows: Option<Rows>,
-    files: Vec<RecordFiles>,
-    is_stream: bool,
-    outcome: Result<(), Failure>,
-}
-
-impl Several {
-    pub(super) const fn new(rows: Option<Rows>, files: Vec<RecordFiles>, is_stream: bool) -> Self {
-        Self { rows, files, is_stream, outcome: Ok(()) }
-    }
-
-    /// Completes all destinations, even after a failed write. Returns the number of records.
-    pub(crate) fn finish(self) -> Result<u64, Failure> {
-        let Self { rows, files, mut outcome, .. } = self;
-        let mut record_count = 0;
-        let finished = rows.into_iter().map(Rows::finish).collect::<Vec<_>>();
-        for result in finished.into_iter().chain(files.into_iter().map(RecordFiles::finish)) {
-            match result {
-                Ok(count) => record_count = record_count.max(count),
-                Err(failure) => outcome = outcome.and(Err(failure)),
+    /// Returns the current file, which is created if there is none.
+    fn open(&mut self) -> Result<&mut (Part, Writer), Failure> {
+        let Self { series, create, current, now, .. } = self;
+        match current {
+            Some(current) => Ok(current),
+            none => {
+                let (part, lines) = series.create(*now)?;
+                Ok(none.insert((part, create(lines)?)))
             }
         }
-        outcome.map(|()| record_count)
     }
 }
 
-impl Destination for Several {
-    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
-        if self.outcome.is_err() || self.rows.is_none() && self.files.is_empty() {
-            return;
-        }
-        let record = view.record(reason);
-        if let Some(rows) = &mut self.rows {
-            rows.write(&record);
-        }
-        self.outcome = self.files.iter_mut().try_for_each(|files| files.write(&record));
+impl RowWriter for RecordFiles {
+    fn write_if(
+        &mut self,
+        record: &FlowRecord,
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Failure> {
+        self.advance(record.end)?;
+        let (part, writer) = self.open()?;
+        let written = writer.write_if(record, permits);
+        let is_written = written.map_err(|error| part.failure(&error))?;
+        self.has_records |= is_written;
+        Ok(is_written)
     }
 
-    fn batch_ended(&mut self) -> ControlFlow<()> {
-        if self.is_stream && self.outcome.is_ok() {
-            self.outcome = self.files.iter_mut().try_for_each(RecordFiles::flush);
-        }
-        if self.outcome.is_err() {
-            return ControlFlow::Break(());
-        }
-        self.rows.as_mut().map_or(ControlFlow::Continue(()), Rows::flush_stream)
-    }
-}
-
-impl RecordFiles {
     fn flush(&mut self) -> Result<(), Failure> {
         let Some((part, writer)) = &mut self.current else { return Ok(()) };
-        let flushed: io::Result<()> = writer.flush();
-        flushed.map_err(|error| part.failure(&error))
+        writer.flush().map_err(|error| part.failure(&error))
+    }
+
+    /// Completes the last file, which is empty but for a header if there were no records.
+    fn finish(mut self: Box<Self>, _: bool) -> Result<(), Failure> {
+        if !self.has_records {
+            self.open()?;
+        }
+        self.complete()
     }
 }

@@ -11,10 +11,10 @@ use flowgauge::{
     Sessions, Sink, Standard, Timestamp,
 };
 
-use super::failure;
 use crate::bound::Bound;
 use crate::choice::matches;
 use crate::console::Failure;
+use crate::formats::log_failure;
 
 /// A sink that passes all callbacks to another one, and writes flows, transactions and anomalies to logs.
 pub(crate) struct Logged<'a, K> {
@@ -81,7 +81,7 @@ impl<'a, K> Logged<'a, K> {
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        let outcome = outcome.map_err(|error| failure(&error));
+        let outcome = outcome.map_err(|error| log_failure(&error));
         (inner, outcome.map(|()| Outcome { row_count, omitted_count }))
     }
 

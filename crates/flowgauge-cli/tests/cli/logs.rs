@@ -350,3 +350,42 @@ fn records_of_other_programs_are_connections_with_the_same_identifiers() {
         }
     }
 }
+
+#[test]
+fn collected_records_are_written_to_several_outputs() {
+    let folder = Folder::new();
+    let path = folder.path("flows.ipfix");
+    assert_eq!(run(&["flows", "web.pcap", "--format", "ipfix", "--to", &path, "-q"]).status, 0);
+    let target = |kind: &str, name: &str| format!("{kind}={}", folder.path(name));
+    let (ndjson, zeek) = (target("ndjson", "a.ndjson"), target("zeek", "zeek"));
+    let eve = target("eve", "eve");
+    let all = run(&[
+        "collect", &path, "--write", &ndjson, "-w", &zeek, "-w", &eve, "--rotate", "1h", "--format", "csv",
+        "-q",
+    ]);
+    assert_eq!((all.status, all.err.as_str()), (0, ""));
+    let alone = |format: &str| run(&["collect", &path, "--format", format, "-q"]).out;
+    assert!(all.out.lines().count() > 20 && all.out == alone("csv"));
+    let of_series = |name: &str| {
+        let files = files(&folder.path(name));
+        assert_eq!(files.len(), 1, "{files:?}");
+        files.into_values().next().unwrap()
+    };
+    assert_eq!(read_tsv(&of_series("zeek")), read_tsv(&alone("zeek")));
+    // At the end, there are statistics.
+    let events = of_series("eve");
+    let flows: Vec<_> = events.lines().filter(|line| line.contains("\"event_type\":\"flow\"")).collect();
+    assert_eq!(flows, alone("eve").lines().collect::<Vec<_>>());
+    let lines = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().path());
+    let lines = lines.filter(|path| path.extension().is_some_and(|extension| extension == "ndjson"));
+    let together: String = lines.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert_eq!(together, alone("ndjson"));
+
+    let log = run(&["collect", &path, "--format", "zeek", "--out", &folder.path("logs"), "-q"]);
+    assert_eq!((log.status, log.out.as_str()), (0, ""));
+    assert_eq!(read_tsv(&files(&folder.path("logs"))["conn.log"]), read_tsv(&alone("zeek")));
+    // An input is never replaced.
+    let replaced = run(&["collect", &path, "--write", &target("ndjson", "flows.ipfix"), "--force", "-q"]);
+    assert_eq!((replaced.status, replaced.out.as_str()), (1, ""));
+    assert!(replaced.err.contains("is an input"), "{}", replaced.err);
+}

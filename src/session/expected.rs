@@ -1,0 +1,126 @@
+//! Flows that messages of other flows announce, such as the data connections of FTP.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::context::FlowContext;
+use super::expectation::Expectation;
+use super::probing::Found;
+use super::protocol::Role;
+use super::protocols::Protocols;
+use super::receiver::{MessageMeta, Receiver, SessionEvent};
+use crate::base::{FlowKey, Side, Timestamp};
+
+/// Maximum number of flows that a driver expects. At the limit, the one that was announced first is forgotten.
+pub const EXPECTED_MAX: usize = 256;
+
+/// Time after which an announced flow is not expected any more.
+pub const EXPECTED_TIME: Duration = Duration::from_secs(300);
+
+/// Both ends of an announced flow, without the port of the one that opens it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AnnouncedEnds {
+    /// Key of the announcing flow, which has the IP protocol and the encapsulation of the announced one.
+    by: FlowKey,
+    opener: IpAddr,
+    /// The address that the message states, and the one in the announcing flow.
+    listeners: [IpAddr; 2],
+    port: u16,
+}
+
+impl AnnouncedEnds {
+    /// Returns the ends of a flow that a side of the announcing flow opens.
+    pub(crate) fn new(by: &FlowKey, opener: Side, address: Option<IpAddr>, port: u16) -> Self {
+        let listener = by.address(opener.other());
+        Self { by: *by, opener: by.address(opener), listeners: [address.unwrap_or(listener), listener], port }
+    }
+
+    /// Returns whether these are the ends of a flow that a side opens.
+    pub(crate) fn are_of(&self, key: &FlowKey, opener: Side) -> bool {
+        let scope = |key: &FlowKey| (key.protocol(), key.scope(), key.vni(), key.vlan_ids());
+        key.raw_port(opener.other()) == self.port
+            && key.address(opener) == self.opener
+            && self.listeners.contains(&key.address(opener.other()))
+            && scope(key) == scope(&self.by)
+    }
+}
+
+/// An expected flow.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    ends: AnnouncedEnds,
+    opened_by: Role,
+    /// Index of the protocol in the table of the set.
+    entry: usize,
+    announced: Timestamp,
+}
+
+/// The flows that a driver expects, in the order in which they were announced.
+#[derive(Debug, Default)]
+pub(super) struct ExpectedFlows(VecDeque<Expected>);
+
+impl ExpectedFlows {
+    /// Expects a flow that a message of another one announced.
+    fn insert<P: Protocols>(
+        &mut self,
+        context: &FlowContext<'_>,
+        client: Side,
+        Expectation { protocol, opened_by, address, port }: Expectation,
+    ) {
+        let Some(entry) = P::TABLE.iter().position(|entry| entry.protocol == protocol) else { return };
+        let opener = if opened_by == Role::Client { client } else { client.other() };
+        let ends = AnnouncedEnds::new(context.key, opener, address, port);
+        // An announcement may be repeated.
+        self.0.retain(|known| known.ends != ends);
+        if self.0.len() >= EXPECTED_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Expected { ends, opened_by, entry, announced: context.timestamp });
+    }
+
+    /// Removes a flow with its first octets from those that are expected, and returns its protocol. The roles are
+    /// reversed if the initiator has not the role of the client in the announcing flow.
+    #[inline]
+    pub(super) fn take(&mut self, context: &FlowContext<'_>) -> Option<Found> {
+        if self.0.is_empty() { None } else { self.search(context) }
+    }
+
+    #[cold]
+    fn search(&mut self, context: &FlowContext<'_>) -> Option<Found> {
+        let now = context.timestamp;
+        while self.0.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
+            self.0.pop_front();
+        }
+        // The initiator is presumed only.
+        let openers = [context.initiator, context.initiator.other()];
+        let (place, opener) = openers.into_iter().find_map(|opener| {
+            Some((self.0.iter().rposition(|expected| expected.ends.are_of(context.key, opener))?, opener))
+        })?;
+        let Expected { entry, opened_by, .. } = self.0.remove(place)?;
+        let is_reversed = (opened_by == Role::Client) != (opener == context.initiator);
+        Some(Found { is_expected: true, ..Found::by_content(entry, is_reversed) })
+    }
+}
+
+/// Passes the messages of a flow on, and expects the flows that they announce.
+pub(super) struct Listener<'l, R> {
+    pub(super) receiver: &'l mut R,
+    pub(super) expected: &'l mut ExpectedFlows,
+    pub(super) context: &'l FlowContext<'l>,
+    pub(super) client: Side,
+}
+
+impl<P: Protocols, R: Receiver<P>> Receiver<P> for Listener<'_, R> {
+    #[inline]
+    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
+        if let Some(expectation) = P::expectation(&message) {
+            self.expected.insert::<P>(self.context, self.client, expectation);
+        }
+        self.receiver.message(meta, message);
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.receiver.event(event);
+    }
+}

@@ -1,0 +1,72 @@
+//! Files in data connections of FTP.
+
+use super::data_connections::Joins;
+use super::file::{BodyHead, File, FilesOpen};
+use super::open::Pending;
+use super::transfer::{FlowOrigin, Transfer, Transferred};
+use crate::protocols::ftp_data::Message;
+use crate::protocols::http1::{Body, BodyGap};
+use crate::session::{MessageMeta, Role};
+
+/// The files of a data connection, at most one of each direction.
+#[derive(Debug, Default)]
+pub(super) struct DataOpen {
+    files: FilesOpen,
+    is_begun: bool,
+    /// The command to which the files belong.
+    transfer: Option<Box<Transfer>>,
+}
+
+impl DataOpen {
+    pub(super) fn message(
+        &mut self,
+        (joins, flow): (&mut Joins, FlowOrigin),
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        // A command precedes the octets of its file.
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.transfer = joins.connections.of_data(&flow.key).map(Box::new);
+        }
+        let Self { files, transfer, .. } = self;
+        let transfer = &*transfer;
+        let number = transfer.as_ref().map_or(0, |transfer| transfer.number);
+        let head = || {
+            let name = transfer.as_ref().and_then(|transfer| transfer.name.clone());
+            BodyHead { name, ..BodyHead::default() }
+        };
+        let config = joins.config;
+        let mut ended = |pending: Pending<File>| {
+            let mut pending = pending;
+            if let Some(transfer) = transfer {
+                let file = &pending.content;
+                let file = Transferred {
+                    flow,
+                    role: file.role.unwrap_or(Role::Server),
+                    seen_len: file.seen_len,
+                    missing_len: file.missing_len,
+                    detected_type: file.detected_type,
+                };
+                joins.connections.transferred(transfer, file);
+            }
+            pending.content.transfer.clone_from(transfer);
+            out(pending);
+        };
+        match message {
+            Message::Octets(octets) => {
+                let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
+                files.body(meta, (&body, config), head, &mut ended);
+            }
+            Message::Gap(gap) => {
+                let gap = BodyGap { transaction: number, offset: gap.offset, len: gap.len };
+                files.gap(meta, &gap, head, &mut ended);
+            }
+            Message::End(end) => files.end(meta, number, end.is_complete, &mut ended),
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {
+        self.files.finish(out);
+    }
+}

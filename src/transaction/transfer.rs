@@ -1,0 +1,34 @@
+//! A transfer of FTP: its command, and the file in its data connection.
+
+use crate::base::{FlowKey, Timestamp};
+use crate::session::Role;
+
+/// What identifies a flow in all its records: its key, and the time of its first packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FlowOrigin {
+    pub(crate) key: FlowKey,
+    pub(crate) start: Timestamp,
+}
+
+/// The command to which the file of a data connection belongs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Transfer {
+    /// The control connection.
+    pub(crate) control: FlowOrigin,
+    pub(crate) number: u64,
+    pub(crate) command: Box<str>,
+    /// The last part of the path in the argument.
+    pub(crate) name: Option<Box<str>>,
+}
+
+/// A file that was transferred in a data connection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Transferred {
+    /// The data connection.
+    pub(crate) flow: FlowOrigin,
+    /// Role of the sender.
+    pub(crate) role: Role,
+    pub(crate) seen_len: u64,
+    pub(crate) missing_len: u64,
+    pub(crate) detected_type: Option<&'static str>,
+}

@@ -1,0 +1,286 @@
+//! Flows that messages of other flows announce: the data connections of FTP.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::base::{Evidence, FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::protocols::{Message, Standard, ftp_data};
+use flowgauge::reassembler::{Chunk, Gap, GapReason};
+use flowgauge::session::{
+    Driver, EXPECTED_MAX, EXPECTED_TIME, EndKind, FlowContext, MessageMeta, Receiver, Role, Session,
+    SessionEvent,
+};
+
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const SERVER: [u8; 4] = [10, 0, 0, 2];
+
+/// What a driver reports: messages of data connections, and the protocols that it recognizes.
+#[derive(Default)]
+struct Reports(Vec<String>);
+
+impl Receiver<Standard> for Reports {
+    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
+        if let Message::FtpData(message) = message {
+            let message = match message {
+                ftp_data::Message::Octets(octets) => {
+                    format!("{}+{}", octets.offset, octets.bytes.escape_ascii())
+                }
+                ftp_data::Message::Gap(gap) => format!("{}+{} missing", gap.offset, gap.len),
+                ftp_data::Message::End(end) => {
+                    format!("end of {} with {} missing, {}", end.len, end.missing_len, end.is_complete)
+                }
+                _ => "?".to_owned(),
+            };
+            self.0.push(format!("{} {message}", meta.from.name()));
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        if let SessionEvent::Recognized { protocol, .. } = event {
+            self.0.push(protocol.to_string());
+        }
+    }
+}
+
+/// Ends of a flow; the first one is the initiator.
+type Ends = [([u8; 4], u16); 2];
+
+fn key([source, destination]: Ends) -> (FlowKey, Side) {
+    let end = |(address, port)| (IpAddr::from(address), port);
+    FlowKey::new(IpProtocol::TCP, end(source), end(destination))
+}
+
+fn seconds(time: u64) -> Timestamp {
+    Timestamp::from_nanos(time * 1_000_000_000)
+}
+
+/// A driver that has received the control connections of the test so far.
+#[derive(Default)]
+struct Server {
+    driver: Driver<Standard>,
+}
+
+impl Server {
+    /// Processes a control connection from a port of the client, with these lines.
+    fn control(&mut self, client: ([u8; 4], u16), time: u64, lines: &[(Role, &str)]) {
+        let (key, initiator) = key([client, (SERVER, 21)]);
+        let context = FlowContext::new(&key, initiator, seconds(time));
+        let (mut session, mut offsets) = (Session::default(), [0; 2]);
+        let opening = [(Role::Server, "220 ready"), (Role::Client, "USER a"), (Role::Server, "230 OK")];
+        for (role, line) in [&opening, lines].concat() {
+            let side = if role == Role::Client { initiator } else { initiator.other() };
+            let line = format!("{line}\r\n");
+            let offset = &mut offsets[side.index()];
+            let chunk = Chunk::new(*offset, line.as_bytes());
+            let _ = self.driver.chunk(&mut session, &context, side, &chunk, &mut Reports::default());
+            *offset += line.len() as u64;
+        }
+    }
+
+    /// Announces a port in passive mode. The address is the one in the reply.
+    fn passive(&mut self, address: [u8; 4], port: u16, time: u64) {
+        let [a, b, c, d] = address;
+        let reply = format!("227 Entering Passive Mode ({a},{b},{c},{d},{},{})", port >> 8, port & 0xFF);
+        self.control((CLIENT, 40_000), time, &[(Role::Client, "PASV"), (Role::Server, &reply)]);
+    }
+
+    /// Returns what a flow reports, in which one end sends octets. Its application is that of a driver that expects
+    /// nothing.
+    fn data(&mut self, ends: Ends, time: u64, sender: ([u8; 4], u16), octets: &str) -> Vec<String> {
+        let (reports, application) = send(&mut self.driver, ends, time, sender, &[octets]);
+        let (_, expected) = send(&mut Driver::default(), ends, time, sender, &[octets]);
+        assert_eq!(application, expected);
+        reports
+    }
+}
+
+/// Passes a flow to a driver, in which one end sends pieces of octets. Returns what is reported, and the application.
+fn send(
+    driver: &mut Driver<Standard>,
+    ends: Ends,
+    time: u64,
+    sender: ([u8; 4], u16),
+    pieces: &[&str],
+) -> (Vec<String>, Option<(String, Evidence)>) {
+    let (key, initiator) = key(ends);
+    let context = FlowContext::new(&key, initiator, seconds(time));
+    let side = if sender == ends[0] { initiator } else { initiator.other() };
+    let (mut session, mut reports, mut offset) = (Session::default(), Reports::default(), 0);
+    for piece in pieces {
+        let chunk = Chunk::new(offset, piece.as_bytes());
+        let _ = driver.chunk(&mut session, &context, side, &chunk, &mut reports);
+        offset += piece.len() as u64;
+    }
+    driver.fin(&mut session, &context, side, &mut reports);
+    driver.finish(&mut session, &context, EndKind::Flow, &mut reports);
+    let application = session.application();
+    (reports.0, application.map(|(protocol, evidence)| (protocol.to_string(), evidence)))
+}
+
+/// What is reported of the file `GET / HTTP/1.1`, whose octets are those of another protocol.
+const HTTP: &str = "GET / HTTP/1.1\r\n\r\n";
+
+fn file(from: &str) -> [String; 3] {
+    let octets = format!("{from} 0+{}", HTTP.escape_debug());
+    ["ftp_data".to_owned(), octets, format!("{from} end of 18 with 0 missing, true")]
+}
+
+#[test]
+fn an_announced_flow_is_parsed_as_announced_and_keeps_the_roles() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let mut driver = Server::default();
+    driver.passive(SERVER, 50_000, 0);
+    assert_eq!(driver.data([client, server], 1, server, HTTP), file("server"));
+    // Only one flow was announced.
+    assert_eq!(driver.data([client, server], 1, server, HTTP)[..1], ["http"]);
+    // The initiator is presumed only: the SYN was not captured.
+    driver.passive(SERVER, 50_000, 2);
+    assert_eq!(driver.data([server, client], 2, client, HTTP), file("client"));
+
+    // In active mode, the server opens the flow, and is the server of the file.
+    let port = [(Role::Client, "PORT 10,0,0,1,195,80"), (Role::Server, "200 OK")];
+    driver.control((CLIENT, 40_000), 3, &port);
+    let (opener, listener) = ((SERVER, 20_000), (CLIENT, 50_000));
+    assert_eq!(driver.data([opener, listener], 3, opener, HTTP), file("server"));
+    let extended = [(Role::Client, "EPRT |1|10.0.0.1|50000|"), (Role::Server, "200 OK")];
+    driver.control((CLIENT, 40_000), 4, &extended);
+    assert_eq!(driver.data([opener, listener], 4, listener, HTTP), file("client"));
+    let extended = [(Role::Client, "EPSV"), (Role::Server, "229 Entering (|||50000|)")];
+    driver.control((CLIENT, 40_000), 5, &extended);
+    assert_eq!(driver.data([client, server], 5, server, HTTP), file("server"));
+}
+
+#[test]
+fn other_flows_are_not_expected() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let other = [10, 0, 0, 3];
+    let mut driver = Server::default();
+    driver.passive(SERVER, 50_000, 0);
+    for ends in [
+        [(other, 50_001), server],
+        [client, (other, 50_000)],
+        [client, (SERVER, 50_001)],
+        [server, client].map(|(address, port)| (address, port + 1)),
+    ] {
+        assert_eq!(driver.data(ends, 1, ends[1], HTTP)[..1], ["http"], "{ends:?}");
+    }
+    // A refused command announces nothing.
+    let refused = [(Role::Client, "PORT 10,0,0,1,195,81"), (Role::Server, "500 no")];
+    driver.control((CLIENT, 40_001), 1, &refused);
+    assert_eq!(driver.data([(SERVER, 20_000), (CLIENT, 50_001)], 1, (CLIENT, 50_001), HTTP)[..1], ["http"]);
+    assert_eq!(driver.data([client, server], 1, server, HTTP), file("server"));
+}
+
+#[test]
+fn an_address_behind_a_translator_is_also_that_of_the_control_connection() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let private = [192, 168, 0, 2];
+    for listener in [SERVER, private] {
+        let mut driver = Server::default();
+        driver.passive(private, 50_000, 0);
+        let ends = [client, (listener, 50_000)];
+        assert_eq!(driver.data(ends, 1, ends[1], HTTP), file("server"));
+    }
+    let mut driver = Server::default();
+    driver.passive(private, 50_000, 0);
+    assert_eq!(driver.data([client, server], 1, server, HTTP), file("server"));
+}
+
+#[test]
+fn expected_flows_are_bounded_in_time_and_number() {
+    let mut driver = Server::default();
+    let limit = EXPECTED_TIME.as_secs();
+    for (time, expected) in [(limit, "ftp_data"), (limit + 1, "http")] {
+        driver.passive(SERVER, 50_000, 0);
+        let reports = driver.data([(CLIENT, 50_001), (SERVER, 50_000)], time, (SERVER, 50_000), HTTP);
+        assert_eq!(reports[..1], [expected], "{time}");
+    }
+    assert_eq!(EXPECTED_TIME, Duration::from_secs(300));
+    let port = |number: usize| 50_000 + u16::try_from(number).expect("a port");
+    for number in 0..=EXPECTED_MAX {
+        driver.passive(SERVER, port(number), 1000);
+        // A repeated announcement replaces the first one.
+        driver.passive(SERVER, port(number), 1000);
+    }
+    for (number, expected) in [(0, "http"), (1, "ftp_data"), (EXPECTED_MAX, "ftp_data")] {
+        let server = (SERVER, port(number));
+        let reports = driver.data([(CLIENT, 1025), server], 1000, server, HTTP);
+        assert_eq!(reports[..1], [expected], "{number}");
+    }
+}
+
+#[test]
+fn octets_that_leave_probes_undecided_are_parsed_in_order() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    for text in
+        ["PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n", "220 x\r\n\n"]
+    {
+        for (sender, from) in [(client, "client"), (server, "server")] {
+            let mut driver = Server::default();
+            driver.passive(SERVER, 50_000, 0);
+            let pieces: Vec<_> = text.split_inclusive(|_: char| true).collect();
+            let (reports, _) = send(&mut driver.driver, [client, server], 1, sender, &pieces);
+            let mut expected = vec!["ftp_data".to_owned()];
+            let octets = pieces.iter().enumerate();
+            expected
+                .extend(octets.map(|(offset, piece)| format!("{from} {offset}+{}", piece.escape_default())));
+            expected.push(format!("{from} end of {} with 0 missing, true", text.len()));
+            assert_eq!(reports, expected);
+        }
+    }
+}
+
+#[test]
+fn gaps_are_parts_of_the_file() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let (key, initiator) = key([client, server]);
+    let context = FlowContext::new(&key, initiator, seconds(1));
+    let side = initiator.other();
+    // A gap in front of the first octets, and one between others.
+    for first in [0, 100] {
+        let mut driver = Server::default();
+        driver.passive(SERVER, 50_000, 0);
+        let (mut session, mut reports) = (Session::default(), Reports::default());
+        let driver = &mut driver.driver;
+        let gap = |offset, len| Gap::new(offset, len, GapReason::Deadline);
+        if first > 0 {
+            let _ = driver.gap(&mut session, &context, side, &gap(0, first), &mut reports);
+        }
+        let _ = driver.chunk(&mut session, &context, side, &Chunk::new(first, b"abc"), &mut reports);
+        let _ = driver.gap(&mut session, &context, side, &gap(first + 3, 7), &mut reports);
+        let _ = driver.chunk(&mut session, &context, side, &Chunk::new(first + 10, b"def"), &mut reports);
+        driver.fin(&mut session, &context, side, &mut reports);
+        let mut expected = vec!["ftp_data".to_owned()];
+        expected.extend((first > 0).then(|| format!("server 0+{first} missing")));
+        expected.extend([
+            format!("server {first}+abc"),
+            format!("server {}+7 missing", first + 3),
+            format!("server {}+def", first + 10),
+            format!("server end of {} with {} missing, false", first + 13, first + 7),
+        ]);
+        assert_eq!(reports.0, expected);
+    }
+}
+
+#[test]
+fn encrypted_data_connections_are_tls() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let mut driver = Server::default();
+    driver.passive(SERVER, 50_000, 0);
+    let reports = driver.data([client, server], 1, client, "\u{16}\u{3}\u{1}\0\u{5}\u{1}\0\0\u{1}\0");
+    assert_eq!(reports, ["ftp_data", "tls"]);
+    // One octet is a file.
+    driver.passive(SERVER, 50_000, 0);
+    let reports = driver.data([client, server], 1, client, "\u{16}");
+    assert_eq!(reports, ["ftp_data", "client 0+\\x16", "client end of 1 with 0 missing, true"]);
+}
+
+#[test]
+fn a_flow_of_port_20_is_a_data_connection() {
+    let mut driver = Server::default();
+    let (opener, listener) = ((SERVER, 20), (CLIENT, 50_000));
+    assert_eq!(
+        driver.data([opener, listener], 0, opener, "some text")[..2],
+        ["ftp_data", "server 0+some text"]
+    );
+}
