@@ -59,8 +59,7 @@ fn number(uid: Uid) -> u64 {
 
 impl Head {
     /// Returns the head of an event of a flow with one side as the source.
-    #[must_use]
-    pub fn new(
+    pub(super) fn new(
         event_type: &'static str,
         timestamp: Timestamp,
         uid: Uid,
