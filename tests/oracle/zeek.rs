@@ -32,8 +32,6 @@ enum Class {
     Fragments,
     /// Zeek has a limit of nested tunnels, which the test lowers.
     Depth,
-    /// Zeek counts no payload of unknown protocols.
-    UnknownTransport,
     /// The line end before the delimiter of a part belongs to the part in Zeek, and to the delimiter in RFC 2046.
     LineEnd,
 }
@@ -160,11 +158,6 @@ const DIFFERING: &[Differing] = &[
         log: "core.tunnels.max-depth-exceeded/weird.log",
         class: Class::Depth,
         rows: &[(1, MISSING)],
-    },
-    Differing {
-        log: "core.vntag/conn.log",
-        class: Class::UnknownTransport,
-        rows: &[(1, "orig_bytes 240, Zeek 0")],
     },
     Differing {
         log: "scripts.base.protocols.smtp.attachment/files.log",

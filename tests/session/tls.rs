@@ -346,6 +346,26 @@ fn other_protocols_are_not_recognized() {
 }
 
 #[test]
+fn nothing_is_invented_if_a_change_of_the_cipher_is_missing() {
+    let recorded = tls12();
+    let turns = turns(&recorded);
+    let change = b"\x14\x03\x03\0\x01\x01";
+    for turn in [2, 3] {
+        let mut octets = turns[turn].1.to_vec();
+        let start = octets.windows(6).position(|window| window == change).expect("a change");
+        let whole = observe_with_gap::<Set>(443, &turns, describe, (turn, octets.len(), 0));
+        // The nonce of the encrypted record behind it is zero, as that of OpenSSL, and resembles two messages.
+        octets[start + 11..start + 19].fill(0);
+        let mut altered = turns.clone();
+        altered[turn].1 = &octets;
+        let observed = observe_with_gap::<Set>(443, &altered, describe, (turn, start, 6));
+        let missing = if turn == 2 { "client: change" } else { "server: change" };
+        let expected: Vec<_> = whole.messages().into_iter().filter(|message| *message != missing).collect();
+        assert_eq!(observed.messages(), expected, "{turn}");
+    }
+}
+
+#[test]
 fn parsing_resumes_after_a_gap_at_a_record_boundary() {
     let recorded = tls12();
     let turns = turns(&recorded);

@@ -25,6 +25,9 @@ pub struct Conn<'a> {
     parents: Vec<Uid>,
 }
 
+/// Zeek's name of protocols that it does not analyze.
+const UNKNOWN: &str = "unknown_transport";
+
 /// Counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
@@ -118,12 +121,18 @@ impl<'a> Conn<'a> {
         }
     }
 
+    /// Returns the payload of an end.
+    fn bytes(&self, end: &End) -> Option<u64> {
+        let is_known = self.proto().0 != UNKNOWN;
+        self.duration.map(|_| if is_known { end.bytes } else { 0 })
+    }
+
     const fn proto(&self) -> Name {
         Name(match self.protocol {
             IpProtocol::TCP => "tcp",
             IpProtocol::UDP => "udp",
             IpProtocol::ICMP | IpProtocol::ICMPV6 => "icmp",
-            _ => "unknown_transport",
+            _ => UNKNOWN,
         })
     }
 }
@@ -139,10 +148,11 @@ crate::table! {
         /// From the first packet to the one after which both sides had closed a TCP connection, or else to the last; unset
         /// if that is zero.
         "duration": Option<Duration> = row.duration;
-        /// Payload of the initiator; for TCP the difference of sequence numbers within the record. Unset without a duration.
-        "orig_bytes": Option<u64> = row.duration.map(|_| row.orig.bytes);
+        /// Payload of the initiator; for TCP the difference of sequence numbers within the record, and 0 for
+        /// `unknown_transport`. Unset without a duration.
+        "orig_bytes": Option<u64> = row.bytes(&row.orig);
         /// Payload of the responder, as `orig_bytes`.
-        "resp_bytes": Option<u64> = row.duration.map(|_| row.resp.bytes);
+        "resp_bytes": Option<u64> = row.bytes(&row.resp);
         /// `conn_state`; `OTH` for ICMP and other protocols without states.
         "conn_state": &'static str = row.conn_state;
         /// True if the initiator is in a local network.

@@ -1,7 +1,9 @@
 //! Parser of TLS records in a stream.
 
 use super::client_hello::Transport;
-use super::handshake::{CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind};
+use super::handshake::{
+    CERTIFICATE, CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind, sender,
+};
 use super::message::{Alert, ChangeCipherSpec, Message, Ssl2ClientHello, Step};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
@@ -37,6 +39,8 @@ struct Lane {
     /// True after a gap or a ChangeCipherSpec: the next octets may be anything, so that an invalid record is not a
     /// fault.
     is_doubtful: bool,
+    /// True after a gap up to the next handshake record in the clear: the gap may contain a ChangeCipherSpec.
+    is_behind_gap: bool,
     /// True if a record was received in this direction.
     has_begun: bool,
     /// True if ChangeCipherSpec was received in this direction.
@@ -133,7 +137,13 @@ impl Parser for TlsParser {
             Ok(len) if len <= lane.skip_len => lane.skip_len -= len,
             _ => {
                 let has_changed = lane.has_changed;
-                *lane = Lane { is_doubtful: true, has_begun: true, has_changed, ..Lane::default() };
+                *lane = Lane {
+                    is_doubtful: true,
+                    is_behind_gap: true,
+                    has_begun: true,
+                    has_changed,
+                    ..Lane::default()
+                };
             }
         }
         AfterGap::Resume
@@ -209,6 +219,9 @@ impl TlsParser {
         if lane.has_changed && lane.partial.is_empty() && !is_hello {
             return Ok(After::Done);
         }
+        if std::mem::take(&mut lane.is_behind_gap) && !is_clear(from, content) {
+            return Ok(After::Done);
+        }
         let mut rest = content;
         if !lane.partial.is_empty() {
             rest = lane.complete(rest, handshake, out)?;
@@ -257,6 +270,22 @@ impl Lane {
         self.partial.extend_from_slice(added);
         rest
     }
+}
+
+/// Returns whether all of a record behind a gap may be handshake messages that a role sends in the clear. The nonce at the
+/// start of an encrypted one may resemble a message.
+fn is_clear(from: Role, content: &[u8]) -> bool {
+    let mut rest = content;
+    while let Some(kind) = rest.first() {
+        let is_sent = sender(*kind).map_or(*kind == CERTIFICATE, |sender| sender == from);
+        match split_message(rest) {
+            Ok(Some(((0, []), after))) if from == Role::Server => rest = after,
+            Ok(Some((_, after))) if is_sent => rest = after,
+            Ok(None) => return is_sent,
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// Returns the length of the first handshake message in `bytes` including its header; `None` if the header is
