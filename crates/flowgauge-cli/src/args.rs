@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
+use flowgauge::row::Row as _;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
-    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FragmentHandling, Limits,
-    Pipeline, Records, Resources, Stage, TrackerConfig,
+    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FlowRecord, FragmentHandling,
+    Limits, Pipeline, Protocols as _, Records, Resources, Stage, Standard, TrackerConfig,
 };
 
 use crate::console::Failure;
@@ -261,8 +262,22 @@ pub(crate) fn parse_community_id(text: &str) -> Result<String, String> {
 pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
     Filter::parse(expression).map_err(|error| {
         let lines: String = error.render(expression).lines().map(|line| format!("\n  {line}")).collect();
-        Failure::Usage(format!("--filter: invalid expression:{lines}"))
+        let word = expression.chars().skip(error.column() - 1);
+        let word: String = word.take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect();
+        let hint = hint(&word).map(|hint| format!("\n  {hint}")).unwrap_or_default();
+        Failure::Usage(format!("--filter: invalid expression:{lines}{hint}"))
     })
+}
+
+/// Returns where a word of a filter expression belongs that is no part of such expressions.
+fn hint(word: &str) -> Option<String> {
+    let is_application = Standard::TABLE.iter().any(|entry| entry.protocol.name() == word);
+    let is_field = FlowRecord::columns().iter().any(|column| column.name == word);
+    if is_application {
+        Some(format!("applications are selected by --where, such as --where \"application = '{word}'\""))
+    } else {
+        is_field.then(|| format!("fields are selected by --where, such as --where '{word} IS NOT NULL'"))
+    }
 }
 
 impl DedupArgs {

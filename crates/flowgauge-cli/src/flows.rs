@@ -11,13 +11,13 @@ use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, SortKey, 
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
+use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
 use crate::order::{Order, Sorted};
 use crate::records::{RecordArgs, result};
-use crate::rows::Rows;
 use crate::several;
 use crate::sinks::RecordSink;
 use crate::summary;
@@ -96,9 +96,10 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     if args.reverse && args.sort.is_none() && args.top.is_none() {
         return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
     }
-    args.records.joined.check_order(args.shards.get() > 1 || args.sorted().is_some())?;
+    let is_sorted = args.sort.is_some() || args.top.is_some();
+    args.records.joined.check_order(args.shards.get() > 1 || is_sorted)?;
     args.records.check(false)?;
-    if args.records.is_several() && (args.shards.get() > 1 || args.sorted().is_some()) {
+    if args.records.is_several() && (args.shards.get() > 1 || is_sorted) {
         let usage = "--write and the formats zeek, zeek-json and eve cannot be combined with --sort, --top or --shards";
         return Err(Failure::Usage(usage.to_owned()));
     }
@@ -120,11 +121,11 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
 
 impl FlowsArgs {
     /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
-    fn sorted(&self) -> Option<Sorted> {
+    fn sorted(&self, filter: &RowFilter) -> Option<Sorted> {
         let limit = self.top.map_or(usize::MAX, std::num::NonZero::get);
         let is_wanted = self.sort.is_some() || self.top.is_some();
         let order = Order { key: self.sort.unwrap_or(SortKey::Octets), is_reversed: self.reverse };
-        is_wanted.then(|| Sorted::new(order, limit))
+        is_wanted.then(|| Sorted::new(order, limit, filter.clone()))
     }
 }
 
@@ -141,7 +142,10 @@ impl Run<'_> {
         check::<G>(builder)?;
         let files = &self.args.files;
         let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
-        let (sorted, is_quiet) = (self.args.sorted(), self.args.records.shared.quiet);
+        let records = &self.args.records;
+        let has_own = records.joined.is_wanted();
+        let rows_filter = if has_own { RowFilter::default() } else { records.output.selection.filter()? };
+        let (sorted, is_quiet) = (self.args.sorted(&rows_filter), self.args.records.shared.quiet);
         // A progress bar would interfere with rows that are written to the same terminal.
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
@@ -162,8 +166,7 @@ impl Run<'_> {
             }
             return Ok(());
         }
-        let writer = args.output.open(files)?;
-        let mut rows = Rows::new(writer, input.is_stream());
+        let mut rows = args.output.rows(files, input.is_stream())?;
         let stats = match (sorted, self.args.shards.get()) {
             // Rows of long input are written on a thread of their own, even if only one thread tracks flows.
             (None, shard_count) if shard_count > 1 || input.is_long() => {
@@ -189,7 +192,8 @@ impl Run<'_> {
                 Some(stats)
             }
             (Some(_), shard_count) => {
-                let mut all: Vec<_> = (0..shard_count).filter_map(|_| self.args.sorted()).collect();
+                let mut all: Vec<_> =
+                    (0..shard_count).filter_map(|_| self.args.sorted(&rows_filter)).collect();
                 let mut sinks: Vec<_> =
                     all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
                 let stats = input

@@ -9,11 +9,13 @@ use flowgauge::FlowRecord;
 use flowgauge::export::{FlowLog, Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
 use flowgauge::row::Row;
 
+use crate::args::parse_community_id;
 use crate::columns::{ColumnArgs, Columns};
+use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
-use crate::rows::RowWriter;
+use crate::rows::{RowWriter, Rows};
 
 /// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;
@@ -45,6 +47,9 @@ pub(crate) struct OutputArgs {
     pub(crate) fields: Option<Selection>,
 
     #[command(flatten)]
+    pub(crate) selection: SelectionArgs,
+
+    #[command(flatten)]
     pub(crate) style: StyleArgs,
 
     #[command(flatten)]
@@ -52,6 +57,51 @@ pub(crate) struct OutputArgs {
 
     #[command(flatten)]
     pub(crate) export: ExportArgs,
+}
+
+/// Options that select flow records by their values.
+#[derive(Debug, Args)]
+pub(crate) struct SelectionArgs {
+    /// Write only flows that meet a condition: 'octet_count > 1000'
+    ///
+    /// The condition is an expression of SQL over the fields in docs/fields.md, with comparisons, AND, OR, NOT, IN, BETWEEN,
+    /// LIKE, ILIKE, IS NULL and + - * /. Texts have quotes. A text can be a network ('10.0.0.0/8'), a time
+    /// ('2026-11-26T12:00:00Z'), a length of time ('10ms'), a size ('1MiB') or an IP protocol ('tcp'); a number is compared
+    /// with times in seconds. A comparison with an absent value is not true.
+    #[arg(id = "condition", long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+
+    /// Write only flows with this Community ID; may be repeated
+    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
+    pub(crate) community_id: Vec<String>,
+}
+
+impl SelectionArgs {
+    /// Returns whether flows are selected.
+    pub(crate) const fn is_used(&self) -> bool {
+        self.condition.is_some() || !self.community_id.is_empty()
+    }
+
+    /// Returns the conditions on rows that contain the columns of a flow record.
+    pub(crate) fn filter_of<R: Row>(&self) -> Result<RowFilter, Failure> {
+        let ids = (!self.community_id.is_empty()).then(|| {
+            let ids: Vec<_> = self.community_id.iter().map(|id| format!("'{id}'")).collect();
+            format!("community_id in ({})", ids.join(", "))
+        });
+        let failure = |error| Failure::Usage(format!("--where: {error}"));
+        let conditions = self.condition.iter().chain(&ids).map(|text| Condition::of_row::<R>(text));
+        Ok(RowFilter::new(conditions.collect::<Result<Vec<_>, _>>().map_err(failure)?))
+    }
+
+    /// Returns the conditions on flow records.
+    pub(crate) fn filter(&self) -> Result<RowFilter, Failure> {
+        self.filter_of::<FlowRecord>()
+    }
+
+    /// Returns whether the condition contains a part of a name, so that columns with such names have to be computed.
+    pub(crate) fn mentions(&self, part: &str) -> bool {
+        self.condition.as_ref().is_some_and(|condition| condition.contains(part))
+    }
 }
 
 /// A format of flow records.
@@ -191,10 +241,17 @@ impl OutputArgs {
 
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
     pub(crate) fn has_application(&self) -> bool {
-        match &self.fields {
-            Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
-            None => !matches!(self.format().library(), Some(Format::Table | Format::Fixed)),
-        }
+        self.selection.mentions("application")
+            || match &self.fields {
+                Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
+                None => !matches!(self.format().library(), Some(Format::Table | Format::Fixed)),
+            }
+    }
+
+    /// Creates the rows of the selected flow records, as `open` does.
+    pub(crate) fn rows(&self, inputs: &[PathBuf], is_stream: bool) -> Result<Rows, Failure> {
+        let filter = self.selection.filter()?;
+        Ok(Rows::new(self.open(inputs)?, is_stream).selected(filter))
     }
 
     /// Creates the writer of flow records to standard output or, for IPFIX, to the destination of its options. `inputs`

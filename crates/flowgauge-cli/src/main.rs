@@ -6,6 +6,7 @@ mod bound;
 mod choice;
 mod collect;
 mod columns;
+mod condition;
 mod console;
 #[cfg(feature = "bus")]
 mod curve;

@@ -6,6 +6,8 @@ use std::collections::BinaryHeap;
 use flowgauge::record::{FlowRecord, SortKey};
 use flowgauge::tracker::FlowView;
 
+use crate::condition::RowFilter;
+
 /// Sort order of flows: a criterion, and whether it is reversed. The flow with the greatest rank comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
@@ -56,14 +58,15 @@ impl Eq for Ranked {}
 pub(crate) struct Sorted {
     order: Order,
     limit: usize,
+    filter: RowFilter,
     number: u64,
     heap: BinaryHeap<Ranked>,
 }
 
 impl Sorted {
     /// Creates an empty list that keeps the first `limit` flows of an order.
-    pub(crate) const fn new(order: Order, limit: usize) -> Self {
-        Self { order, limit, number: 0, heap: BinaryHeap::new() }
+    pub(crate) fn new(order: Order, limit: usize, filter: RowFilter) -> Self {
+        Self { order, limit, filter, number: 0, heap: BinaryHeap::new() }
     }
 
     /// Returns the rank of a flow if it is among the first flows so far; `None` if it comes later.
@@ -73,6 +76,13 @@ impl Sorted {
         // Among equal ranks, flows that ended earlier come first.
         let is_late = self.heap.len() >= self.limit && self.heap.peek().is_none_or(|last| rank <= last.rank);
         (!is_late).then_some(rank)
+    }
+
+    /// Adds a flow as `take` does, if it meets the conditions.
+    pub(crate) fn take_selected(&mut self, rank: u64, record: FlowRecord) {
+        if self.filter.matches(&record) {
+            self.take(rank, record);
+        }
     }
 
     /// Adds a flow with the rank that [`candidate`](Self::candidate) returned for it, and removes the last flow if the

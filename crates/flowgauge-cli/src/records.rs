@@ -116,6 +116,11 @@ impl RecordArgs {
             let usage = "--features, --label, --server-name and --geoip cannot be combined with --write";
             return Err(Failure::Usage(usage.to_owned()));
         }
+        if self.output.selection.is_used() && self.written.needs_transactions(format) {
+            // Rows of transactions are written before their flows end.
+            let usage = "--where and --community-id cannot be combined with logs in a folder";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
         self.output.check()
     }
 
@@ -129,6 +134,12 @@ impl RecordArgs {
         let has_only_folders =
             self.is_several() && self.written.has_only_folders(self.output.chosen_format());
         self.tunnels.unwrap_or(if has_only_folders { Tunnels::Both } else { Tunnels::Innermost })
+    }
+
+    /// Returns whether outer headers are recorded.
+    fn has_encapsulation(&self) -> bool {
+        let is_selected = ["encapsulation", "outer_"].iter().any(|part| self.output.selection.mentions(part));
+        self.encapsulation || is_selected || self.is_several() && self.tunnels() == Tunnels::Both
     }
 
     /// Returns the parsed filter expression, if there is one.
@@ -171,7 +182,7 @@ impl RecordArgs {
             .fragments(self.fragments.into())
             .fragment_pool(pool)
             .checksums(self.checksums.into())
-            .encapsulation(self.encapsulation || self.is_several() && self.tunnels() == Tunnels::Both);
+            .encapsulation(self.has_encapsulation());
         match self.active_timeout.unwrap_or(active_timeout) {
             Timeout(Some(timeout)) => builder.active_timeout(timeout),
             Timeout(None) => builder,

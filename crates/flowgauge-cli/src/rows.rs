@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use flowgauge::FlowRecord;
 
+use crate::condition::RowFilter;
 use crate::console::Failure;
 
 /// Writes flow records one after another to a destination.
@@ -30,6 +31,7 @@ pub(crate) trait RowWriter {
 /// Writes flow records as rows to all outputs, until a write fails.
 pub(crate) struct Rows {
     writers: Vec<Box<dyn RowWriter + Send>>,
+    filter: RowFilter,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     record_count: u64,
@@ -44,8 +46,20 @@ impl Rows {
     }
 
     /// Creates rows that are written to several outputs.
-    pub(crate) const fn several(writers: Vec<Box<dyn RowWriter + Send>>, is_stream: bool) -> Self {
-        Self { writers, is_stream, record_count: 0, flushed_count: 0, failure: None }
+    pub(crate) fn several(writers: Vec<Box<dyn RowWriter + Send>>, is_stream: bool) -> Self {
+        Self {
+            writers,
+            filter: RowFilter::default(),
+            is_stream,
+            record_count: 0,
+            flushed_count: 0,
+            failure: None,
+        }
+    }
+
+    /// Restricts the rows to the records that meet conditions.
+    pub(crate) fn selected(self, filter: RowFilter) -> Self {
+        Self { filter, ..self }
     }
 
     /// Returns whether there are no outputs.
@@ -56,7 +70,7 @@ impl Rows {
     /// Writes the row of a flow record; does nothing after a failed write.
     #[inline]
     pub(crate) fn write(&mut self, record: &FlowRecord) {
-        if self.failure.is_none() {
+        if self.failure.is_none() && self.filter.matches(record) {
             self.record_count += 1;
             self.each(|writer| writer.write(record));
         }
@@ -64,7 +78,7 @@ impl Rows {
 
     /// Writes the row of a flow record if the caller permits its length in octets, separately for each output.
     pub(crate) fn write_if(&mut self, record: &FlowRecord, mut permits: impl FnMut(usize) -> bool) {
-        if self.failure.is_none() {
+        if self.failure.is_none() && self.filter.matches(record) {
             let mut is_written = false;
             self.each(|writer| {
                 is_written |= writer.write_if(record, &mut permits)?;

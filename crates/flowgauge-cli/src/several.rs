@@ -25,13 +25,14 @@ pub(crate) fn write_flows(
     console: &mut Console,
 ) -> Result<(PipelineStats, u64), Failure> {
     let format = args.output.format().logs();
+    let filter_of_rows = args.output.selection.filter()?;
     let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
     let is_stream = input.is_stream();
     let writers = args.written.open_records(&args.output, (inputs, &outputs))?;
-    let mut records = Rows::several(writers, is_stream);
+    let mut records = Rows::several(writers, is_stream).selected(filter_of_rows.clone());
     let logs = args.written.open_logs(format, &outputs, (args.tunnels(), true))?;
     let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
-    let logged = Logged::new(sink, logs, (filter, &[]), is_stream);
+    let logged = Logged::new(sink, logs, (filter, &[]), is_stream).selected(filter_of_rows);
     let mut config = TransactionConfig::default();
     config.decodes = true;
     let mut pipeline = builder.build(Transactions::new(logged).config(config))?;

@@ -39,7 +39,7 @@ impl Destination for Rows {
 impl Destination for Sorted {
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
         if let Some(rank) = self.candidate(view) {
-            self.take(rank, view.record(reason));
+            self.take_selected(rank, view.record(reason));
         }
     }
 }

@@ -171,8 +171,8 @@ impl Output {
     fn new(args: &SubscribeArgs) -> Result<Self, Failure> {
         let OutputArgs { fields, style, .. } = &args.output;
         let rows = match args.output.format() {
-            OutputFormat::Library(Format::Ndjson) => None,
-            _ => Some(Rows::new(args.output.open(&[])?, true)),
+            OutputFormat::Library(Format::Ndjson) if !args.output.selection.is_used() => None,
+            _ => Some(args.output.rows(&[], true)?),
         };
         Ok(Self {
             rows,

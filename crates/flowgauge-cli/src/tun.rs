@@ -95,7 +95,7 @@ pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     }
     let right = TunDevice::open(&args.right, config).map_err(failure)?;
     let table = neighbors(&args.tap, &right)?;
-    let rows = Rows::new(args.output.open(&[])?, true);
+    let rows = args.output.rows(&[], true)?;
     let pipeline = Pipeline::builder().build(RowSink { rows: Some(rows) })?;
     let mut forwarder = Forwarder::new(pipeline, (), left, right)
         .map_err(failure)?

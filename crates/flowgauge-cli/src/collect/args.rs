@@ -88,13 +88,14 @@ impl CollectArgs {
     pub(super) fn rows(&self, is_stream: bool) -> Result<Rows, Failure> {
         let format = self.output.format().logs();
         if !self.written.is_wanted(format) {
-            return Ok(Rows::new(self.output.open(&self.files)?, is_stream));
+            return self.output.rows(&self.files, is_stream);
         }
+        let filter = self.output.selection.filter()?;
         let outputs = Arc::new(Outputs::new(&self.files, self.output.export.force));
         let mut writers = self.written.open_records(&self.output, (&self.files, &outputs))?;
         for log in self.written.open_logs(format, &outputs, (Tunnels::Innermost, true))? {
             writers.push(Box::new(Writer::Logs(log)));
         }
-        Ok(Rows::several(writers, is_stream))
+        Ok(Rows::several(writers, is_stream).selected(filter))
     }
 }

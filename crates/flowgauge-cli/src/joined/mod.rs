@@ -22,6 +22,7 @@ use flowgauge::{
 };
 
 use crate::choice::matches;
+use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::formats::{OutputArgs, OutputFormat, stdout};
 use crate::input::Input;
@@ -159,6 +160,7 @@ impl JoinArgs {
             labels: self.label.as_deref().map(Labels::open).transpose()?,
             has_names: self.server_name.is_some(),
             names: (self.server_name == Some(NameOrigin::Dns)).then(|| NameCache::new(NAME_COUNT_MAX)),
+            rows: output.selection.filter_of::<JoinedRow<'static>>()?,
             locations: (!self.geoip.is_empty()).then(|| Locations::open(&self.geoip)).transpose()?,
             writer: self.writer(output)?,
             is_stream: input.is_stream(),
@@ -252,6 +254,8 @@ struct JoinSink<'a, G> {
     /// Names of DNS.
     names: Option<NameCache>,
     locations: Option<Locations>,
+    /// Conditions on rows.
+    rows: RowFilter,
     writer: Writer,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
@@ -290,8 +294,11 @@ impl<G> JoinSink<'_, G> {
             destination: destination.as_deref(),
         };
         let features = Features::new(&record, &features, Some(self.record_count)).labeled(label);
-        self.outcome = self.writer.write(&((&record, features), joined));
-        self.record_count += 1;
+        let row = ((&record, features), joined);
+        if self.rows.matches(&row) {
+            self.outcome = self.writer.write(&row);
+            self.record_count += 1;
+        }
     }
 }
 

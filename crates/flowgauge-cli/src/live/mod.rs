@@ -22,7 +22,6 @@ use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
 use crate::records::result;
-use crate::rows::Rows;
 use crate::several;
 use crate::sinks::RecordSink;
 use crate::summary;
@@ -41,6 +40,7 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
     let resources = args.records.shared.resources();
     let is_view = cfg!(feature = "view")
         && args.view == ViewChoice::Auto
+        && !args.records.output.selection.is_used()
         && args.records.output.format().library() == Some(Format::Table)
         && args.records.output.fields.is_none()
         && io::stdin().is_terminal()
@@ -141,8 +141,7 @@ impl Run<'_> {
             let result = result(&stats, record_count);
             return Ok((stats, input.stats(), result));
         }
-        let writer = records.output.open(&[])?;
-        let mut rows = Rows::new(writer, true);
+        let mut rows = records.output.rows(&[], true)?;
         let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
         let stats = input.run(&mut pipeline, console)?;
         drop(pipeline);

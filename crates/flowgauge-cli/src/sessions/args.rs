@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use flowgauge::export::{Format, Style};
-use flowgauge::{Protocols as _, Standard};
+use flowgauge::row::{Row as _, Union as _};
+use flowgauge::session::MessageHead;
+use flowgauge::transaction::{Content, TransactionHead};
+use flowgauge::{Message, Protocols as _, SessionEvent, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 use crate::columns::{ColumnArgs, Columns};
+use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
 use crate::formats::{OutputFormat, StyleArgs};
 use crate::log_format::LogFormat;
@@ -83,6 +87,13 @@ pub(crate) struct SessionsArgs {
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
+    /// Write only rows that meet a condition: 'status >= 500'
+    ///
+    /// The condition is that of `flowgauge flows --where`, over the fields of all messages or transactions
+    /// (docs/protocols.md). A row without a field has no value for it.
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
@@ -107,6 +118,9 @@ impl SessionsArgs {
         let columns = format.and_then(OutputFormat::columns);
         self.columns.check(columns)?;
         self.written.check(self.logs(), (columns.is_some(), false))?;
+        if self.condition.is_some() && self.logs().is_some() | self.written.needs_transactions(None) {
+            return Err(Failure::Usage("--where cannot be combined with logs".to_owned()));
+        }
         if columns.is_some() && self.written.out.is_none() {
             return Err(Failure::Usage("--format parquet and arrow require --out".to_owned()));
         }
@@ -123,6 +137,20 @@ impl SessionsArgs {
             }
             None => Ok(()),
         }
+    }
+
+    /// Returns the conditions on rows.
+    pub(super) fn rows(&self) -> Result<RowFilter, Failure> {
+        let Some(text) = &self.condition else { return Ok(RowFilter::default()) };
+        let condition = if self.transactions {
+            Condition::of_tables(text, &TransactionHead::columns(), &Content::tables())
+        } else {
+            let tables: Vec<_> = Message::tables().into_iter().chain(SessionEvent::tables()).collect();
+            Condition::of_tables(text, &MessageHead::columns(), &tables)
+        };
+        condition
+            .map(|condition| RowFilter::new([condition]))
+            .map_err(|error| Failure::Usage(format!("--where: {error}")))
     }
 
     /// Returns the format of logs on standard output or in the folder `--out`.

@@ -26,6 +26,7 @@ use rows::RowHead;
 use crate::args::{Pages, Tunnels, check, parse_filter};
 use crate::bound::Bound;
 use crate::choice::Choice;
+use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::formats::{Out, OutputFormat};
 use crate::human::plural;
@@ -110,6 +111,7 @@ struct MessageSink<'a> {
     choice: Choice,
     started_count: u64,
     targets: Vec<Target>,
+    rows: RowFilter,
     /// Buffer for the current line, so that its parts are joined without a write for each.
     line: Vec<u8>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
@@ -200,6 +202,7 @@ impl<'a> MessageSink<'a> {
     ) -> Result<Self, Failure> {
         Ok(Self {
             args,
+            rows: args.rows()?,
             choice,
             started_count: 0,
             targets: Target::open(args, outputs)?,
@@ -270,8 +273,11 @@ impl<'a> MessageSink<'a> {
         row_head: &RowHead,
         (received_len, spent): (u64, &mut u64),
     ) -> Result<bool, Failure> {
-        let Self { args, targets, line, bound, .. } = self;
         let row = (head, content);
+        if !self.rows.matches(&row) {
+            return Ok(true);
+        }
+        let Self { args, targets, line, bound, .. } = self;
         let mut is_written = true;
         for target in targets {
             line.clear();

@@ -29,7 +29,9 @@ pub(crate) use sink::Logged;
 /// Options of outputs to files, and of logs.
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
-    /// Folder for the files of zeek, zeek-json and eve, which is created if it does not exist
+    /// Folder for the files of zeek, zeek-json and eve
+    ///
+    /// It is created if it does not exist.
     #[arg(long, short = 'o', value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
@@ -41,16 +43,16 @@ pub(crate) struct WriteArgs {
     #[arg(long, short = 'w', value_name = "KIND=PATH")]
     pub(crate) write: Vec<Target>,
 
-    /// Begin new files of --write and --out after a time or size, such as 1h or 1GiB
+    /// Begin new files after a time or size, such as 1h or 1GiB
     ///
-    /// The time is that of the capture. It precedes the extension of the names: conn.2026-11-26-12-00-00.log. A file has its
+    /// This concerns the files of --write and --out. The time is that of the capture. It precedes the extension of the names: conn.2026-11-26-12-00-00.log. A file has its
     /// name when it is complete.
     #[arg(long, value_name = "WHEN")]
     pub(crate) rotate: Option<Rotation>,
 
-    /// Local networks in zeek, such as 10.0.0.0/8 [default: private ranges]
+    /// Local networks in zeek, such as 10.0.0.0/8
     ///
-    /// The networks are separated by commas. `local_orig`, `local_resp` and `direction` depend on them.
+    /// The default is the private ranges. The networks are separated by commas. `local_orig`, `local_resp` and `direction` depend on them.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) local_networks: Vec<Network>,
 }

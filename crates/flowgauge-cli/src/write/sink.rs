@@ -13,6 +13,7 @@ use flowgauge::{
 
 use crate::bound::Bound;
 use crate::choice::matches;
+use crate::condition::RowFilter;
 use crate::console::Failure;
 use crate::formats::log_failure;
 
@@ -22,6 +23,8 @@ pub(crate) struct Logged<'a, K> {
     logs: Vec<Box<dyn FlowLog + Send>>,
     /// The part of a filter that applies to complete flows.
     filter: Option<&'a Filter>,
+    /// Conditions on records.
+    rows: RowFilter,
     /// Protocols whose transactions are written; all if empty.
     protocols: &'a [&'static str],
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
@@ -61,6 +64,7 @@ impl<'a, K> Logged<'a, K> {
             inner,
             logs,
             filter,
+            rows: RowFilter::default(),
             protocols,
             is_stream,
             bound: Bound::new(),
@@ -69,6 +73,11 @@ impl<'a, K> Logged<'a, K> {
             has_news: false,
             outcome: Ok(()),
         }
+    }
+
+    /// Restricts the rows of flows to those that meet conditions.
+    pub(crate) fn selected(self, rows: RowFilter) -> Self {
+        Self { rows, ..self }
     }
 
     /// Completes the logs, even after a failed write. Returns the inner sink too.
@@ -170,7 +179,8 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
         flow.project(|state| &mut state.inner, |flow| self.inner.record(flow, reason));
         self.now = self.now.max(flow.view.end());
-        if self.protocols.is_empty() {
+        let is_selected = self.rows.is_empty() || self.rows.matches(&flow.view.record(reason));
+        if self.protocols.is_empty() && is_selected {
             // The number of these rows is bounded by that of packets.
             let received_len = u64::MAX;
             self.write(&flow.view, flow.state, received_len, |log, logged, permits| {

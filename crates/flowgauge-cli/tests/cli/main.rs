@@ -17,6 +17,7 @@ mod memory;
 mod outputs;
 #[path = "../support/port.rs"]
 mod port;
+mod selection;
 mod sessions;
 mod slice;
 mod streams;

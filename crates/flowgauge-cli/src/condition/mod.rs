@@ -1,0 +1,317 @@
+//! Conditions on the columns of rows: the option `--where`.
+//!
+//! A condition is an expression of SQL, which the crate `sqlparser` parses. Its comparisons are true, false, or unknown
+//! if a value is absent; a row is selected if the condition is true. A literal is compared by the type of the value, so
+//! that a text can be an address, a network, a time or a size.
+
+mod compile;
+mod literal;
+mod node;
+mod pattern;
+mod problem;
+
+use std::any::type_name;
+use std::collections::HashMap;
+
+use flowgauge::row::{Column, Row, TableInfo, Value};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
+
+use compile::Compiler;
+use node::Node;
+use problem::Problem;
+
+/// Maximum number of parentheses inside of each other.
+const DEPTH_MAX: usize = 16;
+
+/// Maximum length of a condition in octets.
+const LEN_MAX: usize = 10_000;
+
+/// A condition on the columns of rows.
+#[derive(Clone, Debug)]
+pub(crate) struct Condition {
+    root: Node,
+    /// The columns of the condition: the names from the row inward.
+    columns: Vec<Vec<&'static str>>,
+    /// For each type of rows, the indices of the columns.
+    places: HashMap<&'static str, Vec<Option<usize>>>,
+    values: Vec<Value>,
+}
+
+impl Condition {
+    /// Parses a condition on rows of a type.
+    pub(crate) fn of_row<R: Row>(text: &str) -> Result<Self, String> {
+        Self::new(text, &R::columns())
+    }
+
+    /// Parses a condition on rows of several tables, all with the columns of another one in front.
+    pub(crate) fn of_tables(
+        text: &str,
+        head: &[&'static Column],
+        tables: &[&'static TableInfo],
+    ) -> Result<Self, String> {
+        let columns = tables.iter().flat_map(|table| table.columns);
+        Self::new(text, &head.iter().copied().chain(columns).collect::<Vec<_>>())
+    }
+
+    fn new(text: &str, known: &[&'static Column]) -> Result<Self, String> {
+        let compiled = parse(text, known);
+        let (root, columns) = compiled.map_err(|problem| problem.describe(text))?;
+        Ok(Self { root, columns, places: HashMap::new(), values: Vec::new() })
+    }
+
+    /// Returns whether a row meets the condition.
+    pub(crate) fn matches<R: Row>(&mut self, row: &R) -> bool {
+        let Self { root, columns, places, values } = self;
+        let places = places.entry(type_name::<R>()).or_insert_with(|| {
+            let known = R::columns();
+            let place = |name: &&'static str| known.iter().position(|column| column.name == *name);
+            columns.iter().map(|path| path.first().and_then(place)).collect()
+        });
+        values.clear();
+        values.extend(columns.iter().zip(places.iter()).map(|(path, place)| {
+            let value = place.map_or(Value::Null, |index| row.value(index));
+            path.iter().skip(1).fold(value, |value, name| member(value, name))
+        }));
+        root.evaluate(values) == Some(true)
+    }
+}
+
+/// Conditions that a row must meet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowFilter {
+    conditions: Vec<Condition>,
+}
+
+impl RowFilter {
+    pub(crate) fn new(conditions: impl IntoIterator<Item = Condition>) -> Self {
+        Self { conditions: conditions.into_iter().collect() }
+    }
+
+    /// Returns whether there are no conditions.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
+    /// Returns whether a row meets all conditions.
+    #[inline]
+    pub(crate) fn matches<R: Row>(&mut self, row: &R) -> bool {
+        self.conditions.iter_mut().all(|condition| condition.matches(row))
+    }
+}
+
+/// Returns the value of a column inside of a group, or those inside of the groups of a list.
+fn member(value: Value, name: &str) -> Value {
+    match value {
+        Value::Group(members) => members
+            .into_iter()
+            .find(|(column, _)| column.name == name)
+            .map_or(Value::Null, |(_, value)| value),
+        Value::List(items) => Value::List(items.into_iter().map(|item| member(item, name)).collect()),
+        _ => Value::Null,
+    }
+}
+
+type Parsed = (Node, Vec<Vec<&'static str>>);
+
+fn parse(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
+    if text.len() > LEN_MAX {
+        return Err(Problem { column: 0, len: 1, text: format!("longer than {LEN_MAX} octets") });
+    }
+    let syntax = |error: ParserError| syntax_problem(&error);
+    let mut parser =
+        Parser::new(&GenericDialect).with_recursion_limit(DEPTH_MAX).try_with_sql(text).map_err(syntax)?;
+    let expression = parser.parse_expr().map_err(syntax)?;
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        let text = format!("`{next}` is not expected here; join conditions by AND or OR");
+        return Err(Problem::at(next.span, text));
+    }
+    let mut compiler = Compiler::new(known);
+    let root = compiler.condition(&expression)?;
+    Ok((root, compiler.columns.into_iter().map(|(path, _)| path).collect()))
+}
+
+/// Returns the problem of an error of the parser, whose text ends with the place.
+fn syntax_problem(error: &ParserError) -> Problem {
+    let text = match error {
+        ParserError::RecursionLimitExceeded => {
+            return Problem { column: 0, len: 1, text: "too many parentheses".to_owned() };
+        }
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
+    };
+    let (text, place) = text.split_once(" at Line: ").unwrap_or((text, ""));
+    let column = place.split_once("Column: ").and_then(|(_, column)| column.trim().parse().ok());
+    let text = text.replacen("Expected: ", "expected ", 1).replacen(", found: EOF", ", found the end", 1);
+    Problem { column: column.unwrap_or_default(), len: 1, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::row::Type;
+    use flowgauge::{FileSource, FlowRecord, records};
+
+    use super::*;
+
+    fn all() -> Vec<FlowRecord> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/web.pcap");
+        records(FileSource::open(path).unwrap()).map(Result::unwrap).collect()
+    }
+
+    fn count(condition: &str) -> usize {
+        let mut condition = Condition::of_row::<FlowRecord>(condition).unwrap();
+        all().iter().filter(|record| condition.matches(*record)).count()
+    }
+
+    fn expected(is_expected: impl Fn(&FlowRecord) -> bool) -> usize {
+        let count = all().into_iter().filter(is_expected).count();
+        assert!(count > 0 && count < all().len(), "the condition selects");
+        count
+    }
+
+    #[test]
+    fn conditions_select_what_a_program_selects() {
+        let octets = |record: &FlowRecord| record.forward.counters.octet_count;
+        let packets = |record: &FlowRecord| record.forward.counters.packet_count;
+        let cases: [(&str, usize); 22] = [
+            ("octet_count > 10000", expected(|record| octets(record) > 10_000)),
+            ("10000 < octet_count", expected(|record| octets(record) > 10_000)),
+            ("octet_count >= '10kB'", expected(|record| octets(record) >= 10_000)),
+            (
+                "octet_count <= 10000 and packet_count != 1",
+                expected(|record| octets(record) <= 10_000 && packets(record) != 1),
+            ),
+            (
+                "not (octet_count > 10000 or protocol = 'udp')",
+                expected(|record| octets(record) <= 10_000 && record.protocol().to_string() != "udp"),
+            ),
+            ("conn_state = \"SF\"", expected(|record| record.conn_state.name() == "SF")),
+            ("conn_state == 'SF'", expected(|record| record.conn_state.name() == "SF")),
+            (
+                "conn_state in ('S0', 'REJ')",
+                expected(|record| ["S0", "REJ"].contains(&record.conn_state.name())),
+            ),
+            (
+                "conn_state not in ('S0', 'REJ')",
+                expected(|record| !["S0", "REJ"].contains(&record.conn_state.name())),
+            ),
+            ("conn_state like 'S%'", expected(|record| record.conn_state.name().starts_with('S'))),
+            ("conn_state ilike 's_'", expected(|record| record.conn_state.name().starts_with('S'))),
+            (
+                "source_address = '10.77.0.0/16'",
+                expected(|record| matches!(record.source_address(), std::net::IpAddr::V4(_))),
+            ),
+            ("source_address != '10.77.0.0/16'", expected(|record| record.source_address().is_ipv6())),
+            ("destination_address in ('::/0')", expected(|record| record.destination_address().is_ipv6())),
+            (
+                "destination_port between 443 and 8080",
+                expected(|record| record.destination_port().is_some_and(|port| (443..=8080).contains(&port))),
+            ),
+            ("destination_port is null", expected(|record| record.destination_port().is_none())),
+            (
+                "destination_port <> 443",
+                expected(|record| record.destination_port().is_some_and(|port| port != 443)),
+            ),
+            ("duration > '100ms'", expected(|record| record.duration().as_millis() > 100)),
+            ("duration > 0.1", expected(|record| record.duration().as_millis() > 100)),
+            (
+                "octet_count / packet_count > 500 + 2 * -50",
+                expected(|record| octets(record) as f64 / packets(record) as f64 > 400.0),
+            ),
+            (
+                "reverse_octet_count > octet_count - reverse_octet_count",
+                expected(|record| 2 * record.reverse.counters.octet_count > octets(record)),
+            ),
+            ("flow_end_reason is not null and packet_count < 2", expected(|record| packets(record) < 2)),
+        ];
+        for (condition, expected) in cases {
+            assert_eq!(count(condition), expected, "{condition}");
+        }
+        let (start, last) = (all()[0].start, all().last().unwrap().start);
+        let both = count(&format!("start >= '{}'", start.rfc3339()))
+            - count(&format!("start > '{}'", last.rfc3339()));
+        assert!(both > 1, "{both}");
+        assert_eq!(count("start > '2000-01-01'"), all().len());
+        assert_eq!(count("start < 1"), 0);
+    }
+
+    #[test]
+    fn absent_values_are_neither_equal_nor_different() {
+        let absent = count("destination_port is null");
+        assert!(absent > 0);
+        for condition in ["destination_port = 1", "destination_port != 1"] {
+            let both = count(condition) + count(&format!("not ({condition})")) + absent;
+            assert_eq!(both, all().len(), "{condition}");
+        }
+        assert_eq!(count("destination_port / 0 > 1 or destination_port / 0 <= 1"), 0);
+    }
+
+    /// A name that the grammar reserves could not be used.
+    #[test]
+    fn all_columns_can_be_named() {
+        use flowgauge::row::Union as _;
+        let columns = FlowRecord::columns();
+        let tables = flowgauge::Message::tables();
+        let all = columns.iter().copied().chain(tables.iter().flat_map(|table| table.columns));
+        let all: Vec<&'static Column> = all.collect();
+        for column in &all {
+            let condition = format!("{} IS NOT NULL", column.name);
+            assert!(Condition::new(&condition, &all).is_ok(), "{condition}");
+            if column.column_type == Type::Bool {
+                assert!(Condition::new(column.name, &all).is_ok(), "{}", column.name);
+            }
+        }
+    }
+
+    #[test]
+    fn problems_are_explained_at_their_place() {
+        for (condition, column, text) in [
+            ("octet_conut > 1", 1, "`octet_conut` is not a column; did you mean `octet_count`?"),
+            ("packet_count > 1 and src_ip = '::1'", 22, "did you mean `source_address`?"),
+            ("octet_count = 'many'", 15, "`octet_count` is compared with a number"),
+            ("start > 'yesterday'", 9, "seconds since 1970"),
+            ("duration > 'long'", 12, "a text such as '10ms'"),
+            ("source_address = 10", 18, "an address or network"),
+            ("source_address = '10.0.0.0/33'", 18, "an address or network"),
+            ("octet_count", 1, "not true or false"),
+            ("octet_count >", 0, "found the end"),
+            ("octet_count > 1 packet_count", 17, "join conditions by AND or OR"),
+            ("octet_count = null", 15, "IS NULL"),
+            ("'a' = \"octet_count\"", 7, "columns have no quotes"),
+            ("octet_count in (select 1)", 1, "not supported"),
+            ("count(*) > 1", 1, "not supported as a value"),
+            ("protocol like 5", 15, "a text in quotes on its right"),
+            ("1", 1, "a value alone is no condition"),
+            ("'a'", 1, "a value alone is no condition"),
+            ("octet_count + history > 1", 15, "no number to compute with"),
+            ("octet_count.first > 1", 13, "`first` is not a column in `octet_count`; it has no columns"),
+            ("", 0, "found the end"),
+            ("conn_state = 'S0", 14, "Unterminated string literal"),
+        ] {
+            let error = Condition::of_row::<FlowRecord>(condition).expect_err(condition);
+            assert!(error.contains(text), "{condition}: {error}");
+            assert!(error.contains(&format!("column {column}:")), "{condition}: {error}");
+        }
+    }
+
+    #[test]
+    fn deep_and_long_conditions_are_refused_or_work() {
+        let deep = format!("{}packet_count > 0{}", "(".repeat(5000), ")".repeat(5000));
+        assert!(Condition::of_row::<FlowRecord>(&deep).is_err());
+        let nots = format!("{}packet_count > 0", "not ".repeat(2000));
+        assert!(Condition::of_row::<FlowRecord>(&nots).is_err());
+        let long = vec!["packet_count > 0"; 400].join(" and ");
+        assert_eq!(count(&long), all().len());
+        let list = format!("packet_count in ({})", vec!["1"; 3000].join(","));
+        assert_eq!(count(&list), count("packet_count = 1"));
+        for refused in [
+            vec!["packet_count > 0"; 4000].join(" or "),
+            format!("packet_count > {}", vec!["1"; 4000].join("+")),
+            vec!["protocol"; 900].join("||"),
+            format!("packet_count > {}1", "- ".repeat(3000)),
+        ] {
+            assert!(Condition::of_row::<FlowRecord>(&refused).is_err());
+        }
+    }
+}

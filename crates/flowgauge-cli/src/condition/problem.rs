@@ -1,0 +1,105 @@
+//! Why a condition is invalid.
+
+use flowgauge::row::Column;
+use sqlparser::ast::Ident;
+use sqlparser::tokenizer::Span;
+
+/// Names of columns that people expect, and those that exist.
+const SYNONYMS: [(&str, &str); 12] = [
+    ("app", "application"),
+    ("bytes", "octet_count"),
+    ("dst", "destination_address"),
+    ("dst_ip", "destination_address"),
+    ("dst_port", "destination_port"),
+    ("octets", "octet_count"),
+    ("packets", "packet_count"),
+    ("proto", "protocol"),
+    ("service", "application"),
+    ("src", "source_address"),
+    ("src_ip", "source_address"),
+    ("src_port", "source_port"),
+];
+
+/// Why a condition is invalid, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// Number of the first character, from 1; 0 if it is not known.
+    pub(super) column: usize,
+    pub(super) len: usize,
+    pub(super) text: String,
+}
+
+impl Problem {
+    pub(super) fn at(span: Span, text: String) -> Self {
+        let (start, end) = (span.start.column as usize, span.end.column as usize);
+        Self { column: start, len: end.saturating_sub(start).max(1), text }
+    }
+
+    /// Returns the problem of an unknown column inside of a group, or of a row.
+    pub(super) fn unknown_column(name: &Ident, path: &[&str], candidates: &[&'static Column]) -> Self {
+        let within = if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) };
+        let meant = SYNONYMS.iter().find(|(synonym, _)| *synonym == name.value).map(|(_, name)| *name);
+        let meant = meant.filter(|meant| candidates.iter().any(|column| column.name == *meant));
+        let near = || {
+            let distances = candidates.iter().map(|column| (distance(&name.value, column.name), column.name));
+            distances.min().filter(|(distance, _)| *distance <= name.value.len() / 3).map(|(_, name)| name)
+        };
+        let hint = match meant.or_else(near) {
+            Some(meant) => format!("; did you mean `{meant}`?"),
+            None if candidates.is_empty() => "; it has no columns".to_owned(),
+            None => String::new(),
+        };
+        Self::at(name.span, format!("`{}` is not a column{within}{hint}", name.value))
+    }
+
+    /// Returns the problem with the text of the condition, in which the place is marked.
+    pub(super) fn describe(&self, condition: &str) -> String {
+        let Self { column, len, text } = self;
+        // A condition of several lines, or of characters of other widths, is not shown.
+        let is_shown = *column > 0 && condition.chars().all(|letter| (' '..='~').contains(&letter));
+        if !is_shown || condition.len() > 100 {
+            return format!("column {column}: {text}");
+        }
+        let (indent, mark) = (" ".repeat(column - 1), "^".repeat(*len));
+        format!("invalid condition:\n  {condition}\n  {indent}{mark}\n  column {column}: {text}")
+    }
+}
+
+/// Returns the number of letters to insert, remove or replace in order to make one name of another.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.chars().enumerate() {
+        let mut diagonal = index;
+        let mut left = index + 1;
+        for (place, above) in row.iter_mut().enumerate() {
+            if place == 0 {
+                diagonal = std::mem::replace(above, index + 1);
+                continue;
+            }
+            let replaced = diagonal + usize::from(other.get(place - 1) != Some(&letter));
+            diagonal = *above;
+            left = replaced.min(*above + 1).min(left + 1);
+            *above = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_numbers_of_edits() {
+        for (one, other, expected) in [
+            ("", "", 0),
+            ("a", "", 1),
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("octet_conut", "octet_count", 2),
+        ] {
+            assert_eq!(distance(one, other), expected, "{one} {other}");
+        }
+    }
+}
