@@ -29,16 +29,16 @@ pub(crate) struct DedupArgs {
     /// Octets that --dedup compares: exact or mirror
     ///
     /// `exact` compares all octets; `mirror` ignores what a mirror port or a router changes.
-    #[arg(long, value_enum, value_name = "MODE", default_value_t = DedupMode::Exact, requires = "dedup")]
+    #[arg(long, hide_short_help = true, value_enum, value_name = "MODE", default_value_t = DedupMode::Exact, requires = "dedup")]
     #[arg(hide_possible_values = true)]
     pub(crate) dedup_mode: DedupMode,
 
     /// With --dedup, compare the octets, not only 64-bit keyed hashes
-    #[arg(long, requires = "dedup")]
+    #[arg(long, hide_short_help = true, requires = "dedup")]
     pub(crate) dedup_verify: bool,
 
     /// With --dedup, skip only duplicates from another interface
-    #[arg(long, requires = "dedup")]
+    #[arg(long, hide_short_help = true, requires = "dedup")]
     pub(crate) dedup_between_interfaces: bool,
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct ColumnArgs {
     /// Addresses in parquet and arrow: octets or text [default: octets]
     ///
     /// `octets` writes 16 octets, IPv4 addresses mapped to IPv6, and 6 octets for MAC addresses.
-    #[arg(long, value_enum, value_name = "TYPE", hide_possible_values = true)]
+    #[arg(long, hide_short_help = true, value_enum, value_name = "TYPE", hide_possible_values = true)]
     pub(crate) addresses: Option<AddressType>,
 }
 

@@ -60,6 +60,14 @@ pub(crate) enum Failure {
     Other(String),
 }
 
+/// Destination of output lines.
+pub(crate) type Out = Box<dyn io::Write + Send>;
+
+/// Returns standard output with a buffer.
+pub(crate) fn stdout() -> Out {
+    Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout()))
+}
+
 impl From<io::Error> for Failure {
     /// Converts an I/O error of standard output to a failure.
     fn from(error: io::Error) -> Self {

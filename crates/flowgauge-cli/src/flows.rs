@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, SortKey, Standard};
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
@@ -16,7 +15,7 @@ use crate::console::{Console, Failure};
 use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
-use crate::order::{Order, Sorted};
+use crate::order::{Criterion, Order, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
@@ -46,26 +45,6 @@ pub(crate) struct FlowsArgs {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Sort the flows by a field: start, octets, rtt or another one
-    ///
-    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
-    /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
-    /// equal values stay in the order in which they ended.
-    ///
-    /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
-    /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
-    /// segments): sums of both directions; rtt: round-trip time of the TCP handshake.
-    #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD", hide_possible_values = true)]
-    sort: Option<SortKey>,
-
-    /// Reverse the order of --sort
-    #[arg(long, short = 'r')]
-    reverse: bool,
-
-    /// Write only the first N flows of --sort, or by octets
-    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
-    top: Option<NonZeroUsize>,
-
     #[command(flatten)]
     records: RecordArgs,
 
@@ -78,14 +57,6 @@ pub(crate) struct FlowsArgs {
     shards: NonZeroUsize,
 }
 
-/// Returns a parser of the names of sort keys.
-fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
-    PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
-        let found = SortKey::ALL.into_iter().find(|key| key.name() == name);
-        found.ok_or("unknown field")
-    })
-}
-
 fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
     let count: NonZeroUsize = parse_count(text)?;
     if count.get() <= 256 { Ok(count) } else { Err("must be at most 256".to_owned()) }
@@ -93,10 +64,12 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
 
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
-    if args.reverse && args.sort.is_none() && args.top.is_none() {
+    let order = &args.records.output.order;
+    let has_groups = args.records.output.groups.is_used();
+    let is_sorted = !has_groups && (order.sort.is_some() || order.top.is_some());
+    if order.reverse && !is_sorted && !has_groups {
         return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
     }
-    let is_sorted = args.sort.is_some() || args.top.is_some();
     args.records.joined.check_order(args.shards.get() > 1 || is_sorted)?;
     args.records.check(false)?;
     if args.records.is_several() && (args.shards.get() > 1 || is_sorted) {
@@ -121,11 +94,19 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
 
 impl FlowsArgs {
     /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
-    fn sorted(&self, filter: &RowFilter) -> Option<Sorted> {
-        let limit = self.top.map_or(usize::MAX, std::num::NonZero::get);
-        let is_wanted = self.sort.is_some() || self.top.is_some();
-        let order = Order { key: self.sort.unwrap_or(SortKey::Octets), is_reversed: self.reverse };
-        is_wanted.then(|| Sorted::new(order, limit, filter.clone()))
+    fn sorted(&self, filter: &RowFilter) -> Result<Option<Sorted>, Failure> {
+        let order = &self.records.output.order;
+        if self.records.output.groups.is_used() || order.sort.is_none() && order.top.is_none() {
+            return Ok(None);
+        }
+        let criterion = match &order.sort {
+            None => Criterion::Key(SortKey::Octets),
+            Some(name) => {
+                Criterion::of_name(name).map_err(|error| Failure::Usage(format!("--sort: {error}")))?
+            }
+        };
+        let limit = order.top.map_or(usize::MAX, NonZeroUsize::get);
+        Ok(Some(Sorted::new(Order { criterion, is_reversed: order.reverse }, limit, filter.clone())))
     }
 }
 
@@ -145,7 +126,7 @@ impl Run<'_> {
         let records = &self.args.records;
         let has_own = records.joined.is_wanted();
         let rows_filter = if has_own { RowFilter::default() } else { records.output.selection.filter()? };
-        let (sorted, is_quiet) = (self.args.sorted(&rows_filter), self.args.records.shared.quiet);
+        let (sorted, is_quiet) = (self.args.sorted(&rows_filter)?, self.args.records.shared.quiet);
         // A progress bar would interfere with rows that are written to the same terminal.
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
@@ -193,7 +174,7 @@ impl Run<'_> {
             }
             (Some(_), shard_count) => {
                 let mut all: Vec<_> =
-                    (0..shard_count).filter_map(|_| self.args.sorted(&rows_filter)).collect();
+                    (0..shard_count).filter_map(|_| self.args.sorted(&rows_filter).ok().flatten()).collect();
                 let mut sinks: Vec<_> =
                     all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
                 let stats = input

@@ -1,29 +1,22 @@
 //! Output of flow records: the options of the formats, and the writer.
 
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flowgauge::FlowRecord;
 use flowgauge::export::{FlowLog, Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
-use flowgauge::row::Row;
 
-use crate::args::parse_community_id;
+use crate::args::parse_count;
 use crate::columns::{ColumnArgs, Columns};
-use crate::condition::{Condition, RowFilter};
-use crate::console::Failure;
+use crate::console::{Failure, stdout};
+use crate::groups::{GroupArgs, GroupOrder, Groups, Target};
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
 use crate::rows::{RowWriter, Rows};
-
-/// Destination of output lines.
-pub(crate) type Out = Box<dyn Write + Send>;
-
-/// Returns standard output with a buffer.
-pub(crate) fn stdout() -> Out {
-    Box::new(BufWriter::with_capacity(1 << 16, io::stdout()))
-}
+use crate::selection::SelectionArgs;
 
 /// Options for the output of flow records.
 #[derive(Debug, Args)]
@@ -43,11 +36,17 @@ pub(crate) struct OutputArgs {
     ///
     /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table
     /// has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = parse_columns::<FlowRecord>)]
+    #[arg(long, value_name = "LIST", value_parser = crate::selection::parse_columns::<FlowRecord>)]
     pub(crate) fields: Option<Selection>,
 
     #[command(flatten)]
     pub(crate) selection: SelectionArgs,
+
+    #[command(flatten)]
+    pub(crate) groups: GroupArgs,
+
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 
     #[command(flatten)]
     pub(crate) style: StyleArgs,
@@ -59,48 +58,38 @@ pub(crate) struct OutputArgs {
     pub(crate) export: ExportArgs,
 }
 
-/// Options that select flow records by their values.
+/// Options for the order of flows, or of groups of flows.
 #[derive(Debug, Args)]
-pub(crate) struct SelectionArgs {
-    /// Write only flows that meet a condition: 'octet_count > 1000'
+pub(crate) struct OrderArgs {
+    /// Sort the flows by a field: start, octets, rtt or another one
     ///
-    /// The condition is an expression of SQL over the fields in docs/fields.md, with comparisons, AND, OR, NOT, IN, BETWEEN,
-    /// LIKE, ILIKE, IS NULL and + - * /. Texts have quotes. A text can be a network ('10.0.0.0/8'), a time
-    /// ('2026-11-26T12:00:00Z'), a length of time ('10ms'), a size ('1MiB') or an IP protocol ('tcp'); a number is compared
-    /// with times in seconds. A comparison with an absent value is not true.
-    #[arg(id = "condition", long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
+    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
+    /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
+    /// equal values stay in the order in which they ended.
+    ///
+    /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
+    /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
+    /// segments): sums of both directions; rtt: round-trip time of the TCP handshake. Other names are those of fields
+    /// (docs/fields.md), of which numbers and lengths of time sort in descending order, and the others in ascending order. With --group-by, the field is a column
+    /// of the groups.
+    #[arg(long, short = 's', value_name = "FIELD")]
+    pub(crate) sort: Option<String>,
 
-    /// Write only flows with this Community ID; may be repeated
-    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
-    pub(crate) community_id: Vec<String>,
+    /// Reverse the order of --sort
+    #[arg(long, short = 'r')]
+    pub(crate) reverse: bool,
+
+    /// Write only the first N of --sort, or by octets
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
+    pub(crate) top: Option<NonZeroUsize>,
 }
 
-impl SelectionArgs {
-    /// Returns whether flows are selected.
-    pub(crate) const fn is_used(&self) -> bool {
-        self.condition.is_some() || !self.community_id.is_empty()
-    }
-
-    /// Returns the conditions on rows that contain the columns of a flow record.
-    pub(crate) fn filter_of<R: Row>(&self) -> Result<RowFilter, Failure> {
-        let ids = (!self.community_id.is_empty()).then(|| {
-            let ids: Vec<_> = self.community_id.iter().map(|id| format!("'{id}'")).collect();
-            format!("community_id in ({})", ids.join(", "))
-        });
-        let failure = |error| Failure::Usage(format!("--where: {error}"));
-        let conditions = self.condition.iter().chain(&ids).map(|text| Condition::of_row::<R>(text));
-        Ok(RowFilter::new(conditions.collect::<Result<Vec<_>, _>>().map_err(failure)?))
-    }
-
-    /// Returns the conditions on flow records.
-    pub(crate) fn filter(&self) -> Result<RowFilter, Failure> {
-        self.filter_of::<FlowRecord>()
-    }
-
-    /// Returns whether the condition contains a part of a name, so that columns with such names have to be computed.
-    pub(crate) fn mentions(&self, part: &str) -> bool {
-        self.condition.as_ref().is_some_and(|condition| condition.contains(part))
+impl OrderArgs {
+    /// Returns the first option that is used.
+    fn used(&self) -> Option<&'static str> {
+        let used =
+            [("--sort", self.sort.is_some()), ("--top", self.top.is_some()), ("--reverse", self.reverse)];
+        used.into_iter().find(|(_, is_used)| *is_used).map(|(option, _)| option)
     }
 }
 
@@ -162,7 +151,7 @@ pub(crate) struct StyleArgs {
     /// Absent values in ndjson and csv: omit or null
     ///
     /// `omit` writes no key in ndjson, and nothing in csv.
-    #[arg(long, value_name = "POLICY", default_value = "omit")]
+    #[arg(long, hide_short_help = true, value_name = "POLICY", default_value = "omit")]
     nulls: Nulls,
 }
 
@@ -184,19 +173,6 @@ fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
         .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
-/// Parses names of columns of a row, separated by commas.
-pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
-    let names: Vec<_> = text.split(',').map(str::trim).collect();
-    Selection::of::<R>(names.iter().copied()).map_err(|name| {
-        if names.iter().filter(|known| **known == name).count() > 1 {
-            format!("`{name}` is listed twice")
-        } else {
-            let names: Vec<_> = R::columns().into_iter().map(|column| column.name).collect();
-            format!("`{name}` is not a field; the fields are {}", names.join(", "))
-        }
-    })
-}
-
 impl OutputArgs {
     /// Returns the format of standard output.
     pub(crate) fn format(&self) -> OutputFormat {
@@ -213,11 +189,58 @@ impl OutputArgs {
         self.chosen.filter(|format| format.logs().is_none())
     }
 
+    /// Returns a failure if flows that end one after another would have to be sorted.
+    pub(crate) fn check_order(&self) -> Result<(), Failure> {
+        match self.order.used().filter(|_| !self.groups.is_used()) {
+            Some(option) => Err(Failure::Usage(format!("{option} requires --group-by"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns a failure if groups are combined with another output, such as `--write`.
+    pub(crate) fn check_groups(&self, has_others: bool) -> Result<(), Failure> {
+        if self.groups.is_used() && has_others {
+            let usage = "--group-by cannot be combined with --write, and not with joined columns";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Returns whether only flow records are written, those that meet conditions or in groups.
+    #[cfg(feature = "bus")]
+    pub(crate) const fn selects_records(&self) -> bool {
+        self.selection.is_used() || self.groups.is_used()
+    }
+
+    /// Creates the writer of groups.
+    fn group_writer(&self) -> Result<Groups, Failure> {
+        self.check_terminal()?;
+        let target = match self.format() {
+            OutputFormat::Library(Format::Table) => Target::Table,
+            OutputFormat::Library(format) => Target::Lines(format, self.style.style()),
+            #[cfg(feature = "arrow")]
+            OutputFormat::Columns(format) => Target::Columns(format, self.columns),
+            // Refused by `check`.
+            _ => Target::Table,
+        };
+        let order = GroupOrder {
+            column: self.order.sort.as_deref(),
+            is_reversed: self.order.reverse,
+            limit: self.order.top.map_or(usize::MAX, NonZeroUsize::get),
+        };
+        self.groups.writer(order, target)
+    }
+
     /// Returns a failure if an option has no effect with the output format.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.columns.check(self.format().columns())?;
         let format = self.format().library();
         let has_own = matches!(format, Some(Format::Ipfix | Format::Fixed)) || self.format().logs().is_some();
+        if self.groups.is_used() && (has_own || self.fields.is_some()) {
+            let usage =
+                "--group-by requires --format table, ndjson, csv, parquet or arrow, and excludes --fields";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
         if has_own && self.fields.is_some() {
             let name = self.format().name();
             return Err(Failure::Usage(format!("--fields cannot be combined with --format {name}")));
@@ -242,6 +265,7 @@ impl OutputArgs {
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
     pub(crate) fn has_application(&self) -> bool {
         self.selection.mentions("application")
+            || self.groups.mentions("application")
             || match &self.fields {
                 Some(fields) => fields.contains("application") || fields.contains("application_evidence"),
                 None => !matches!(self.format().library(), Some(Format::Table | Format::Fixed)),
@@ -251,6 +275,9 @@ impl OutputArgs {
     /// Creates the rows of the selected flow records, as `open` does.
     pub(crate) fn rows(&self, inputs: &[PathBuf], is_stream: bool) -> Result<Rows, Failure> {
         let filter = self.selection.filter()?;
+        if self.groups.is_used() {
+            return Ok(Rows::new(self.group_writer()?, is_stream).selected(filter));
+        }
         Ok(Rows::new(self.open(inputs)?, is_stream).selected(filter))
     }
 

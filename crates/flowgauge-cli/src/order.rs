@@ -1,35 +1,108 @@
 //! Sorting of flows: all of them, or the first few.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use flowgauge::record::{FlowRecord, SortKey};
+use flowgauge::row::{Row as _, Value};
 use flowgauge::tracker::FlowView;
 
-use crate::condition::RowFilter;
+use crate::condition::{RowFilter, compare_values};
+
+/// What flows are sorted by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Criterion {
+    Key(SortKey),
+    /// Index of a field.
+    Field(usize),
+}
+
+impl Criterion {
+    /// Returns the criterion with a name, or the names of all.
+    pub(crate) fn of_name(name: &str) -> Result<Self, String> {
+        let key = SortKey::ALL.into_iter().find(|key| key.name() == name).map(Self::Key);
+        let fields = FlowRecord::columns();
+        let field = || fields.iter().position(|column| column.name == name).map(Self::Field);
+        key.or_else(field).ok_or_else(|| {
+            let names = SortKey::ALL.map(SortKey::name).join(", ");
+            format!("`{name}` is neither one of {names}, nor a field")
+        })
+    }
+}
 
 /// Sort order of flows: a criterion, and whether it is reversed. The flow with the greatest rank comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
-    pub(crate) key: SortKey,
+    pub(crate) criterion: Criterion,
     pub(crate) is_reversed: bool,
 }
 
 impl Order {
-    /// Returns the rank of a flow in this order, without creating a record. A flow without a value comes last even if
-    /// the order is reversed.
-    fn rank(self, view: &FlowView<'_>) -> u64 {
-        let Some(value) = view.sort_value(self.key) else { return 0 };
+    /// Returns the rank of a flow in this order, without creating a record; `None` if it needs the record. A flow without a
+    /// value comes last even if the order is reversed.
+    fn rank(self, view: &FlowView<'_>) -> Option<Rank> {
+        let Criterion::Key(key) = self.criterion else { return None };
+        let Some(value) = view.sort_value(key) else { return Some(Rank::Number(0)) };
         // Zero is the rank of a flow without a value.
         let rank = value.saturating_add(1);
-        if self.is_reversed { (!rank).max(1) } else { rank }
+        Some(Rank::Number(if self.is_reversed { (!rank).max(1) } else { rank }))
+    }
+
+    /// Returns the rank of the record of a flow by a field.
+    fn rank_of(self, record: &FlowRecord) -> Rank {
+        let Criterion::Field(index) = self.criterion else { return Rank::Number(0) };
+        let (value, is_reversed) = (record.value(index), self.is_reversed);
+        Rank::Place(Reverse(Box::new(Place { value, is_reversed, name: String::new() })))
     }
 }
+
+/// The rank of a flow. All flows of an order have the same kind of rank.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Number(u64),
+    Place(Reverse<Box<Place>>),
+}
+
+/// The place of a value in an order: numbers descend, texts and times ascend, and absent values come last.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) value: Value,
+    pub(crate) is_reversed: bool,
+    /// Decides between equal values.
+    pub(crate) name: String,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let is_absent = |place: &Self| place.value == Value::Null;
+        let descends = matches!(
+            self.value,
+            Value::Unsigned(_) | Value::Signed(_) | Value::Float(_) | Value::Duration(_) | Value::Bool(_)
+        );
+        let order = compare_values(&self.value, &other.value).unwrap_or(Ordering::Equal);
+        let order = if descends == self.is_reversed { order } else { order.reverse() };
+        is_absent(self).cmp(&is_absent(other)).then(order).then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Place {}
 
 /// A flow with its rank. The greatest `Ranked` is the flow that comes last in the order, so that a heap returns it
 /// first.
 struct Ranked {
-    rank: u64,
+    rank: Rank,
     number: u64,
     record: Box<FlowRecord>,
 }
@@ -69,30 +142,29 @@ impl Sorted {
         Self { order, limit, filter, number: 0, heap: BinaryHeap::new() }
     }
 
-    /// Returns the rank of a flow if it is among the first flows so far; `None` if it comes later.
-    #[inline]
-    pub(crate) fn candidate(&self, view: &FlowView<'_>) -> Option<u64> {
-        let rank = self.order.rank(view);
+    /// Returns whether a flow with this rank is among the first flows so far.
+    fn is_candidate(&self, rank: &Rank) -> bool {
         // Among equal ranks, flows that ended earlier come first.
-        let is_late = self.heap.len() >= self.limit && self.heap.peek().is_none_or(|last| rank <= last.rank);
-        (!is_late).then_some(rank)
+        self.heap.len() < self.limit || self.heap.peek().is_some_and(|last| *rank > last.rank)
     }
 
-    /// Adds a flow as `take` does, if it meets the conditions.
-    pub(crate) fn take_selected(&mut self, rank: u64, record: FlowRecord) {
-        if self.filter.matches(&record) {
-            self.take(rank, record);
+    /// Adds a flow if it is among the first ones so far and meets the conditions, and removes the last one if the list is
+    /// full. `record` returns its record.
+    #[inline]
+    pub(crate) fn add(&mut self, view: &FlowView<'_>, record: impl FnOnce() -> FlowRecord) {
+        let known = self.order.rank(view);
+        if known.as_ref().is_some_and(|rank| !self.is_candidate(rank)) {
+            return;
         }
-    }
-
-    /// Adds a flow with the rank that [`candidate`](Self::candidate) returned for it, and removes the last flow if the
-    /// list is full.
-    pub(crate) fn take(&mut self, rank: u64, record: FlowRecord) {
-        if self.heap.len() >= self.limit {
-            self.heap.pop();
+        let record = record();
+        let rank = known.unwrap_or_else(|| self.order.rank_of(&record));
+        if self.is_candidate(&rank) && self.filter.matches(&record) {
+            if self.heap.len() >= self.limit {
+                self.heap.pop();
+            }
+            self.number += 1;
+            self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
         }
-        self.number += 1;
-        self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
     }
 
     /// Merges several lists of first flows into one, in order. Among equal ranks, flows that ended first come first,
@@ -100,8 +172,9 @@ impl Sorted {
     pub(crate) fn merge(all: Vec<Self>) -> impl Iterator<Item = FlowRecord> {
         let limit = all.first().map_or(0, |sorted| sorted.limit);
         let mut ranked: Vec<_> = all.into_iter().flat_map(|sorted| sorted.heap.into_vec()).collect();
-        ranked.sort_unstable_by_key(|Ranked { rank, record, .. }| {
-            (std::cmp::Reverse(*rank), record.end, record.start, record.key)
+        ranked.sort_unstable_by(|one, other| {
+            let ends = |ranked: &Ranked| (ranked.record.end, ranked.record.start, ranked.record.key);
+            other.rank.cmp(&one.rank).then_with(|| ends(one).cmp(&ends(other)))
         });
         ranked.into_iter().take(limit).map(|ranked| *ranked.record)
     }

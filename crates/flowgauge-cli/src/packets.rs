@@ -12,12 +12,13 @@ use flowgauge::{Flow, Flows, FragmentHandling, Interest, Packet, Sink};
 use crate::args::{Pages, SharedArgs, check, parse_community_id, parse_filter};
 use crate::choice::Choice;
 use crate::columns::{ColumnArgs, Columns};
-use crate::console::{Console, Failure};
+use crate::console::{Console, Failure, stdout};
+use crate::formats::StyleArgs;
 #[cfg(feature = "arrow")]
 use crate::formats::check_redirected;
-use crate::formats::{StyleArgs, parse_columns, stdout};
 use crate::human::plural;
 use crate::input::Input;
+use crate::selection::parse_columns;
 use crate::summary;
 
 /// Print one row per packet, with the fields of its innermost headers.

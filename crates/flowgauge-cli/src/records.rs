@@ -121,6 +121,10 @@ impl RecordArgs {
             let usage = "--where and --community-id cannot be combined with logs in a folder";
             return Err(Failure::Usage(usage.to_owned()));
         }
+        self.output.check_groups(self.joined.is_wanted() || self.written.is_wanted(format))?;
+        if has_frames {
+            self.output.check_order()?;
+        }
         self.output.check()
     }
 
@@ -138,7 +142,10 @@ impl RecordArgs {
 
     /// Returns whether outer headers are recorded.
     fn has_encapsulation(&self) -> bool {
-        let is_selected = ["encapsulation", "outer_"].iter().any(|part| self.output.selection.mentions(part));
+        let output = &self.output;
+        let is_selected = ["encapsulation", "outer_"]
+            .iter()
+            .any(|part| output.selection.mentions(part) || output.groups.mentions(part));
         self.encapsulation || is_selected || self.is_several() && self.tunnels() == Tunnels::Both
     }
 

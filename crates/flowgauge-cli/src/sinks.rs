@@ -38,9 +38,7 @@ impl Destination for Rows {
 /// Keeps the first records of an order.
 impl Destination for Sorted {
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
-        if let Some(rank) = self.candidate(view) {
-            self.take_selected(rank, view.record(reason));
-        }
+        self.add(view, || view.record(reason));
     }
 }
 

@@ -13,10 +13,10 @@ use flowgauge_bus::{
 };
 
 use crate::args::{parse_count, parse_duration};
-use crate::console::{Console, Failure, write_line};
+use crate::console::{Console, Failure, Out, stdout, write_line};
 use crate::curve::secret_key;
 use crate::escape;
-use crate::formats::{Out, OutputArgs, OutputFormat, stdout};
+use crate::formats::{OutputArgs, OutputFormat};
 use crate::human::plural;
 use crate::interrupt;
 use crate::rows::Rows;
@@ -88,6 +88,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 
 /// Runs the command `flowgauge subscribe`.
 pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Failure> {
+    args.output.check_order()?;
     args.output.check()?;
     let started_at = Instant::now();
     let failure = |error: flowgauge_bus::BusError| match error {
@@ -171,7 +172,7 @@ impl Output {
     fn new(args: &SubscribeArgs) -> Result<Self, Failure> {
         let OutputArgs { fields, style, .. } = &args.output;
         let rows = match args.output.format() {
-            OutputFormat::Library(Format::Ndjson) if !args.output.selection.is_used() => None,
+            OutputFormat::Library(Format::Ndjson) if !args.output.selects_records() => None,
             _ => Some(args.output.rows(&[], true)?),
         };
         Ok(Self {

@@ -125,7 +125,7 @@ impl Literal {
 }
 
 /// Returns a value as a number: times in seconds.
-pub(super) fn number(value: &Value) -> Option<f64> {
+pub(crate) fn number(value: &Value) -> Option<f64> {
     Some(match value {
         Value::Unsigned(number) => *number as f64,
         Value::Signed(number) => *number as f64,
@@ -172,7 +172,7 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 }
 
 /// Compares two values.
-pub(super) fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
+pub(crate) fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Unsigned(left), Value::Unsigned(right)) => Some(left.cmp(right)),
         (Value::Address(left), Value::Address(right)) => Some(left.cmp(right)),

@@ -19,6 +19,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
 use compile::Compiler;
+pub(crate) use literal::{compare_values, number};
 use node::Node;
 use problem::Problem;
 

@@ -23,8 +23,8 @@ use flowgauge::{
 
 use crate::choice::matches;
 use crate::condition::RowFilter;
-use crate::console::{Console, Failure};
-use crate::formats::{OutputArgs, OutputFormat, stdout};
+use crate::console::{Console, Failure, stdout};
+use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
 use labels::Labels;
 use locations::Locations;

@@ -16,8 +16,8 @@ use flowgauge::export::{FlowLog, Format, FormatOptions};
 
 use crate::args::Tunnels;
 use crate::columns::Columns;
-use crate::console::Failure;
-use crate::formats::{OutputArgs, OutputFormat, stdout};
+use crate::console::{Failure, stdout};
+use crate::formats::{OutputArgs, OutputFormat};
 use crate::log_format::LogFormat;
 use crate::output::Outputs;
 use crate::rows::RowWriter;
@@ -53,7 +53,7 @@ pub(crate) struct WriteArgs {
     /// Local networks in zeek, such as 10.0.0.0/8
     ///
     /// The default is the private ranges. The networks are separated by commas. `local_orig`, `local_resp` and `direction` depend on them.
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(long, hide_short_help = true, value_name = "LIST", value_delimiter = ',')]
     pub(crate) local_networks: Vec<Network>,
 }
 

@@ -8,6 +8,7 @@ mod features;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
+mod groups;
 mod help;
 mod ipfix;
 mod joined;

@@ -1,0 +1,233 @@
+//! Groups of flows, compared with a program that groups the records of `--format ndjson`.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Folder, run};
+
+fn rows(args: &[&str]) -> Vec<Value> {
+    let run = run(&[args, &["-q"]].concat());
+    assert_eq!((run.status, run.err.as_str()), (0, ""), "{args:?}");
+    run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Groups records by fields.
+fn grouped(records: &[Value], fields: &[&str]) -> BTreeMap<Vec<String>, Vec<Value>> {
+    let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
+    for record in records {
+        let key = fields.iter().map(|field| record[*field].to_string()).collect();
+        groups.entry(key).or_default().push(record.clone());
+    }
+    groups
+}
+
+fn numbers(records: &[Value], field: &str) -> Vec<u64> {
+    let mut numbers: Vec<_> = records.iter().filter_map(|record| record[field].as_u64()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+#[test]
+fn groups_are_those_of_the_records() {
+    let cases: [(&str, &[&str]); 4] = [
+        ("web.pcap", &["destination_port"]),
+        ("dns.pcap", &["application", "conn_state"]),
+        ("mail.pcap", &["source_address", "destination_port"]),
+        ("vlan.pcapng", &["vlan_ids"]),
+    ];
+    for (capture, fields) in cases {
+        let groups = grouped(&rows(&["flows", capture, "--format", "ndjson"]), fields);
+        let list = fields.join(",");
+        let functions = "mean(octet_count),min(duration),max(duration),distinct(source_port),median(octet_count),p90(octet_count)";
+        let written = rows(&[
+            "flows",
+            capture,
+            "--format",
+            "ndjson",
+            "--group-by",
+            &list,
+            "--sum",
+            "octet_count,reverse_packet_count",
+            "--aggregate",
+            functions,
+        ]);
+        assert_eq!(written.len(), groups.len(), "{capture}");
+        let sums: Vec<_> = written.iter().map(|row| row["octet_count_sum"].as_u64().unwrap()).collect();
+        assert!(sums.is_sorted_by(|one, other| one >= other), "{sums:?}");
+        for row in written {
+            let key: Vec<_> = fields.iter().map(|field| row[*field].to_string()).collect();
+            let records = &groups[&key];
+            let octets = numbers(records, "octet_count");
+            assert_eq!(row["flow_count"], records.len());
+            assert_eq!(row["octet_count_sum"], octets.iter().sum::<u64>());
+            assert_eq!(
+                row["reverse_packet_count_sum"],
+                numbers(records, "reverse_packet_count").iter().sum::<u64>()
+            );
+            let mean = octets.iter().sum::<u64>() as f64 / octets.len() as f64;
+            assert!((row["octet_count_mean"].as_f64().unwrap() - mean).abs() < 1e-6 * mean);
+            let durations = numbers(records, "duration");
+            assert_eq!(
+                (&row["duration_min"], &row["duration_max"]),
+                (&durations[0].into(), &durations[durations.len() - 1].into())
+            );
+            let mut ports = numbers(records, "source_port");
+            ports.dedup();
+            assert_eq!(row["source_port_distinct"], ports.len());
+            for (name, part) in [("octet_count_median", 0.5), ("octet_count_p90", 0.9)] {
+                let exact = octets[((octets.len() - 1) as f64 * part) as usize] as f64;
+                let value = row[name].as_f64().unwrap();
+                assert!((value - exact).abs() <= 0.011 * exact, "{name}: {value} instead of {exact}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups_are_sorted_limited_and_selected() {
+    let all = rows(&[
+        "flows",
+        "web.pcap",
+        "--format",
+        "ndjson",
+        "--group-by",
+        "destination_port",
+        "--sort",
+        "destination_port",
+    ]);
+    let ports: Vec<_> = all.iter().map(|row| row["destination_port"].as_u64()).collect();
+    assert_eq!(ports, [Some(8080), Some(443), Some(80), None]);
+    let reversed = rows(&[
+        "flows",
+        "web.pcap",
+        "--format",
+        "ndjson",
+        "--group-by",
+        "destination_port",
+        "--sort",
+        "destination_port",
+        "-r",
+        "--top",
+        "2",
+    ]);
+    assert_eq!(reversed, [all[2].clone(), all[1].clone()]);
+    let selected = rows(&[
+        "flows",
+        "web.pcap",
+        "--format",
+        "ndjson",
+        "--group-by",
+        "destination_port",
+        "--where",
+        "conn_state = 'SF'",
+    ]);
+    assert!(
+        selected.iter().all(|row| row["destination_port"] != 8080) && selected.len() == 2,
+        "{selected:?}"
+    );
+    let sharded = rows(&[
+        "flows",
+        "web.pcap",
+        "--format",
+        "ndjson",
+        "--group-by",
+        "destination_port",
+        "--sort",
+        "destination_port",
+        "--shards",
+        "2",
+    ]);
+    assert_eq!(sharded, all);
+}
+
+#[test]
+fn groups_of_collected_records_and_other_formats() {
+    let folder = Folder::new();
+    let path = folder.path("flows.ipfix");
+    assert_eq!(run(&["flows", "web.pcap", "--format", "ipfix", "--to", &path, "-q"]).status, 0);
+    let args = ["--group-by", "destination_port", "--sum", "octet_count", "--top", "2"];
+    let own = run(&[&["flows", "web.pcap", "-q"][..], &args].concat());
+    let collected = run(&[&["collect", &path, "-q"][..], &args].concat());
+    assert_eq!((own.status, collected.status), (0, 0));
+    assert_eq!(own.out, collected.out);
+    let lines: Vec<_> = own.out.lines().collect();
+    assert_eq!(lines.len(), 3);
+    assert_eq!(lines[0], "DESTINATION_PORT  FLOW_COUNT  OCTET_COUNT_SUM");
+    let csv = run(&[&["flows", "web.pcap", "-q", "--format", "csv"][..], &args].concat());
+    assert_eq!(csv.out.lines().next(), Some("destination_port,flow_count,octet_count_sum"));
+}
+
+#[test]
+fn flows_are_sorted_by_any_field() {
+    let all = rows(&["flows", "web.pcap", "--format", "ndjson"]);
+    for (field, descends) in [
+        ("reverse_octet_count", true),
+        ("destination_port", true),
+        ("handshake_rtt", true),
+        ("conn_state", false),
+    ] {
+        let sorted = rows(&["flows", "web.pcap", "--format", "ndjson", "--sort", field]);
+        let mut expected = all.clone();
+        expected.sort_by(|one, other| {
+            let (one, other) = (&one[field], &other[field]);
+            let order = match (one.as_u64(), other.as_u64()) {
+                (Some(one), Some(other)) => one.cmp(&other),
+                _ => one.as_str().cmp(&other.as_str()),
+            };
+            let order = if descends { order.reverse() } else { order };
+            one.is_null().cmp(&other.is_null()).then(order)
+        });
+        assert_eq!(sorted, expected, "{field}");
+        let top = rows(&["flows", "web.pcap", "--format", "ndjson", "--sort", field, "--top", "3"]);
+        assert_eq!(top, expected[..3], "{field}");
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for (args, message) in [
+        (&["flows", "web.pcap", "--sum", "octet_count"][..], "--group-by <LIST>"),
+        (&["flows", "web.pcap", "--group-by", "port"], "`port` is not a field"),
+        (&["flows", "web.pcap", "--group-by", "protocol", "--sum", "history"], "`history` is no number"),
+        (
+            &["flows", "web.pcap", "--group-by", "protocol", "--aggregate", "p101(duration)"],
+            "from p0 to p100",
+        ),
+        (
+            &["flows", "web.pcap", "--group-by", "protocol", "--aggregate", "duration"],
+            "no function of a field",
+        ),
+        (
+            &["flows", "web.pcap", "--group-by", "protocol", "--sort", "octets"],
+            "is not a column of the groups",
+        ),
+        (
+            &[
+                "flows",
+                "web.pcap",
+                "--group-by",
+                "protocol",
+                "--sum",
+                "duration",
+                "--aggregate",
+                "sum(duration)",
+            ],
+            "the column `duration_sum` exists twice",
+        ),
+        (
+            &["flows", "web.pcap", "--group-by", "protocol", "--format", "ipfix"],
+            "--group-by requires --format table",
+        ),
+        (
+            &["flows", "web.pcap", "--group-by", "protocol", "--write", "csv=x"],
+            "cannot be combined with --write",
+        ),
+        (&["flows", "web.pcap", "--sort", "color"], "neither one of start, end"),
+        (&["collect", "x.ipfix", "--top", "3"], "--top requires --group-by"),
+    ] {
+        let run = run(args);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}: {}", run.err);
+        assert!(run.err.contains(message), "{args:?}: {}", run.err);
+    }
+}
