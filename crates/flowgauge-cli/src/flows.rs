@@ -12,6 +12,7 @@ use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
 use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
+use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
@@ -65,7 +66,7 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
     let order = &args.records.output.order;
-    let has_groups = args.records.output.groups.is_used();
+    let has_groups = args.records.output.groups.is_used() || args.records.series.is_used();
     let is_sorted = !has_groups && (order.sort.is_some() || order.top.is_some());
     if order.reverse && !is_sorted && !has_groups {
         return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
@@ -75,6 +76,9 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     if args.records.is_several() && (args.shards.get() > 1 || is_sorted) {
         let usage = "--write and the formats zeek, zeek-json and eve cannot be combined with --sort, --top or --shards";
         return Err(Failure::Usage(usage.to_owned()));
+    }
+    if args.records.series.is_used() && args.shards.get() > 1 {
+        return Err(Failure::Usage("--time-series cannot be combined with --shards".to_owned()));
     }
     if args.shards.get() > 1 && args.records.tunnels() == Tunnels::Both {
         // Linked flows may belong to different shards.
@@ -136,6 +140,15 @@ impl Run<'_> {
             let (stats, count) = several::write_flows(args, files, pipeline, &mut input, console)?;
             if !is_quiet {
                 summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
+            }
+            return Ok(());
+        }
+        if args.series.is_used() {
+            let (target, pipeline) = (args.output.group_target()?, (builder, self.filter));
+            let (stats, _) = args.series.run::<G>(target, rows_filter, pipeline, &mut input, console)?;
+            if !is_quiet {
+                let flows = plural(stats.tracker.started_count, "flow");
+                summary::write(&stats, &input.stats(), started_at.elapsed(), &flows);
             }
             return Ok(());
         }

@@ -197,13 +197,28 @@ impl OutputArgs {
         }
     }
 
-    /// Returns a failure if groups are combined with another output, such as `--write`.
-    pub(crate) fn check_groups(&self, has_others: bool) -> Result<(), Failure> {
-        if self.groups.is_used() && has_others {
-            let usage = "--group-by cannot be combined with --write, and not with joined columns";
-            return Err(Failure::Usage(usage.to_owned()));
-        }
-        Ok(())
+    /// Returns a failure if groups, or `is_series` counts over time, are combined with options that do not concern them.
+    pub(crate) fn check_groups(&self, is_series: bool, has_others: bool) -> Result<(), Failure> {
+        let option = match (self.groups.is_used(), is_series) {
+            (false, false) => return Ok(()),
+            (true, false) => "--group-by",
+            (false, true) => "--time-series",
+            (true, true) => {
+                return Err(Failure::Usage("--group-by cannot be combined with --time-series".to_owned()));
+            }
+        };
+        let is_own = matches!(self.format().library(), Some(Format::Ipfix | Format::Fixed))
+            || self.format().logs().is_some();
+        let problem = if has_others {
+            "cannot be combined with --write, and not with joined columns"
+        } else if is_own || self.fields.is_some() {
+            "requires --format table, ndjson, csv, parquet or arrow, and excludes --fields"
+        } else if is_series && self.order.used().is_some() {
+            "cannot be combined with --sort, --top and --reverse"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::Usage(format!("{option} {problem}")))
     }
 
     /// Returns whether only flow records are written, those that meet conditions or in groups.
@@ -212,17 +227,22 @@ impl OutputArgs {
         self.selection.is_used() || self.groups.is_used()
     }
 
-    /// Creates the writer of groups.
-    fn group_writer(&self) -> Result<Groups, Failure> {
+    /// Returns where groups are written.
+    pub(crate) fn group_target(&self) -> Result<Target, Failure> {
         self.check_terminal()?;
-        let target = match self.format() {
+        Ok(match self.format() {
             OutputFormat::Library(Format::Table) => Target::Table,
             OutputFormat::Library(format) => Target::Lines(format, self.style.style()),
             #[cfg(feature = "arrow")]
             OutputFormat::Columns(format) => Target::Columns(format, self.columns),
-            // Refused by `check`.
+            // Refused by `check_groups`.
             _ => Target::Table,
-        };
+        })
+    }
+
+    /// Creates the writer of groups.
+    fn group_writer(&self) -> Result<Groups, Failure> {
+        let target = self.group_target()?;
         let order = GroupOrder {
             column: self.order.sort.as_deref(),
             is_reversed: self.order.reverse,
@@ -236,11 +256,6 @@ impl OutputArgs {
         self.columns.check(self.format().columns())?;
         let format = self.format().library();
         let has_own = matches!(format, Some(Format::Ipfix | Format::Fixed)) || self.format().logs().is_some();
-        if self.groups.is_used() && (has_own || self.fields.is_some()) {
-            let usage =
-                "--group-by requires --format table, ndjson, csv, parquet or arrow, and excludes --fields";
-            return Err(Failure::Usage(usage.to_owned()));
-        }
         if has_own && self.fields.is_some() {
             let name = self.format().name();
             return Err(Failure::Usage(format!("--fields cannot be combined with --format {name}")));

@@ -44,7 +44,7 @@ pub(crate) struct ExportArgs {
     pub(crate) to: Option<Target>,
 
     /// IPFIX records per second at most [default: 50000 over UDP]
-    #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
+    #[arg(long, hide_short_help = true, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) rate: Option<NonZeroU32>,
 
     /// Send two IPFIX uniflows per flow instead of a biflow

@@ -9,6 +9,7 @@ use crate::args::{
 };
 use crate::console::Failure;
 use crate::formats::OutputArgs;
+use crate::groups::SeriesArgs;
 use crate::human::plural;
 use crate::joined::JoinArgs;
 use crate::write::WriteArgs;
@@ -21,6 +22,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) written: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) series: SeriesArgs,
 
     #[command(flatten)]
     pub(crate) joined: JoinArgs,
@@ -121,7 +125,8 @@ impl RecordArgs {
             let usage = "--where and --community-id cannot be combined with logs in a folder";
             return Err(Failure::Usage(usage.to_owned()));
         }
-        self.output.check_groups(self.joined.is_wanted() || self.written.is_wanted(format))?;
+        let has_others = self.joined.is_wanted() || self.written.is_wanted(format);
+        self.output.check_groups(self.series.is_used(), has_others)?;
         if has_frames {
             self.output.check_order()?;
         }
@@ -140,12 +145,17 @@ impl RecordArgs {
         self.tunnels.unwrap_or(if has_only_folders { Tunnels::Both } else { Tunnels::Innermost })
     }
 
+    /// Returns whether rows are wanted, which a view does not show.
+    pub(crate) fn has_rows(&self) -> bool {
+        self.output.selection.is_used() || self.output.groups.is_used() || self.series.is_used()
+    }
+
     /// Returns whether outer headers are recorded.
     fn has_encapsulation(&self) -> bool {
         let output = &self.output;
-        let is_selected = ["encapsulation", "outer_"]
-            .iter()
-            .any(|part| output.selection.mentions(part) || output.groups.mentions(part));
+        let is_selected = ["encapsulation", "outer_"].iter().any(|part| {
+            output.selection.mentions(part) || output.groups.mentions(part) || self.series.mentions(part)
+        });
         self.encapsulation || is_selected || self.is_several() && self.tunnels() == Tunnels::Both
     }
 
@@ -160,7 +170,9 @@ impl RecordArgs {
         let names_applications = match self.application {
             Applications::Always => true,
             Applications::Never => false,
-            Applications::Auto => is_view || self.output.has_application(),
+            Applications::Auto => {
+                is_view || self.output.has_application() || self.series.mentions("application")
+            }
         };
         let format = self.output.format().logs();
         let needs_messages = self.joined.needs_messages() || self.written.needs_transactions(format);

@@ -89,6 +89,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// Runs the command `flowgauge subscribe`.
 pub(crate) fn run(args: &SubscribeArgs, console: &mut Console) -> Result<(), Failure> {
     args.output.check_order()?;
+    args.output.check_groups(false, false)?;
     args.output.check()?;
     let started_at = Instant::now();
     let failure = |error: flowgauge_bus::BusError| match error {

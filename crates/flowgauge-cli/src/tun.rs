@@ -84,6 +84,7 @@ pub(crate) struct TunArgs {
 /// Runs the command `flowgauge tun`.
 pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     args.output.check_order()?;
+    args.output.check_groups(false, false)?;
     args.output.check()?;
     let failure = |error: flowgauge::source::Error| Failure::Other(error.to_string());
     let mut config = TunConfig::default();

@@ -1,15 +1,16 @@
 //! Groups of flows: `--group-by`.
 
 mod function;
+mod output;
 mod row;
+mod series;
 mod table;
 
 use std::collections::HashMap;
-use std::io::Write as _;
 
 use clap::Args;
 use flowgauge::FlowRecord;
-use flowgauge::export::{Format, Lines, RecordWriter, Selection, Style};
+use flowgauge::export::Selection;
 use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
 
 use crate::console::{Failure, write_line};
@@ -18,16 +19,16 @@ use crate::order::Place;
 use crate::rows::RowWriter;
 pub(crate) use function::Aggregate;
 use function::State;
+pub(crate) use output::Target;
+use output::{COUNT, fields, write};
 use row::GroupRow;
+pub(crate) use series::SeriesArgs;
 
 /// Octets that groups take at most.
 const HELD_MAX: usize = 256 << 20;
 
 /// Octets of a group without what its functions and texts have allocated.
 const GROUP_LEN: usize = 160;
-
-/// Name of the column with the number of flows.
-const COUNT: &str = "flow_count";
 
 /// Options of groups.
 #[derive(Debug, Args)]
@@ -50,11 +51,6 @@ pub(crate) struct GroupArgs {
     /// with a standard error of 0.8 %), median, and percentiles such as p95 and p99.9 (with an error of 1 % of the value).
     #[arg(long, value_name = "LIST", value_parser = Aggregate::parse, value_delimiter = ',', requires = "group_by")]
     aggregate: Vec<Aggregate>,
-}
-
-/// Parses names of fields.
-fn fields(text: &str) -> Result<Selection, String> {
-    crate::selection::parse_columns::<FlowRecord>(text)
 }
 
 /// The order of groups.
@@ -122,14 +118,6 @@ impl GroupArgs {
             omitted: Omitted::default(),
         })
     }
-}
-
-/// Where groups are written, and in which format.
-pub(crate) enum Target {
-    Table,
-    Lines(Format, Style),
-    #[cfg(feature = "arrow")]
-    Columns(crate::columns::Columns, crate::columns::ColumnArgs),
 }
 
 /// A group of flows.
@@ -263,22 +251,7 @@ impl RowWriter for Groups {
     fn finish(mut self: Box<Self>, _: bool) -> Result<(), Failure> {
         let rows = self.rows();
         let Omitted { count, flow_count_max } = self.omitted;
-        let mut out = crate::console::stdout();
-        let mut writer: Box<dyn RecordWriter<GroupRow>> = match self.target {
-            Target::Table => {
-                out.write_all(table::lines(&rows).as_bytes())?;
-                out.flush()?;
-                return Ok(());
-            }
-            Target::Lines(Format::Csv, style) => Box::new(Lines::csv(out, None, style)),
-            Target::Lines(_, style) => Box::new(Lines::ndjson(out, None, style)),
-            #[cfg(feature = "arrow")]
-            Target::Columns(format, args) => {
-                Box::new(format.writer::<GroupRow, _>(out, args.options("group", None))?)
-            }
-        };
-        rows.iter().try_for_each(|row| writer.write(row))?;
-        writer.finish()?;
+        write(rows, self.target)?;
         if count > 0 {
             let groups = plural(count, "group");
             write_line(&format!(

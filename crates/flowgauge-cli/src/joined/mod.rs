@@ -51,7 +51,7 @@ pub(crate) struct JoinArgs {
     ///
     /// A flow has one row: at this number of packets, of octets of payload, or this time after its first packet, or at its
     /// end if that is earlier.
-    #[arg(long, value_name = "WHEN", requires = "features")]
+    #[arg(long, hide_short_help = true, value_name = "WHEN", requires = "features")]
     at: Option<Moment>,
 
     /// Add a label to each flow, by the rules of a CSV file

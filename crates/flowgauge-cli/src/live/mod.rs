@@ -40,7 +40,7 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
     let resources = args.records.shared.resources();
     let is_view = cfg!(feature = "view")
         && args.view == ViewChoice::Auto
-        && !args.records.output.selection.is_used()
+        && !args.records.has_rows()
         && args.records.output.format().library() == Some(Format::Table)
         && args.records.output.fields.is_none()
         && io::stdin().is_terminal()
@@ -132,6 +132,13 @@ impl Run<'_> {
             let pipeline = (builder, self.filter);
             let (stats, count) = several::write_flows(records, &[], pipeline, &mut input, console)?;
             let result = result(&stats, count);
+            return Ok((stats, input.stats(), result));
+        }
+        if records.series.is_used() {
+            let (target, rows) = (records.output.group_target()?, records.output.selection.filter()?);
+            let pipeline = (builder, self.filter);
+            let (stats, _) = records.series.run::<G>(target, rows, pipeline, &mut input, console)?;
+            let result = crate::human::plural(stats.tracker.started_count, "flow");
             return Ok((stats, input.stats(), result));
         }
         if records.joined.is_wanted() {

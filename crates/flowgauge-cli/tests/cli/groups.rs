@@ -1,4 +1,5 @@
-//! Groups of flows, compared with a program that groups the records of `--format ndjson`.
+//! Groups of flows and counts over time, compared with programs that group the records of `--format ndjson` and the rows of
+//! packets.
 
 use std::collections::BTreeMap;
 
@@ -225,9 +226,119 @@ fn contradictions_are_refused() {
         ),
         (&["flows", "web.pcap", "--sort", "color"], "neither one of start, end"),
         (&["collect", "x.ipfix", "--top", "3"], "--top requires --group-by"),
+        (&["flows", "web.pcap", "--by", "protocol"], "--time-series <TIME>"),
+        (&["flows", "web.pcap", "--time-series", "0s"], "must be from 1ms to 366days"),
+        (
+            &["flows", "web.pcap", "--time-series", "1s", "--group-by", "protocol"],
+            "cannot be combined with --time-series",
+        ),
+        (
+            &["flows", "web.pcap", "--time-series", "1s", "--top", "3"],
+            "cannot be combined with --sort, --top",
+        ),
+        (
+            &["flows", "web.pcap", "--time-series", "1s", "--format", "zeek"],
+            "cannot be combined with --write",
+        ),
+        (&["flows", "web.pcap", "--time-series", "1s", "--shards", "2"], "cannot be combined with --shards"),
     ] {
         let run = run(args);
         assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}: {}", run.err);
         assert!(run.err.contains(message), "{args:?}: {}", run.err);
     }
+}
+
+/// Counts of an interval: flows, then packets and octets of both directions together.
+type Counts = (u64, u64, u64);
+
+fn counts(row: &Value) -> Counts {
+    let number = |name: &str| row[name].as_u64().unwrap();
+    (
+        number("flow_count"),
+        number("packet_count") + number("reverse_packet_count"),
+        number("octet_count") + number("reverse_octet_count"),
+    )
+}
+
+#[test]
+fn intervals_count_packets_when_they_were_captured() {
+    const SECOND: u64 = 1_000_000_000;
+    for (capture, interval, nanoseconds) in
+        [("web.pcap", "1s", SECOND), ("web.pcap", "10ms", SECOND / 100), ("vlan.pcapng", "250ms", SECOND / 4)]
+    {
+        let mut expected: BTreeMap<u64, Counts> = BTreeMap::new();
+        let mut flows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        for packet in rows(&["packets", capture, "--filter", "tcp or udp"]) {
+            let end = |side: &str| [&packet[format!("{side}_address")], &packet[format!("{side}_port")]];
+            let mut ends = [end("source"), end("destination")].map(|end| format!("{end:?}"));
+            ends.sort();
+            let id = format!("{} {ends:?}", packet["protocol"]);
+            let number = packet["timestamp"].as_u64().unwrap() / nanoseconds;
+            let (flow_count, packet_count, octet_count) = expected.entry(number).or_default();
+            let ids = flows.entry(number).or_default();
+            if !ids.contains(&id) {
+                ids.push(id);
+                *flow_count += 1;
+            }
+            *packet_count += 1;
+            *octet_count += packet["wire_len"].as_u64().unwrap();
+        }
+        let filter = ["--filter", "tcp or udp"];
+        let written = rows(
+            &[&["flows", capture, "--time-series", interval, "--format", "ndjson"][..], &filter].concat(),
+        );
+        let written: BTreeMap<u64, Counts> =
+            written.iter().map(|row| (row["time"].as_u64().unwrap() / nanoseconds, counts(row))).collect();
+        assert_eq!(written, expected, "{capture} {interval}");
+    }
+}
+
+#[test]
+fn intervals_by_fields_add_up() {
+    let all = rows(&["flows", "web.pcap", "--time-series", "1ms", "--format", "ndjson"]);
+    let by = rows(&[
+        "flows",
+        "web.pcap",
+        "--time-series",
+        "1ms",
+        "--by",
+        "application,conn_state",
+        "--format",
+        "ndjson",
+    ]);
+    let mut sums: BTreeMap<u64, Counts> = BTreeMap::new();
+    for row in &by {
+        let (flows, packets, octets) = counts(row);
+        let sum = sums.entry(row["time"].as_u64().unwrap()).or_default();
+        *sum = (sum.0 + flows, sum.1 + packets, sum.2 + octets);
+    }
+    let all: BTreeMap<u64, Counts> =
+        all.iter().map(|row| (row["time"].as_u64().unwrap(), counts(row))).collect();
+    assert_eq!(sums, all);
+    assert!(
+        by.iter().any(|row| row["application"] == "tls") && by.iter().any(|row| row["conn_state"] == "S0")
+    );
+    // The total of each state is that of the records.
+    let records = grouped(&rows(&["flows", "web.pcap", "--format", "ndjson"]), &["conn_state"]);
+    for (state, records) in records {
+        let octets: u64 = by
+            .iter()
+            .filter(|row| format!("{}", row["conn_state"]) == state[0])
+            .map(|row| counts(row).2)
+            .sum();
+        let expected: u64 =
+            ["octet_count", "reverse_octet_count"].iter().flat_map(|name| numbers(&records, name)).sum();
+        assert_eq!(octets, expected, "{state:?}");
+    }
+    let selected = rows(&[
+        "flows",
+        "web.pcap",
+        "--time-series",
+        "1h",
+        "--where",
+        "conn_state = 'S0'",
+        "--format",
+        "ndjson",
+    ]);
+    assert_eq!(selected.iter().map(counts).collect::<Vec<_>>(), [(1, 4, 296)]);
 }

@@ -1,0 +1,230 @@
+//! Counts over time: `--time-series`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use clap::Args;
+use flowgauge::export::Selection;
+use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
+use flowgauge::{
+    Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Interest, Packet, PipelineStats, Side, Sink,
+    Stage, Timestamp,
+};
+
+use super::output::{COUNT, Target, fields, write};
+use super::row::GroupRow;
+use crate::args::parse_duration;
+use crate::choice::matches;
+use crate::condition::RowFilter;
+use crate::console::{Console, Failure, write_line};
+use crate::human::plural;
+use crate::input::Input;
+
+/// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
+/// the oldest ones then.
+const OPEN_MAX: usize = 64;
+
+/// Maximum number of rows.
+const ROW_MAX: usize = 1 << 20;
+
+/// Options of counts over time.
+#[derive(Debug, Args)]
+pub(crate) struct SeriesArgs {
+    /// Write packets, octets and flows per interval of TIME, such as 10s
+    ///
+    /// Each packet counts in the interval in which it was captured. A row has `time`, the start of the interval; `flow_count`, the
+    /// number of flows with packets in it; and `packet_count`, `octet_count`, `reverse_packet_count` and
+    /// `reverse_octet_count`. Intervals without packets have no row. The rows are written at the end.
+    #[arg(long, value_name = "TIME", value_parser = parse_interval)]
+    time_series: Option<Duration>,
+
+    /// With --time-series, write a row per interval and value of these fields
+    ///
+    /// The values are those of the record of the flow.
+    #[arg(long, hide_short_help = true, value_name = "LIST", value_parser = fields, requires = "time_series")]
+    by: Option<Selection>,
+}
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_duration(text)?;
+    let is_valid = interval >= Duration::from_millis(1) && interval <= Duration::from_secs(366 * 86_400);
+    if is_valid { Ok(interval) } else { Err("must be from 1ms to 366days".to_owned()) }
+}
+
+impl SeriesArgs {
+    pub(crate) const fn is_used(&self) -> bool {
+        self.time_series.is_some()
+    }
+
+    /// Returns whether rows depend on a field with a name that contains a text.
+    pub(crate) fn mentions(&self, part: &str) -> bool {
+        let fields = self.by.as_ref().map(Selection::columns).unwrap_or_default();
+        fields.iter().any(|column| column.name.contains(part))
+    }
+
+    /// Writes the counts of an input over time. Returns the counters, and the number of rows.
+    pub(crate) fn run<G: Stage>(
+        &self,
+        target: Target,
+        rows: RowFilter,
+        (builder, filter): (&Builder, Option<&Filter>),
+        input: &mut Input,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, u64), Failure> {
+        let all = FlowRecord::columns();
+        let fields = self.by.as_ref().map(Selection::columns).unwrap_or_default();
+        let place = |field: &&'static Column| all.iter().position(|column| column.name == field.name);
+        let keys: Vec<usize> = fields.iter().filter_map(place).collect();
+        let counts = ["packet_count", "octet_count", "reverse_packet_count", "reverse_octet_count"];
+        let count = |name: &str| all.iter().find(|column| column.name == name).map(|column| **column);
+        let mut columns = vec![Column::new("time", "Start of the interval.", Type::Timestamp, false)];
+        columns.extend(fields.iter().map(|column| **column));
+        let flows = "Number of flows with packets in the interval.";
+        columns.push(Column::new(COUNT, flows, Type::Unsigned(64), false).flows());
+        columns.extend(counts.into_iter().filter_map(count));
+        GroupRow::set_columns(columns);
+        let sink = SeriesSink::<G> {
+            interval: self.time_series.unwrap_or(Duration::from_secs(1)),
+            wanted: keys.iter().copied().collect(),
+            keys,
+            filter,
+            rows,
+            intervals: BTreeMap::new(),
+            omitted_count: 0,
+            stage: PhantomData,
+        };
+        let mut pipeline = builder.build(sink)?;
+        let stats = input.run(&mut pipeline, console)?;
+        let SeriesSink { intervals, interval, omitted_count, .. } = pipeline.into_sink();
+        let rows: Vec<_> =
+            intervals.into_iter().map(|((number, _), row)| row.into_row(number, interval)).collect();
+        let row_count = rows.len() as u64;
+        write(rows, target)?;
+        if omitted_count > 0 {
+            write_line(&format!(
+                "{} omitted, because there are too many rows",
+                plural(omitted_count, "packet")
+            ));
+        }
+        Ok((stats, row_count))
+    }
+}
+
+/// Packets and octets of both sides.
+type Counts = [(u64, u64); 2];
+
+/// The counts of an interval, or of a group in it.
+#[derive(Debug)]
+struct Interval {
+    key: Vec<Value>,
+    flow_count: u64,
+    counts: Counts,
+}
+
+impl Interval {
+    fn into_row(self, number: u64, interval: Duration) -> GroupRow {
+        let Self { key, flow_count, counts: [forward, reverse] } = self;
+        let time = u128::from(number) * interval.as_nanos();
+        let time = Timestamp::from_nanos(u64::try_from(time).unwrap_or(u64::MAX));
+        let mut values = vec![Value::Timestamp(time)];
+        values.extend(key);
+        values.extend([flow_count, forward.0, forward.1, reverse.0, reverse.1].map(Value::Unsigned));
+        GroupRow(values)
+    }
+}
+
+/// The intervals of a flow that have not been added yet: number, and counts of both sides.
+type Open = Vec<(u64, Counts)>;
+
+/// Counts packets in intervals.
+struct SeriesSink<'a, G> {
+    interval: Duration,
+    /// Indices of the fields that a row has.
+    keys: Vec<usize>,
+    wanted: ColumnSet,
+    filter: Option<&'a Filter>,
+    rows: RowFilter,
+    /// The counts by number of the interval and values of the fields.
+    intervals: BTreeMap<(u64, String), Interval>,
+    /// Packets in intervals beyond the limit.
+    omitted_count: u64,
+    stage: PhantomData<fn() -> G>,
+}
+
+impl<G> SeriesSink<'_, G> {
+    /// Adds intervals of a flow to those with the same values of fields.
+    fn add(&mut self, view: &FlowView<'_>, reason: EndReason, open: impl Iterator<Item = (u64, Counts)>) {
+        if self.filter.is_some_and(|filter| !matches(filter, view)) {
+            return;
+        }
+        let (mut name, mut key) = (String::new(), Vec::new());
+        if !self.keys.is_empty() || !self.rows.is_empty() {
+            let record = view.record(reason);
+            if !self.rows.matches(&record) {
+                return;
+            }
+            let values = record.values(&self.wanted);
+            key.extend(self.keys.iter().map(|index| values.get(*index).cloned().unwrap_or(Value::Null)));
+            for value in &key {
+                let _ = write!(name, "{value}\u{1}");
+            }
+        }
+        for (number, [a, b]) in open {
+            let counts = if view.initiator() == Side::A { [a, b] } else { [b, a] };
+            let is_full = self.intervals.len() >= ROW_MAX;
+            let place = (number, name.clone());
+            if is_full && !self.intervals.contains_key(&place) {
+                self.omitted_count += a.0 + b.0;
+                continue;
+            }
+            let interval = self.intervals.entry(place).or_insert_with(|| Interval {
+                key: key.clone(),
+                flow_count: 0,
+                counts: Counts::default(),
+            });
+            interval.flow_count += 1;
+            for (sum, (packet_count, octet_count)) in interval.counts.iter_mut().zip(counts) {
+                *sum = (sum.0 + packet_count, sum.1 + octet_count);
+            }
+        }
+    }
+}
+
+impl<G: Stage> Sink for SeriesSink<'_, G> {
+    type State = Open;
+    type Stage = G;
+
+    fn interest(&self) -> Interest {
+        Interest::PACKETS
+    }
+
+    #[inline]
+    fn packet(&mut self, flow: &mut Flow<'_, Open>, packet: &Packet<'_>) {
+        let number = u128::from(packet.timestamp.as_nanos()) / self.interval.as_nanos();
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let open = &mut *flow.state;
+        // Packets of several interfaces may be out of order.
+        let found = open.iter().rposition(|(known, _)| *known == number);
+        let index = found.unwrap_or_else(|| {
+            open.push((number, Counts::default()));
+            open.len() - 1
+        });
+        if let Some((_, counts)) = open.get_mut(index)
+            && let Some((packet_count, octet_count)) = counts.get_mut(packet.side.index())
+        {
+            *packet_count += u64::from(packet.segment_count());
+            *octet_count += u64::from(packet.wire_len);
+        }
+        if open.len() > OPEN_MAX {
+            let oldest: Vec<_> = open.drain(..OPEN_MAX / 2).collect();
+            self.add(&flow.view, EndReason::ActiveTimeout, oldest.into_iter());
+        }
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, Open>, reason: EndReason) {
+        let open = std::mem::take(flow.state);
+        self.add(&flow.view, reason, open.into_iter());
+    }
+}
