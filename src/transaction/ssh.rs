@@ -24,6 +24,8 @@ crate::message! {
         pub kex_algorithm: Option<Box<str>>,
         /// Negotiated host key algorithm.
         pub host_key_algorithm: Option<Box<str>>,
+        /// SHA-256 fingerprint of the key of the server, for example `SHA256:` and 43 letters.
+        pub host_key_fingerprint: Option<Box<str>>,
         /// Cipher from client to server.
         pub client_cipher: Option<Box<str>>,
         /// Cipher from server to client.
@@ -103,11 +105,12 @@ impl SshOpen {
                 ssh.client_compression = copier.optional(all.compression_algorithm_client_to_server);
                 ssh.server_compression = copier.optional(all.compression_algorithm_server_to_client);
             }
+            Message::HostKey(key) => ssh.host_key_fingerprint = Some(copier.display(key.fingerprint)),
             Message::Disconnect(end) => ssh.disconnect = Some(copier.text(end.description)),
         }
         pending.add(&copier);
         // Nothing in the clear follows.
-        if matches!(message, Message::Negotiated(_))
+        if matches!(message, Message::HostKey(_))
             && let Some(pending) = self.open.take(0)
         {
             self.is_over = true;
@@ -117,7 +120,14 @@ impl SshOpen {
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Ssh>)) {
         for mut pending in self.open.take_all() {
-            pending.lack(if pending.content.server.is_none() { Lack::Response } else { Lack::End });
+            let ssh = &pending.content;
+            // With these methods of key exchange, the key is not known.
+            let has_no_key = |method: &str| method.starts_with("gss-") || method.starts_with("rsa");
+            if ssh.server.is_none() {
+                pending.lack(Lack::Response);
+            } else if !ssh.kex_algorithm.as_deref().is_some_and(has_no_key) {
+                pending.lack(Lack::End);
+            }
             out(pending);
         }
     }

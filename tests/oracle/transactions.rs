@@ -379,7 +379,13 @@ fn ssh(group: &[&Value]) -> Option<Facts> {
         }
     }
     match find("", "negotiated") {
-        Some(row) => copy(&mut facts, row, &["kex_algorithm"]),
+        Some(row) => {
+            copy(&mut facts, row, &["kex_algorithm"]);
+            match find("server", "host_key") {
+                Some(row) => put(&mut facts, "host_key_fingerprint", &row["fingerprint"]),
+                None => drop(facts.insert("lacks", "end".into())),
+            }
+        }
         None => {
             let is_answered = find("server", "identification").is_some();
             facts.insert("lacks", if is_answered { "end" } else { "response" }.into());
@@ -433,7 +439,10 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
     const NAMES: [(&str, &[&str]); 7] = [
         ("tls", TLS),
         ("quic", TLS),
-        ("ssh", &["client", "server", "hassh", "hassh_server", "kex_algorithm", "lacks"]),
+        (
+            "ssh",
+            &["client", "server", "hassh", "hassh_server", "kex_algorithm", "host_key_fingerprint", "lacks"],
+        ),
         (
             "http",
             &[

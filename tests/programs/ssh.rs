@@ -21,6 +21,7 @@ ssh-keygen -q -t ed25519 -N '' -f host
 ssh-keygen -q -t ed25519 -N '' -f user
 echo "HostKey $PWD/host" >>server
 echo "AuthorizedKeysFile $PWD/user.pub" >>server
+ssh-keygen -l -f host.pub >host.txt
 $(command -v sshd) -D -f "$PWD/server" -E sshd.log &
 waited listens 2222
 common="-F none -i user -p 2222 -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -vv"
@@ -64,6 +65,11 @@ fn ssh_messages_match_the_log_of_openssh() {
             line("server"),
             ("2.0".into(), one("debug1: Remote protocol version 2.0, remote software version "))
         );
+
+        let key = dialogue.of("server", "ssh", "host_key");
+        let line = recorded.lines("host.txt", "256 ").into_iter().next().expect("a key");
+        assert_eq!(key["fingerprint"].as_str(), line.split(' ').next());
+        assert_eq!(key["algorithm"], "ssh-ed25519");
 
         // The log contains the client's proposal, followed by the server's.
         let keys = [

@@ -47,6 +47,7 @@ fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Description {
         Message::Disconnect(disconnect) => {
             format!("disconnects: {} {}", disconnect.reason_code, disconnect.description)
         }
+        Message::HostKey(key) => format!("key {} {}", key.algorithm, key.fingerprint),
         other => format!("{other:?}"),
     };
     Description::Whole(format!("{}: {text}", meta.from.name()))
@@ -148,8 +149,62 @@ fn algorithms_are_reported_and_encrypted_octets_are_ignored() {
     dialogue.send_octets(Client, &[0; 1 << 16]);
     assert_eq!(dialogue.held_bytes(), held, "octets of a side after its KEXINIT are not buffered");
     dialogue.send_octets(Server, turns[3].1);
+    assert!(dialogue.held_bytes() < held, "the KEXINIT is released");
+    dialogue.send_octets(Server, &reply(31));
     assert_eq!(dialogue.held_bytes(), 0);
-    assert_eq!(dialogue.finish().reports, EXPECTED);
+    assert_eq!(dialogue.finish().reports, [&EXPECTED[..], &[KEY]].concat());
+}
+
+/// Encodes a string (RFC 4251 section 5).
+fn string(octets: &[u8]) -> Vec<u8> {
+    [&u32::try_from(octets.len()).expect("a length").to_be_bytes(), octets].concat()
+}
+
+/// Encodes a reply of the key exchange with a key of zeros.
+fn reply(number: u8) -> Vec<u8> {
+    let key = [string(b"ssh-ed25519"), string(&[0; 32])].concat();
+    packet(&[vec![number], string(&key), string(&[9; 32]), string(&[7; 83])].concat())
+}
+
+/// The fingerprint was computed by another program.
+const KEY: &str = "server: key ssh-ed25519 SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk";
+
+#[test]
+fn the_key_of_the_server_is_reported() {
+    let lists = |method: &'static str| {
+        kexinit([method, "ssh-ed25519", "aes128-ctr", "aes128-ctr", "m1", "m1", "none", "none", "", ""], 0)
+    };
+    let group = packet(&[vec![31], string(&[1; 256]), string(&[2])].concat());
+    let (ignored, new_keys) = (packet(&[2, 0, 0, 0, 0]), packet(&[21]));
+    let cases: [(&str, Vec<Vec<u8>>, bool); 6] = [
+        ("curve25519-sha256", vec![reply(31), new_keys.clone()], true),
+        ("curve25519-sha256", vec![ignored, reply(31)], true),
+        ("diffie-hellman-group-exchange-sha256", vec![group.clone(), reply(33)], true),
+        // The first string of this packet is no key.
+        ("diffie-hellman-group-exchange-sha256", vec![group, new_keys.clone(), reply(33)], false),
+        ("gss-group14-sha256-x", vec![reply(31)], false),
+        ("curve25519-sha256", vec![new_keys, reply(31)], false),
+    ];
+    for (method, packets, has_key) in cases {
+        let (offer, packets) = (lists(method), packets.concat());
+        let turns: [(Role, &[u8]); 5] = [
+            (Server, b"SSH-2.0-a\r\n"),
+            (Client, b"SSH-2.0-b\r\n"),
+            (Server, &offer),
+            (Client, &offer),
+            (Server, &packets),
+        ];
+        let observed = observe_in_any_split::<Set>(22, &turns, describe);
+        assert_eq!(
+            observed.reports.iter().any(|report| *report == KEY),
+            has_key,
+            "{method}: {:?}",
+            observed.reports
+        );
+        assert!(observed.reports.iter().all(|report| !report.contains("stopped")));
+        check_truncations::<Set>(22, &turns, describe);
+        check_corruptions::<Set>(22, &turns, describe);
+    }
 }
 
 #[test]

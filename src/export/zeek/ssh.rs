@@ -67,7 +67,7 @@ crate::table! {
         "kex_alg": Option<&'a str> => row.ssh.kex_algorithm.as_deref();
         /// `host_key_algorithm`.
         "host_key_alg": Option<&'a str> => row.ssh.host_key_algorithm.as_deref();
-        /// Always unset: the parser ends with the negotiation.
-        "host_key_fingerprint": Option<&'a str> = None;
+        /// `host_key_fingerprint`.
+        "host_key_fingerprint": Option<&'a str> => row.ssh.host_key_fingerprint.as_deref();
     }
 }

@@ -1,5 +1,11 @@
 //! Messages of an SSH connection.
 
+use std::fmt;
+
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use sha2::{Digest as _, Sha256};
+
 use super::kexinit::{KexInit, Negotiated};
 use crate::session::Text;
 
@@ -13,6 +19,8 @@ crate::messages! {
         KexInit(KexInit<'m>),
         /// The negotiated algorithms, reported after the second side's KEXINIT.
         Negotiated(Negotiated<'m>),
+        /// The key of the server, in its reply of the key exchange.
+        HostKey(HostKey<'m>),
         /// An SSH_MSG_DISCONNECT that a side sends before its KEXINIT.
         Disconnect(Disconnect<'m>),
     }
@@ -41,6 +49,52 @@ crate::message! {
         pub reason_code: u32,
         /// Description of the reason, for human readers.
         pub description: Text<'m>,
+    }
+}
+
+crate::message! {
+    /// The key of a server, with which it proves its identity (RFC 4253 section 8).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "ssh.host_key" pub struct HostKey<'m> {
+        /// Algorithm of the key, for example `ssh-ed25519`.
+        pub algorithm: Text<'m>,
+        /// SHA-256 fingerprint of the key, as `ssh-keygen -l` shows it.
+        pub fingerprint: Fingerprint,
+    }
+}
+
+/// SHA-256 digest of a key, displayed as `SHA256:` and the digest in base64 without padding, as OpenSSH does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SHA256:{}", Base64Display::new(&self.0, &STANDARD_NO_PAD))
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+crate::row::cells! { displayed Fingerprint; }
+
+/// Splits off a string: a length of 32 bits and as many octets (RFC 4251 section 5).
+fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, rest) = bytes.split_first_chunk()?;
+    rest.split_at_checked(u32::from_be_bytes(*len) as usize)
+}
+
+impl<'m> HostKey<'m> {
+    /// Parses the payload of a reply of the key exchange after the message number: it begins with the key.
+    pub(super) fn parse(payload: &'m [u8]) -> Option<Self> {
+        let (key, _) = split_string(payload)?;
+        let (algorithm, rest) = split_string(key)?;
+        let is_name = (1..=64).contains(&algorithm.len()) && algorithm.iter().all(u8::is_ascii_graphic);
+        let fingerprint = Fingerprint(Sha256::digest(key).into());
+        (is_name && !rest.is_empty()).then_some(Self { algorithm: Text(algorithm), fingerprint })
     }
 }
 

@@ -1,4 +1,5 @@
-//! SSH before encryption (RFC 4253): identification lines, algorithm lists, HASSH, and negotiated algorithms.
+//! SSH before encryption (RFC 4253): identification lines, algorithm lists, HASSH, negotiated algorithms, and the key of the
+//! server.
 //!
 //! A program can use these messages for an inventory of SSH software and algorithms:
 //!
@@ -19,7 +20,9 @@
 //!
 //! The parser reads the identification of both sides, including lines that a server may send before its own (section
 //! 4.2), and packets up to the first SSH_MSG_KEXINIT of each side (section 7.1) or an SSH_MSG_DISCONNECT before it, in
-//! any number of segments. A direction is done after its KEXINIT, so that the rest of the connection causes no cost.
+//! any number of segments. The direction of the client is done after its KEXINIT, that of the server after its key (section
+//! 8, RFC 4419, RFC 5656), so that the rest of the connection causes no cost. Octets behind a KEXINIT that are no packet of the
+//! key exchange are no fault.
 //! For SSH 1, only the identification is reported; 1.99 is SSH 2 (section 5.1).
 //!
 //! | message | reported for |
@@ -27,14 +30,15 @@
 //! | [`Message::Identification`] | the identification line of a side |
 //! | [`Message::KexInit`] | the algorithm lists of a side, with HASSH for a client and HASSHServer for a server |
 //! | [`Message::Negotiated`] | the second KEXINIT |
+//! | [`Message::HostKey`] | the key of the server, with its fingerprint; not with the methods `gss-*` and `rsa*` |
 //! | [`Message::Disconnect`] | a disconnect before KEXINIT |
 //!
 //! Limits: an identification line of [`IDENTIFICATION_LEN_MAX`] octets, [`LINES_BEFORE_MAX`] lines before it, packets
-//! of [`PACKET_LEN_MAX`] octets, [`PACKETS_BEFORE_MAX`] packets before KEXINIT. Exceeding one is a fault. The lists of
+//! of [`PACKET_LEN_MAX`] octets, [`PACKETS_BEFORE_MAX`] packets before KEXINIT, and before the key. Exceeding one is a fault. The lists of
 //! the first side are stored until those of the other side arrive. Parsing stops after a gap, because packet boundaries
 //! are not marked.
 //!
-//! Standards: RFC 4250, 4251, 4253; HASSH as published with github.com/salesforce/hassh.
+//! Standards: RFC 4250, 4251, 4253, 4419, 5656; HASSH as published with github.com/salesforce/hassh.
 
 mod kexinit;
 mod message;
@@ -42,7 +46,7 @@ mod parser;
 mod probe;
 
 pub use kexinit::{KexInit, NameList, Negotiated};
-pub use message::{Disconnect, Identification, Message};
+pub use message::{Disconnect, Fingerprint, HostKey, Identification, Message};
 pub use parser::SshParser;
 
 use crate::session::Protocol;

@@ -3,7 +3,7 @@
 use memchr::memchr;
 
 use super::kexinit::{KexInit, Negotiated};
-use super::message::{Disconnect, Identification, Message};
+use super::message::{Disconnect, HostKey, Identification, Message};
 use super::{IDENTIFICATION_LEN_MAX, LINES_BEFORE_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
 use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 
@@ -12,7 +12,7 @@ const SSH_MSG_DISCONNECT: u8 = 1;
 /// Message number of SSH_MSG_KEXINIT (RFC 4250 section 4.1.2).
 const SSH_MSG_KEXINIT: u8 = 20;
 
-/// Parser of an SSH connection, up to the KEXINIT of each side; see the [module](super).
+/// Parser of an SSH connection, up to the KEXINIT of the client and the key of the server; see the [module](super).
 #[derive(Debug, Default)]
 pub struct SshParser {
     sides: [Stage; 2],
@@ -21,6 +21,8 @@ pub struct SshParser {
     /// True if one side supports only SSH 1, which both sides then use, even if the other one supports both versions
     /// (RFC 4253 section 5.1).
     is_version_1: bool,
+    /// Message number of the packet with the key of the server, which depends on the key exchange method.
+    key_reply: Option<u8>,
 }
 
 /// Stage of parsing what one side sends.
@@ -30,6 +32,8 @@ enum Stage {
     Lines(u8),
     /// Before KEXINIT; contains the number of packets received so far.
     Packets(u8),
+    /// Behind the KEXINIT of the server, before its key; contains the number of packets received so far.
+    KeyExchange(u8),
 }
 
 impl Default for Stage {
@@ -57,6 +61,7 @@ impl Parser for SshParser {
                 Stage::Packets(_) if self.is_version_1 => Step::Done,
                 Stage::Lines(count) => self.line(rest, seen_len, input.from, count, out)?,
                 Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
+                Stage::KeyExchange(count) => self.key_exchange(rest, count, out),
             };
             match step {
                 Step::Took(len) => taken += len,
@@ -113,20 +118,18 @@ impl SshParser {
     /// Parses one packet of a side that has not sent KEXINIT yet. `count` is the number of packets before. No packet
     /// before KEXINIT is encrypted (RFC 4253 section 6).
     fn packet(&mut self, bytes: &[u8], from: Role, count: u8, out: Out<'_, Self>) -> Result<Step, Fault> {
-        let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(Step::Needs(4)) };
-        let len = u32::from_be_bytes(*len) as usize;
-        if !(2..=PACKET_LEN_MAX - 4).contains(&len) {
-            return Err(Fault::new("bad_packet_length"));
-        }
-        let Some(packet) = rest.get(..len) else { return Ok(Step::Needs(4 + len)) };
-        let (padding_len, packet) = packet.split_first().ok_or(Fault::new("bad_packet"))?;
-        let payload_len =
-            packet.len().checked_sub(usize::from(*padding_len)).ok_or(Fault::new("bad_padding"))?;
-        let payload = packet.get(..payload_len).unwrap_or_default();
+        let (len, payload) = match split_packet(bytes)? {
+            Split::Needs(need) => return Ok(Step::Needs(need)),
+            Split::Packet(len, payload) => (len, payload),
+        };
         match payload.split_first() {
             Some((&SSH_MSG_KEXINIT, rest)) => {
                 self.kexinit(rest, from, out)?;
-                Ok(Step::Done)
+                if from == Role::Client {
+                    return Ok(Step::Done);
+                }
+                *from.of_mut(&mut self.sides) = Stage::KeyExchange(0);
+                Ok(Step::Took(len))
             }
             Some((&SSH_MSG_DISCONNECT, rest)) => {
                 let disconnect = Disconnect::parse(rest).ok_or(Fault::new("bad_disconnect"))?;
@@ -136,9 +139,32 @@ impl SshParser {
             // Section 7.1 requires KEXINIT first; ignore and debug messages are harmless.
             Some((2..=4, _)) if count < PACKETS_BEFORE_MAX => {
                 *from.of_mut(&mut self.sides) = Stage::Packets(count + 1);
-                Ok(Step::Took(4 + len))
+                Ok(Step::Took(len))
             }
             _ => Err(Fault::new("no_kexinit")),
+        }
+    }
+
+    /// Parses one packet of the server behind its KEXINIT. Octets that are no such packet end the direction.
+    fn key_exchange(&mut self, bytes: &[u8], count: u8, out: Out<'_, Self>) -> Step {
+        let (len, payload) = match split_packet(bytes) {
+            Ok(Split::Needs(need)) => return Step::Needs(need),
+            Ok(Split::Packet(len, payload)) => (len, payload),
+            Err(_) => return Step::Done,
+        };
+        match payload.split_first() {
+            Some((kind, rest)) if Some(*kind) == self.key_reply => {
+                if let Some(key) = HostKey::parse(rest) {
+                    out(Message::HostKey(key));
+                }
+                Step::Done
+            }
+            // Messages of the key exchange, and harmless ones.
+            Some((2..=4 | 30..=49, _)) if count < PACKETS_BEFORE_MAX => {
+                *Role::Server.of_mut(&mut self.sides) = Stage::KeyExchange(count + 1);
+                Step::Took(len)
+            }
+            _ => Step::Done,
         }
     }
 
@@ -151,8 +177,40 @@ impl SshParser {
         };
         if let Some(other) = KexInit::parse(&kept, first) {
             let (client, server) = if from == Role::Client { (&own, &other) } else { (&other, &own) };
-            out(Message::Negotiated(Negotiated::of(client, server)));
+            let negotiated = Negotiated::of(client, server);
+            self.key_reply = negotiated.kex_algorithm.and_then(|method| key_reply(method.0));
+            out(Message::Negotiated(negotiated));
         }
         Ok(())
     }
+}
+
+/// Returns the message number of the packet with the key of the server (RFC 4253 section 8, 4419 section 5, 5656 section
+/// 4); `None` for methods without one, or with another form.
+fn key_reply(method: &[u8]) -> Option<u8> {
+    match method {
+        [b'g', b's', b's', b'-', ..] | [b'r', b's', b'a', ..] => None,
+        method if method.starts_with(b"diffie-hellman-group-exchange-") => Some(33),
+        _ => Some(31),
+    }
+}
+
+/// A packet at the start of octets.
+enum Split<'a> {
+    Needs(usize),
+    /// Number of octets of the packet, and its payload.
+    Packet(usize, &'a [u8]),
+}
+
+/// Splits off an unencrypted packet (RFC 4253 section 6).
+fn split_packet(bytes: &[u8]) -> Result<Split<'_>, Fault> {
+    let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(Split::Needs(4)) };
+    let len = u32::from_be_bytes(*len) as usize;
+    if !(2..=PACKET_LEN_MAX - 4).contains(&len) {
+        return Err(Fault::new("bad_packet_length"));
+    }
+    let Some(packet) = rest.get(..len) else { return Ok(Split::Needs(4 + len)) };
+    let (padding_len, packet) = packet.split_first().ok_or(Fault::new("bad_packet"))?;
+    let payload_len = packet.len().checked_sub(usize::from(*padding_len)).ok_or(Fault::new("bad_padding"))?;
+    Ok(Split::Packet(4 + len, packet.get(..payload_len).unwrap_or_default()))
 }
