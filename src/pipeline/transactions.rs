@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::sink::Sink;
 use super::stage::Sessions;
-use crate::base::EndReason;
+use crate::base::{EndReason, Timestamp};
 use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
 use crate::session::{MessageMeta, SessionEvent};
@@ -30,6 +30,8 @@ pub struct Transactions<K> {
 #[derive(Debug, Default)]
 pub struct TransactionState<S> {
     open: FlowTransactions,
+    /// Time of the first packet of the flow, as soon as a message or an active timeout precedes others.
+    start: Option<Timestamp>,
     inner: S,
 }
 
@@ -120,9 +122,9 @@ impl<K: TransactionSink> Sink for Transactions<K> {
 
     fn message(&mut self, flow: &mut Flow<'_, Self::State>, meta: &MessageMeta, message: &Message<'_>) {
         flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
-        let TransactionState { open, inner } = &mut *flow.state;
+        let TransactionState { open, start, inner } = &mut *flow.state;
         let view = &flow.view;
-        let of = (view.key(), view.start());
+        let of = (view.key(), *start.get_or_insert(view.start()));
         open.message(&mut self.joins, of, meta, message, |transaction| {
             self.inner.transaction(view, inner, &transaction);
         });
@@ -133,8 +135,10 @@ impl<K: TransactionSink> Sink for Transactions<K> {
     }
 
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
+        // The next record has another start.
+        flow.state.start.get_or_insert(flow.view.start());
         if reason != EndReason::ActiveTimeout {
-            let TransactionState { open, inner } = &mut *flow.state;
+            let TransactionState { open, inner, .. } = &mut *flow.state;
             let view = &flow.view;
             open.end(&mut self.joins, |transaction| self.inner.transaction(view, inner, &transaction));
         }
@@ -142,7 +146,7 @@ impl<K: TransactionSink> Sink for Transactions<K> {
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: Self::State) {
-        let TransactionState { mut open, mut inner } = state;
+        let TransactionState { mut open, mut inner, .. } = state;
         open.end(&mut self.joins, |transaction| self.inner.transaction(flow, &mut inner, &transaction));
         self.inner.ended(flow, reason, inner);
     }

@@ -6,7 +6,7 @@
 //!
 //! [`Message::Octets`] and [`Message::Gap`] are the file in order, with its octets borrowed from the segments;
 //! [`Message::End`] follows the last octets of a direction. A direction without octets has no messages. A data
-//! connection that begins with a record of TLS (RFC 4217) is parsed as TLS.
+//! connection that begins with a ClientHello of TLS (RFC 4217) is parsed as TLS.
 
 use crate::session::{
     AfterGap, End as Ended, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role,
@@ -97,17 +97,30 @@ impl Direction {
     }
 }
 
+/// Returns whether octets begin with a record of TLS that begins with a ClientHello; `None` if there are too few.
+fn begins_with_hello(octets: &[u8]) -> Option<bool> {
+    let is_hello = |octets: &[u8; 6]| {
+        let [_, _, minor, high, low, kind] = *octets;
+        minor <= 4 && (4..=1 << 14).contains(&u16::from_be_bytes([high, low])) && kind == 1
+    };
+    let begins = octets.iter().zip([0x16, 3]).all(|(octet, expected)| *octet == expected);
+    match octets.first_chunk() {
+        _ if !begins => Some(false),
+        Some(octets) => Some(is_hello(octets)),
+        None => None,
+    }
+}
+
 impl Parser for FtpDataParser {
     type Message<'m> = Message<'m>;
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let is_first = self.directions.iter().all(|direction| direction.len == 0);
-        // The type and version of a record. Files that begin like this are not known.
         if is_first && input.from == Role::Client && input.offset == 0 {
-            match input.bytes {
-                [0x16] => return Ok(Progress::Took(0)),
-                [0x16, 3, ..] => return Ok(Progress::Handover { taken: 0, next: Some(&TLS) }),
-                _ => {}
+            match begins_with_hello(input.bytes) {
+                None => return Ok(Progress::Took(0)),
+                Some(true) => return Ok(Progress::Handover { taken: 0, next: Some(&TLS) }),
+                Some(false) => {}
             }
         }
         let direction = input.from.of_mut(&mut self.directions);

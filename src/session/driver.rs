@@ -320,6 +320,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let mut parsing =
             Parsing::new(P::start(found.entry), entry.protocol, self.session.client, self.context.timestamp);
         parsing.charged = len;
+        parsing.is_expected = found.is_expected;
         let cause = match self.session.parsing_mut() {
             Some(previous) => {
                 parsing.received_len = previous.received_len;
@@ -381,13 +382,13 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             let offset = from.of(&parsing.lanes).offset;
             return self.stop(from, offset, Fault::TOO_MANY_HANDOVERS);
         }
-        let lanes = std::mem::take(&mut parsing.lanes);
+        let (lanes, is_expected) = (std::mem::take(&mut parsing.lanes), parsing.is_expected);
         self.driver.stats.handover_count += 1;
         self.driver.release(self.session);
         let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
         match (next, entry) {
             (Some(_), Some(entry)) => {
-                let found = Found::by_content(entry, false);
+                let found = Found { is_expected, ..Found::by_content(entry, false) };
                 self.start(found);
             }
             (Some(next), None) => {

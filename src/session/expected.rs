@@ -44,6 +44,12 @@ impl AnnouncedEnds {
             && self.listeners.contains(&key.address(opener.other()))
             && scope(key) == scope(&self.by)
     }
+
+    /// Returns whether the end of a flow that listens is not an end of the announcing flow.
+    fn is_foreign(&self, key: &FlowKey, opener: Side) -> bool {
+        let [_, known] = self.listeners;
+        key.address(opener.other()) != known
+    }
 }
 
 /// An expected flow.
@@ -72,8 +78,10 @@ impl ExpectedFlows {
         let opener = if opened_by == Role::Client { client } else { client.other() };
         let ends = AnnouncedEnds::new(context.key, opener, address, port);
         // An announcement may be repeated.
-        self.0.retain(|known| known.ends != ends);
-        if self.0.len() >= EXPECTED_MAX {
+        let is_same = |known: &Expected| known.ends.port == ends.port && known.ends == ends;
+        if let Some(place) = self.0.iter().rposition(is_same) {
+            self.0.remove(place);
+        } else if self.0.len() >= EXPECTED_MAX {
             self.0.pop_front();
         }
         self.0.push_back(Expected { ends, opened_by, entry, announced: context.timestamp });
@@ -92,14 +100,15 @@ impl ExpectedFlows {
         while self.0.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
             self.0.pop_front();
         }
-        // The initiator is presumed only.
-        let openers = [context.initiator, context.initiator.other()];
-        let (place, opener) = openers.into_iter().find_map(|opener| {
+        // Without the SYN, the initiator is presumed only.
+        let openers = [Some(context.initiator), (!context.is_from_start).then(|| context.initiator.other())];
+        let (place, opener) = openers.into_iter().flatten().find_map(|opener| {
             Some((self.0.iter().rposition(|expected| expected.ends.are_of(context.key, opener))?, opener))
         })?;
-        let Expected { entry, opened_by, .. } = self.0.remove(place)?;
+        let Expected { entry, opened_by, ends, .. } = self.0.remove(place)?;
+        let is_foreign = ends.is_foreign(context.key, opener);
         let is_reversed = (opened_by == Role::Client) != (opener == context.initiator);
-        Some(Found { is_expected: true, ..Found::by_content(entry, is_reversed) })
+        Some(Found { is_expected: true, is_foreign, ..Found::by_content(entry, is_reversed) })
     }
 }
 

@@ -175,6 +175,8 @@ pub(super) struct Parsing<P> {
     pub(super) handover_count: u8,
     pub(super) client: Side,
     pub(super) port_owner: Option<PortOwner>,
+    /// True if another flow announced this one: neither this protocol nor one after it names the flow.
+    pub(super) is_expected: bool,
 }
 
 impl<P: Protocols> Parsing<P> {
@@ -191,6 +193,7 @@ impl<P: Protocols> Parsing<P> {
             handover_count: 0,
             client,
             port_owner: None,
+            is_expected: false,
         }
     }
 

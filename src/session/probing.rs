@@ -43,6 +43,8 @@ pub(super) struct StreamProbing {
     preamble_len: u64,
     /// The protocol that parses the octets, whichever the probes find.
     pub(super) expected: Option<Found>,
+    /// The PROXY protocol header of a stream with an expected protocol. Not charged: at most some hundred octets.
+    header: Vec<u8>,
 }
 
 impl StreamProbing {
@@ -58,12 +60,13 @@ impl StreamProbing {
             is_past_preamble: false,
             preamble_len: 0,
             expected: None,
+            header: Vec::new(),
         }
     }
 
-    /// Creates the state of a stream whose octets an expected protocol parses: they have no PROXY protocol header.
+    /// Creates the state of a stream whose octets an expected protocol parses.
     pub(super) fn with_expected(expected: Option<Found>) -> Self {
-        Self { expected, is_past_preamble: expected.is_some(), ..Self::new() }
+        Self { expected, ..Self::new() }
     }
 
     /// Returns the stream offset of the application protocol's first octet in a direction: the length of the PROXY
@@ -96,7 +99,11 @@ impl StreamProbing {
                 }
                 Preamble::None => {}
                 Preamble::Whole(len) => {
-                    client.bytes.drain(..len);
+                    let header: Vec<u8> = client.bytes.drain(..len).collect();
+                    // It is a part of a file.
+                    if self.expected.is_some() {
+                        self.header = header;
+                    }
                     client.offset += len as u64;
                     self.preamble_len = client.offset;
                     self.drop_chunks(len);
@@ -140,6 +147,13 @@ impl StreamProbing {
         }
     }
 
+    /// Returns the PROXY protocol header that was removed from the octets of an expected protocol, and its stream offset.
+    pub(super) fn removed_header(&self) -> Option<(u64, &[u8], Timestamp)> {
+        let start = self.preamble_len.checked_sub(self.header.len() as u64)?;
+        let time = self.kept.first().map(|kept| kept.timestamp)?;
+        (!self.header.is_empty()).then_some((start, &self.header, time))
+    }
+
     /// Returns the buffered chunks in the order of arrival: sender, stream offset, octets and capture time.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (Role, u64, &[u8], Timestamp)> {
         let mut passed = [0; 2];
@@ -172,13 +186,16 @@ pub(super) struct Found {
     pub(super) is_early: bool,
     /// True if another flow announced this one. Such a protocol does not name the flow.
     pub(super) is_expected: bool,
+    /// True if the end that listens is not an end of the announcing flow. Content of another protocol is preferred
+    /// then: a server could hide the messages of a client to others.
+    pub(super) is_foreign: bool,
 }
 
 impl Found {
     /// Returns an entry with the content as evidence.
     pub(super) const fn by_content(entry: usize, is_reversed: bool) -> Self {
         let evidence = Evidence::Content;
-        Self { entry, evidence, is_reversed, is_early: false, is_expected: false }
+        Self { entry, evidence, is_reversed, is_early: false, is_expected: false, is_foreign: false }
     }
 }
 

@@ -19,7 +19,10 @@ use super::transition::Cause;
 /// Returns the protocol whose messages are searched for in a stream with these ports, and its search function.
 /// `is_picked_up` is true for a stream that was captured from the middle on; only in such a stream may the client have
 /// the port of the protocol.
-fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
+pub(super) fn resumable<P: Protocols>(
+    ports: (u16, u16),
+    is_picked_up: bool,
+) -> Option<(Found, StreamSearch)> {
     let index = Index::of::<P>();
     let resumed = if is_picked_up { index.resumed_in_middle } else { index.resumed };
     let found = by_port(&index.streams, ports, resumed)?;

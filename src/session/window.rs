@@ -9,6 +9,7 @@ use super::probing::{Answer, Found, StreamProbing, run_stream_probes, stream_by_
 use super::protocol::{Role, StreamOpening};
 use super::protocols::Protocols;
 use super::receiver::Receiver;
+use super::searching::resumable;
 use super::session::State;
 use super::transition::Cause;
 use crate::base::Evidence;
@@ -26,13 +27,15 @@ impl<P: Protocols> Driver<P> {
 impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Processes the first octets of a stream. They suffice to recognize most protocols, and are then not copied.
     pub(super) fn first_chunk(&mut self, Octets { from, offset, bytes }: Octets<'_>) -> ControlFlow<()> {
-        let expected = self.driver.expected.take(self.context);
-        let (client_port, server_port) = self.context.ports(self.session.client);
+        // On the ports of protocols that are searched for, a later message would decide.
+        let ports = self.context.ports(self.session.client);
+        let expected =
+            self.driver.expected.take(self.context).filter(|_| resumable::<P>(ports, true).is_none());
+        let (client_port, server_port) = ports;
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
         let answer = match Preamble::read(client) {
-            _ if expected.is_some() => run_stream_probes::<P>(&mut refuted, &opening),
             Preamble::None => run_stream_probes::<P>(&mut refuted, &opening),
             Preamble::Partial | Preamble::Whole(_) => Answer::Undecided,
         };
@@ -79,6 +82,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Returns the protocol whose parser processes a stream: the expected one, or else the one that was found. The latter
     /// names the flow in any case, as in a driver that did not process the announcement.
     fn preferred(&mut self, found: Option<Found>, expected: Option<Found>) -> Option<Found> {
+        let is_proven = found.is_some_and(|found| found.evidence == Evidence::Content);
+        let expected = expected.filter(|expected| !(expected.is_foreign && is_proven));
         if expected.is_some()
             && let Some(Found { entry, evidence, .. }) = found
             && let Some(entry) = P::TABLE.get(entry)
@@ -167,8 +172,14 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             if let Some(parsing) = self.session.parsing_mut() {
                 parsing.handover_count = probing.handover_count;
             }
+            let role_of = |role: Role| if found.is_reversed { role.other() } else { role };
+            if found.is_expected
+                && let Some((offset, bytes, timestamp)) = probing.removed_header()
+            {
+                self.go_on_at(timestamp, Octets { from: role_of(Role::Client), offset, bytes });
+            }
             for (role, offset, bytes, timestamp) in probing.chunks() {
-                let role = if found.is_reversed { role.other() } else { role };
+                let role = role_of(role);
                 self.go_on_at(timestamp, Octets { from: role, offset, bytes });
             }
         }

@@ -6,9 +6,9 @@ use super::config::TransactionConfig;
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::base::{FlowKey, Side};
 use crate::protocols::ftp::DataEnd;
-use crate::session::{AnnouncedEnds, MessageMeta};
+use crate::session::{AnnouncedEnds, MessageMeta, Role};
 
-/// Maximum number of data connections that are known. At the limit, the one that was announced first is forgotten.
+/// Maximum number of control connections that are known. At the limit, the one that was known first is forgotten.
 const CONNECTIONS_MAX: usize = 256;
 
 /// What the transactions of several flows have in common: the configuration, and the data connections of FTP.
@@ -26,61 +26,110 @@ impl Joins {
     }
 }
 
-/// A data connection that a control connection announced.
+/// Maximum number of commands of a control connection that are known, and of their files.
+const TRANSFERS_MAX: usize = 16;
+
+/// What is known of a control connection.
 #[derive(Debug)]
-struct Connection {
-    control: FlowOrigin,
-    ends: AnnouncedEnds,
-    transfer: Option<Transfer>,
-    file: Option<Transferred>,
+struct Control {
+    flow: FlowOrigin,
+    /// The data connection that was announced last.
+    ends: Option<AnnouncedEnds>,
+    /// Commands without a last reply, oldest first.
+    open: VecDeque<Transfer>,
+    /// The last command with a reply that its transfer is complete: octets may arrive behind it.
+    last: Option<Transfer>,
+    /// Files with the numbers of their commands, oldest first.
+    files: VecDeque<(u64, Transferred)>,
 }
 
-/// The data connections that control connections announced, at most one of each.
+/// The control connections that announced data connections or transfer files.
 #[derive(Debug, Default)]
-pub(super) struct DataConnections(VecDeque<Connection>);
+pub(super) struct DataConnections(VecDeque<Control>);
 
 impl DataConnections {
+    /// Returns what is known of a control connection, which is added if it is not.
+    fn control(&mut self, flow: FlowOrigin) -> Option<&mut Control> {
+        let known = self.0.iter().rposition(|known| known.flow == flow);
+        if known.is_none() {
+            if self.0.len() >= CONNECTIONS_MAX {
+                self.0.pop_front();
+            }
+            self.0.push_back(Control {
+                flow,
+                ends: None,
+                open: VecDeque::new(),
+                last: None,
+                files: VecDeque::new(),
+            });
+        }
+        match known {
+            Some(place) => self.0.get_mut(place),
+            None => self.0.back_mut(),
+        }
+    }
+
     /// Notes a data connection, which replaces an earlier one of the same control connection.
-    pub(super) fn announce(&mut self, control: FlowOrigin, meta: &MessageMeta, end: DataEnd) {
+    pub(super) fn announce(&mut self, flow: FlowOrigin, meta: &MessageMeta, end: DataEnd) {
         let opener = if end.opened_by == meta.from { meta.side } else { meta.side.other() };
-        let ends = AnnouncedEnds::new(&control.key, opener, end.address, end.port);
-        self.close(control);
-        if self.0.len() >= CONNECTIONS_MAX {
-            self.0.pop_front();
+        if let Some(control) = self.control(flow) {
+            control.ends = Some(AnnouncedEnds::new(&flow.key, opener, end.address, end.port));
         }
-        self.0.push_back(Connection { control, ends, transfer: None, file: None });
     }
 
-    /// Forgets the data connection of a control connection.
-    pub(super) fn close(&mut self, control: FlowOrigin) {
-        self.0.retain(|known| known.control != control);
+    /// Forgets a control connection.
+    pub(super) fn close(&mut self, flow: FlowOrigin) {
+        if let Some(place) = self.0.iter().rposition(|known| known.flow == flow) {
+            self.0.remove(place);
+        }
     }
 
-    /// Notes the command that uses the data connection of its control connection.
+    /// Notes a command that transfers something.
     pub(super) fn transfer(&mut self, transfer: Transfer) {
-        if let Some(known) = self.0.iter_mut().find(|known| known.control == transfer.control) {
-            (known.transfer, known.file) = (Some(transfer), None);
+        if let Some(control) = self.control(transfer.control) {
+            if control.open.len() >= TRANSFERS_MAX {
+                control.open.pop_front();
+            }
+            control.open.push_back(transfer);
         }
     }
 
-    /// Returns the command to which the file of a data connection belongs.
-    pub(super) fn of_data(&self, key: &FlowKey) -> Option<Transfer> {
-        let is_data =
-            |known: &&Connection| [Side::A, Side::B].iter().any(|side| known.ends.are_of(key, *side));
-        self.0.iter().rev().find(is_data).and_then(|known| known.transfer.clone())
+    /// Notes the last reply to a command that transfers something: the next octets belong to another one.
+    pub(super) fn replied(&mut self, flow: FlowOrigin, number: u64, is_complete: bool) {
+        let Some(control) = self.0.iter_mut().rfind(|known| known.flow == flow) else { return };
+        if let Some(place) = control.open.iter().position(|transfer| transfer.number == number) {
+            control.last = control.open.remove(place).filter(|_| is_complete);
+        }
     }
 
-    /// Notes a file that was transferred.
+    /// Returns the command to which the file of a data connection belongs: the oldest one without a last reply, or else the last one without a
+    /// file.
+    pub(super) fn of_data(&self, key: &FlowKey) -> Option<Transfer> {
+        let is_data = |known: &&Control| {
+            known.ends.is_some_and(|ends| [Side::A, Side::B].iter().any(|side| ends.are_of(key, *side)))
+        };
+        let control = self.0.iter().rfind(is_data)?;
+        let has_file =
+            |transfer: &&Transfer| control.files.iter().any(|(number, _)| *number == transfer.number);
+        control.open.front().or_else(|| control.last.as_ref().filter(|last| !has_file(last))).cloned()
+    }
+
+    /// Notes a file that was transferred. Octets of the other direction are no file of the command.
     pub(super) fn transferred(&mut self, transfer: &Transfer, file: Transferred) {
-        let is_of = |known: &&mut Connection| known.transfer.as_ref() == Some(transfer);
-        if let Some(known) = self.0.iter_mut().find(is_of) {
-            known.file = Some(file);
+        let sender = if transfer.is_upload() { Role::Client } else { Role::Server };
+        if file.role == sender
+            && let Some(control) = self.0.iter_mut().rfind(|known| known.flow == transfer.control)
+        {
+            if control.files.len() >= TRANSFERS_MAX {
+                control.files.pop_front();
+            }
+            control.files.push_back((transfer.number, file));
         }
     }
 
     /// Returns the file that a command of a control connection transferred.
-    pub(super) fn file(&self, control: FlowOrigin, number: u64) -> Option<Transferred> {
-        let is_of = |transfer: &Transfer| transfer.control == control && transfer.number == number;
-        self.0.iter().find(|known| known.transfer.as_ref().is_some_and(is_of))?.file
+    pub(super) fn file(&self, flow: FlowOrigin, number: u64) -> Option<Transferred> {
+        let control = self.0.iter().rfind(|known| known.flow == flow)?;
+        control.files.iter().rfind(|(known, _)| *known == number).map(|(_, file)| *file)
     }
 }

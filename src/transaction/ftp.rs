@@ -165,7 +165,8 @@ impl FtpOpen {
                     folder: self.folder.clone(),
                     ..Ftp::default()
                 };
-                self.open.push(Pending::new(command.transaction, Span::of(meta), ftp, &copier), out);
+                let pending = Pending::new(command.transaction, Span::of(meta), ftp, &copier);
+                self.open.push(pending, &mut |evicted| out(with_file(evicted, connections, control)));
             }
             Message::Reply(reply) => {
                 self.end_answered(connections, control, out);
@@ -199,6 +200,7 @@ impl FtpOpen {
                 if let Some(end) = transfer.data {
                     ftp.set_data(end);
                 }
+                connections.replied(control, transfer.transaction, transfer.is_complete);
             }
             Message::Greeting(_) => {}
         }
@@ -217,14 +219,7 @@ impl FtpOpen {
         control: FlowOrigin,
         out: &mut dyn FnMut(Pending<Ftp>),
     ) {
-        let Some(mut pending) = self.answered.take() else { return };
-        if let Some(file) = connections.file(control, pending.number) {
-            if file.missing_len > 0 {
-                pending.lack(Lack::Body);
-            }
-            pending.content.set_file(file);
-        }
-        out(pending);
+        self.answered.take().into_iter().for_each(|pending| out(with_file(pending, connections, control)));
     }
 
     pub(super) fn finish(
@@ -233,12 +228,23 @@ impl FtpOpen {
         out: &mut dyn FnMut(Pending<Ftp>),
     ) {
         self.end_answered(connections, control, out);
-        connections.close(control);
         for mut pending in self.open.take_all() {
             pending.lack(if pending.content.code.is_none() { Lack::Response } else { Lack::End });
-            out(pending);
+            out(with_file(pending, connections, control));
         }
+        connections.close(control);
     }
+}
+
+/// Returns a command that ends, with the file that it transferred.
+fn with_file(mut pending: Pending<Ftp>, connections: &DataConnections, control: FlowOrigin) -> Pending<Ftp> {
+    if let Some(file) = connections.file(control, pending.number) {
+        if file.missing_len > 0 {
+            pending.lack(Lack::Body);
+        }
+        pending.content.set_file(file);
+    }
+    pending
 }
 
 impl Ftp {

@@ -30,29 +30,11 @@ impl DataOpen {
             self.transfer = joins.connections.of_data(&flow.key).map(Box::new);
         }
         let Self { files, transfer, .. } = self;
-        let transfer = &*transfer;
         let number = transfer.as_ref().map_or(0, |transfer| transfer.number);
-        let head = || {
-            let name = transfer.as_ref().and_then(|transfer| transfer.name.clone());
-            BodyHead { name, ..BodyHead::default() }
-        };
+        let name = || transfer.as_ref().and_then(|transfer| transfer.name.clone());
+        let head = || BodyHead { name: name(), ..BodyHead::default() };
         let config = joins.config;
-        let mut ended = |pending: Pending<File>| {
-            let mut pending = pending;
-            if let Some(transfer) = transfer {
-                let file = &pending.content;
-                let file = Transferred {
-                    flow,
-                    role: file.role.unwrap_or(Role::Server),
-                    seen_len: file.seen_len,
-                    missing_len: file.missing_len,
-                    detected_type: file.detected_type,
-                };
-                joins.connections.transferred(transfer, file);
-            }
-            pending.content.transfer.clone_from(transfer);
-            out(pending);
-        };
+        let mut ended = |file| out(attributed(file, transfer.as_ref(), flow, joins));
         match message {
             Message::Octets(octets) => {
                 let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
@@ -66,7 +48,34 @@ impl DataOpen {
         }
     }
 
-    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {
-        self.files.finish(out);
+    pub(super) fn finish(
+        &mut self,
+        (joins, flow): (&mut Joins, FlowOrigin),
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        let Self { files, transfer, .. } = self;
+        files.finish(&mut |file| out(attributed(file, transfer.as_ref(), flow, joins)));
     }
+}
+
+/// Returns a file that ended, with its command, for which it is noted.
+fn attributed(
+    mut file: Pending<File>,
+    transfer: Option<&Box<Transfer>>,
+    flow: FlowOrigin,
+    joins: &mut Joins,
+) -> Pending<File> {
+    let content = &mut file.content;
+    if let Some(transfer) = transfer {
+        let transferred = Transferred {
+            flow,
+            role: content.role.unwrap_or(Role::Server),
+            seen_len: content.seen_len,
+            missing_len: content.missing_len,
+            detected_type: content.detected_type,
+        };
+        joins.connections.transferred(transfer, transferred);
+        content.transfer = Some(transfer.clone());
+    }
+    file
 }

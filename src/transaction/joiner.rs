@@ -112,8 +112,8 @@ impl Open {
         self.mail.finish(&mut |ended| out(ended.into()));
         if let Some(flow) = self.flow {
             self.ftp.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
+            self.ftp_data.finish((joins, flow), &mut |ended| out(ended.into()));
         }
-        self.ftp_data.finish(&mut |ended| out(ended.into()));
     }
 }
 

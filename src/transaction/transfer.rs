@@ -21,6 +21,13 @@ pub(crate) struct Transfer {
     pub(crate) name: Option<Box<str>>,
 }
 
+impl Transfer {
+    /// Returns whether the client sends the file.
+    pub(super) fn is_upload(&self) -> bool {
+        ["STOR", "STOU", "APPE"].iter().any(|known| self.command.eq_ignore_ascii_case(known))
+    }
+}
+
 /// A file that was transferred in a data connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transferred {

@@ -220,31 +220,39 @@ fn ends(row: &Value) -> [(&Value, &Value); 2] {
     [(&row["source_address"], &row["source_port"]), (&row["destination_address"], &row["destination_port"])]
 }
 
-/// Finds the command to which each data connection belongs: the last one that transfers something before the first
-/// octets, in the control connection that last announced the port.
+/// Finds the command to which each data connection belongs: the first one that transfers something and has no last reply
+/// before the first octets, in the control connection that last announced the port, or else the last one that was complete.
 fn find_commands(rows: &[Value], data: &mut BTreeMap<(String, String), (Value, Data)>) {
     for (head, data) in data.values_mut() {
-        let before = rows.iter().enumerate().take(data.begin);
+        let before = rows.get(..data.begin).expect("rows before the octets");
         let hosts = |row: &Value| {
             let mut hosts = ends(row).map(|(address, _)| address.to_string());
             hosts.sort();
             hosts
         };
-        let announced = before.clone().rfind(|(_, row)| {
+        let announced = before.iter().rfind(|row| {
             is(row, "", "data_connection")
                 && hosts(row) == hosts(head)
                 && ends(head).iter().any(|(_, port)| **port == row["port"])
         });
-        let Some((index, control)) = announced else { continue };
-        let flow = key(control, &0.into()).map(|(flow, ..)| flow);
+        let Some(control) = announced else { continue };
+        let flow = |row: &Value| key(row, &0.into()).map(|(flow, start, ..)| (flow, start));
+        let all: Vec<_> = before.iter().enumerate().filter(|(_, row)| flow(row) == flow(control)).collect();
         let is_transfer = |row: &Value| {
             let verb = row["verb"].as_str().unwrap_or_default().to_ascii_uppercase();
             is(row, "", "command") && TRANSFERS.contains(&verb.as_str())
         };
-        let command = before.skip(index).rfind(|(_, row)| {
-            is_transfer(row) && key(row, &row["transaction"]).map(|(flow, ..)| flow) == flow
-        });
-        data.command = command.and_then(|(index, row)| Some((index, key(row, &row["transaction"])?)));
+        let replied = |number: &Value| {
+            all.iter().find(|(_, row)| is(row, "", "transfer") && row["transaction"] == *number)
+        };
+        let open = all.iter().find(|(_, row)| is_transfer(row) && replied(&row["transaction"]).is_none());
+        let last = || {
+            let (_, end) = all.iter().rfind(|(_, row)| is(row, "", "transfer"))?;
+            let is_of = |row: &Value| is_transfer(row) && row["transaction"] == end["transaction"];
+            all.iter().find(|(_, row)| end["is_complete"] == true && is_of(row))
+        };
+        let command = open.or_else(last);
+        data.command = command.and_then(|(index, row)| Some((*index, key(row, &row["transaction"])?)));
     }
 }
 

@@ -133,10 +133,6 @@ fn an_announced_flow_is_parsed_as_announced_and_keeps_the_roles() {
     assert_eq!(driver.data([client, server], 1, server, HTTP), file("server"));
     // Only one flow was announced.
     assert_eq!(driver.data([client, server], 1, server, HTTP)[..1], ["http"]);
-    // The initiator is presumed only: the SYN was not captured.
-    driver.passive(SERVER, 50_000, 2);
-    assert_eq!(driver.data([server, client], 2, client, HTTP), file("client"));
-
     // In active mode, the server opens the flow, and is the server of the file.
     let port = [(Role::Client, "PORT 10,0,0,1,195,80"), (Role::Server, "200 OK")];
     driver.control((CLIENT, 40_000), 3, &port);
@@ -179,7 +175,7 @@ fn an_address_behind_a_translator_is_also_that_of_the_control_connection() {
         let mut driver = Server::default();
         driver.passive(private, 50_000, 0);
         let ends = [client, (listener, 50_000)];
-        assert_eq!(driver.data(ends, 1, ends[1], HTTP), file("server"));
+        assert_eq!(driver.data(ends, 1, ends[1], "text")[..2], ["ftp_data", "server 0+text"]);
     }
     let mut driver = Server::default();
     driver.passive(private, 50_000, 0);
@@ -219,15 +215,26 @@ fn octets_that_leave_probes_undecided_are_parsed_in_order() {
             let mut driver = Server::default();
             driver.passive(SERVER, 50_000, 0);
             let pieces: Vec<_> = text.split_inclusive(|_: char| true).collect();
-            let (reports, _) = send(&mut driver.driver, [client, server], 1, sender, &pieces);
-            let mut expected = vec!["ftp_data".to_owned()];
-            let octets = pieces.iter().enumerate();
-            expected
-                .extend(octets.map(|(offset, piece)| format!("{from} {offset}+{}", piece.escape_default())));
-            expected.push(format!("{from} end of {} with 0 missing, true", text.len()));
-            assert_eq!(reports, expected);
+            let (reports, application) = send(&mut driver.driver, [client, server], 1, sender, &pieces);
+            let (_, unexpected) = send(&mut Driver::default(), [client, server], 1, sender, &pieces);
+            assert_eq!(application, unexpected, "{text}");
+            // A PROXY protocol header, which the probes skip, is one piece.
+            let mut octets = String::new();
+            for report in &reports[1..reports.len() - 1] {
+                let (offset, piece) = report.strip_prefix(from).unwrap().trim_start().split_once('+').unwrap();
+                assert_eq!(offset.parse::<usize>().unwrap(), unescaped_len(&octets));
+                octets.push_str(piece);
+            }
+            assert_eq!(octets, text.escape_default().to_string());
+            let expected = format!("{from} end of {} with 0 missing, true", text.len());
+            assert_eq!((&reports[0], reports.last()), (&"ftp_data".to_owned(), Some(&expected)));
         }
     }
+}
+
+/// Returns the number of octets that an escaped text stands for.
+fn unescaped_len(text: &str) -> usize {
+    text.len() - text.matches('\\').count()
 }
 
 #[test]
@@ -269,10 +276,50 @@ fn encrypted_data_connections_are_tls() {
     driver.passive(SERVER, 50_000, 0);
     let reports = driver.data([client, server], 1, client, "\u{16}\u{3}\u{1}\0\u{5}\u{1}\0\0\u{1}\0");
     assert_eq!(reports, ["ftp_data", "tls"]);
-    // One octet is a file.
+    // These are files, and name no flow.
+    for (octets, shown) in [
+        ("\u{16}", "client 0+\\x16"),
+        ("\u{16}\u{3}\u{1}\0\u{5}", "client 0+\\x16\\x03\\x01\\x00\\x05"),
+        ("\u{16}\u{3}\u{1}\0\u{5}\u{2}abcdef", "client 0+\\x16\\x03\\x01\\x00\\x05\\x02abcdef"),
+        ("\u{16}\u{3}\u{7f}\u{7f}\u{7f}\u{1}", "client 0+\\x16\\x03\\x7f\\x7f\\x7f\\x01"),
+    ] {
+        driver.passive(SERVER, 50_000, 0);
+        let reports = driver.data([client, server], 1, client, octets);
+        let end = format!("client end of {} with 0 missing, true", octets.len());
+        assert_eq!(reports, ["ftp_data", shown, &end]);
+    }
+}
+
+#[test]
+fn a_server_does_not_hide_messages_to_other_hosts() {
+    let (client, other) = ((CLIENT, 50_001), ([10, 0, 0, 9], 50_000));
+    let mut driver = Server::default();
+    driver.passive(other.0, 50_000, 0);
+    assert_eq!(driver.data([client, other], 1, client, HTTP)[..1], ["http"]);
+    driver.passive(other.0, 50_000, 0);
+    assert_eq!(driver.data([client, other], 1, client, "some text")[..1], ["ftp_data"]);
+    // Messages are searched for on these ports.
+    driver.passive(SERVER, 8080, 0);
+    assert_eq!(driver.data([client, (SERVER, 8080)], 1, client, HTTP)[..1], ["http"]);
+    // An unrequested reply.
+    let unrequested = [(Role::Client, "NOOP"), (Role::Server, "227 Entering (10,0,0,2,195,80)")];
+    driver.control((CLIENT, 40_000), 2, &unrequested);
+    assert_eq!(driver.data([client, (SERVER, 50_000)], 3, client, HTTP)[..1], ["http"]);
+}
+
+#[test]
+fn the_initiator_decides_if_it_is_known() {
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let mut driver = Server::default();
     driver.passive(SERVER, 50_000, 0);
-    let reports = driver.data([client, server], 1, client, "\u{16}");
-    assert_eq!(reports, ["ftp_data", "client 0+\\x16", "client end of 1 with 0 missing, true"]);
+    let (key, initiator) = key([server, client]);
+    for (is_picked_up, expected) in [(false, "http"), (true, "ftp_data")] {
+        let context = FlowContext::new(&key, initiator, seconds(1)).picked_up(is_picked_up);
+        let (mut session, mut reports) = (Session::default(), Reports::default());
+        let chunk = Chunk::new(0, HTTP.as_bytes());
+        let _ = driver.driver.chunk(&mut session, &context, initiator, &chunk, &mut reports);
+        assert_eq!(reports.0[..1], [expected]);
+    }
 }
 
 #[test]

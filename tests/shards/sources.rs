@@ -74,7 +74,7 @@ impl Source for Rebatched {
 
 pub(crate) fn captures() -> Vec<PathBuf> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
-    let mut all: Vec<_> = ["web", "dns", "ssh", "mail", "lossy", "any", "raw-tun"]
+    let mut all: Vec<_> = ["web", "transfer", "dns", "ssh", "mail", "lossy", "any", "raw-tun"]
         .map(|name| data.join(format!("{name}.pcap")))
         .into();
     all.push(data.join("vlan.pcapng"));

@@ -133,7 +133,7 @@ crate::table! {
         "timestamp": Time = Time(head.timestamp);
         /// Number of 51 bits, derived from a seed, the flow key and the start.
         "flow_id": u64 = head.flow_id;
-        /// `flow_id` of the control connection, for data connections of FTP.
+        /// `flow_id` of the control connection, for data connections of FTP from the end of their first file on.
         "parent_id": Option<u64> = head.parent_id;
         /// Type of the event.
         "event_type": Name = Name(head.event_type);

@@ -305,7 +305,9 @@ impl FtpParser {
             229 => find_extended_port(text).map(|port| (None, port)),
             _ => None,
         };
-        if let Some((address, port)) = passive {
+        // An unrequested reply announces nothing.
+        let is_requested = self.pending.front().is_none_or(|front| front.expects == Expects::Passive);
+        if let Some((address, port)) = passive.filter(|_| is_requested) {
             self.expect(DataEnd { address, port, opened_by: Role::Client }, transaction, out);
         }
         if (100..200).contains(&code) {
