@@ -34,7 +34,7 @@ impl DataOpen {
         let name = || transfer.as_ref().and_then(|transfer| transfer.name.clone());
         let head = || BodyHead { name: name(), ..BodyHead::default() };
         let config = joins.config;
-        let mut ended = |file| out(attributed(file, transfer.as_ref(), flow, joins));
+        let mut ended = |file| out(attributed(file, transfer.as_deref(), flow, joins));
         match message {
             Message::Octets(octets) => {
                 let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
@@ -54,14 +54,14 @@ impl DataOpen {
         out: &mut dyn FnMut(Pending<File>),
     ) {
         let Self { files, transfer, .. } = self;
-        files.finish(&mut |file| out(attributed(file, transfer.as_ref(), flow, joins)));
+        files.finish(&mut |file| out(attributed(file, transfer.as_deref(), flow, joins)));
     }
 }
 
 /// Returns a file that ended, with its command, for which it is noted.
 fn attributed(
     mut file: Pending<File>,
-    transfer: Option<&Box<Transfer>>,
+    transfer: Option<&Transfer>,
     flow: FlowOrigin,
     joins: &mut Joins,
 ) -> Pending<File> {
@@ -75,7 +75,7 @@ fn attributed(
             detected_type: content.detected_type,
         };
         joins.connections.transferred(transfer, transferred);
-        content.transfer = Some(transfer.clone());
+        content.transfer = Some(Box::new(transfer.clone()));
     }
     file
 }

@@ -10,6 +10,7 @@ use flowgauge::session::{
     Driver, EXPECTED_MAX, EXPECTED_TIME, EndKind, FlowContext, MessageMeta, Receiver, Role, Session,
     SessionEvent,
 };
+use flowgauge::transaction::{Content, FlowTransactions, Joins};
 
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
@@ -221,7 +222,8 @@ fn octets_that_leave_probes_undecided_are_parsed_in_order() {
             // A PROXY protocol header, which the probes skip, is one piece.
             let mut octets = String::new();
             for report in &reports[1..reports.len() - 1] {
-                let (offset, piece) = report.strip_prefix(from).unwrap().trim_start().split_once('+').unwrap();
+                let (offset, piece) =
+                    report.strip_prefix(from).unwrap().trim_start().split_once('+').unwrap();
                 assert_eq!(offset.parse::<usize>().unwrap(), unescaped_len(&octets));
                 octets.push_str(piece);
             }
@@ -330,4 +332,158 @@ fn a_flow_of_port_20_is_a_data_connection() {
         driver.data([opener, listener], 0, opener, "some text")[..2],
         ["ftp_data", "server 0+some text"]
     );
+}
+
+/// A flow whose messages are joined to transactions.
+struct Joined {
+    key: FlowKey,
+    initiator: Side,
+    session: Session<Standard>,
+    open: FlowTransactions,
+    offsets: [u64; 2],
+}
+
+/// Several flows with one driver, and their transactions.
+#[derive(Default)]
+struct Lab {
+    driver: Driver<Standard>,
+    joins: Joins,
+    rows: Vec<String>,
+}
+
+/// Receives the messages of a flow.
+struct Joining<'j> {
+    joins: &'j mut Joins,
+    rows: &'j mut Vec<String>,
+    open: &'j mut FlowTransactions,
+    key: FlowKey,
+}
+
+/// Describes a file, or a command that transferred something.
+fn describe(content: &Content) -> Option<String> {
+    match content {
+        Content::File(file) => {
+            let name = file.name.as_deref().unwrap_or("-");
+            Some(format!("file {} {name} {} {}", file.number, file.seen_len, file.is_complete))
+        }
+        Content::Ftp(ftp) if ["RETR", "STOR"].contains(&&*ftp.command) => Some(format!(
+            "{} {} {:?} {:?}",
+            ftp.command,
+            ftp.argument.as_deref().unwrap_or("-"),
+            ftp.code,
+            ftp.seen_len
+        )),
+        _ => None,
+    }
+}
+
+impl Receiver<Standard> for Joining<'_> {
+    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
+        let Self { joins, rows, open, key } = self;
+        open.message(joins, (key, seconds(0)), meta, &message, |ended| rows.extend(describe(&ended.content)));
+    }
+}
+
+impl Lab {
+    fn flow(ends: Ends) -> Joined {
+        let (key, initiator) = key(ends);
+        Joined {
+            key,
+            initiator,
+            session: Session::default(),
+            open: FlowTransactions::default(),
+            offsets: [0; 2],
+        }
+    }
+
+    fn send(&mut self, flow: &mut Joined, from_initiator: bool, octets: &str) {
+        let Joined { key, initiator, session, open, offsets } = flow;
+        let side = if from_initiator { *initiator } else { initiator.other() };
+        let Self { driver, joins, rows } = self;
+        let mut receiver = Joining { joins, rows, open, key: *key };
+        let chunk = Chunk::new(offsets[side.index()], octets.as_bytes());
+        let context = FlowContext::new(key, *initiator, seconds(1));
+        let _ = driver.chunk(session, &context, side, &chunk, &mut receiver);
+        offsets[side.index()] += octets.len() as u64;
+    }
+
+    fn end(&mut self, flow: &mut Joined, kind: EndKind) {
+        let Joined { key, initiator, session, open, .. } = flow;
+        let Self { driver, joins, rows } = self;
+        let context = FlowContext::new(key, *initiator, seconds(2));
+        let mut receiver = Joining { joins, rows, open, key: *key };
+        if kind == EndKind::Fin {
+            for side in [Side::A, Side::B] {
+                driver.fin(session, &context, side, &mut receiver);
+            }
+        }
+        driver.finish(session, &context, EndKind::Flow, &mut receiver);
+        open.end(joins, |ended| rows.extend(describe(&ended.content)));
+    }
+
+    /// Transfers octets from the server in a data connection that the server opens to a port of the client.
+    fn download(&mut self, port: u16, octets: &str) {
+        let mut data = Self::flow([(SERVER, 20_000), (CLIENT, port)]);
+        self.send(&mut data, true, octets);
+        self.end(&mut data, EndKind::Fin);
+    }
+}
+
+/// Octets that belong to the command named first, however many commands wait.
+#[test]
+fn files_belong_to_the_oldest_command_without_a_reply() {
+    let mut lab = Lab::default();
+    let mut control = Lab::flow([(CLIENT, 40_000), (SERVER, 21)]);
+    lab.send(&mut control, false, "220 ready\r\n");
+    lab.send(&mut control, true, "USER a\r\n");
+    lab.send(&mut control, false, "230 OK\r\n");
+    // All commands precede the replies.
+    lab.send(&mut control, true, "PORT 10,0,0,1,195,80\r\nRETR a.txt\r\nRETR dir/b.txt\r\nRETR c.txt\r\n");
+    lab.send(&mut control, false, "200 OK\r\n150 here\r\n");
+    lab.download(50_000, "first file");
+    lab.send(&mut control, false, "226 done\r\n550 no\r\n150 here\r\n");
+    lab.send(&mut control, true, "PORT 10,0,0,1,195,81\r\n");
+    lab.send(&mut control, false, "226 done\r\n200 OK\r\n");
+    // Octets behind the last reply of their command.
+    lab.download(50_001, "third");
+    lab.send(&mut control, true, "PORT 10,0,0,1,195,82\r\n");
+    lab.send(&mut control, false, "200 OK\r\n");
+    lab.send(&mut control, true, "STOR up.txt\r\n");
+    lab.send(&mut control, false, "150 here\r\n");
+    // An octet of the other direction is no part of the file.
+    let mut data = Lab::flow([(SERVER, 20_000), (CLIENT, 50_002)]);
+    lab.send(&mut data, false, "sent");
+    lab.send(&mut data, true, "x");
+    lab.end(&mut data, EndKind::Fin);
+    lab.send(&mut control, false, "226 done\r\n");
+    lab.end(&mut control, EndKind::Flow);
+    assert_eq!(
+        lab.rows,
+        [
+            "file 2 a.txt 10 true",
+            "RETR a.txt Some(226) Some(10)",
+            "RETR dir/b.txt Some(550) None",
+            "RETR c.txt Some(226) None",
+            "file 4 c.txt 5 true",
+            "file 7 up.txt 4 true",
+            "file 7 up.txt 1 true",
+            "STOR up.txt Some(226) Some(4)",
+        ]
+    );
+}
+
+#[test]
+fn a_command_without_a_reply_has_its_file() {
+    let mut lab = Lab::default();
+    let mut control = Lab::flow([(CLIENT, 40_000), (SERVER, 21)]);
+    lab.send(&mut control, false, "220 ready\r\n");
+    lab.send(&mut control, true, "USER a\r\n");
+    lab.send(&mut control, false, "230 OK\r\n");
+    lab.send(&mut control, true, "PORT 10,0,0,1,195,80\r\n");
+    lab.send(&mut control, false, "200 OK\r\n");
+    lab.send(&mut control, true, "RETR a.txt\r\n");
+    lab.send(&mut control, false, "150 here\r\n");
+    lab.download(50_000, "all octets");
+    lab.end(&mut control, EndKind::Flow);
+    assert_eq!(lab.rows, ["file 2 a.txt 10 true", "RETR a.txt Some(150) Some(10)"]);
 }

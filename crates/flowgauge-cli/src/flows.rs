@@ -125,12 +125,14 @@ impl Run<'_> {
     fn run<G: Named>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
         let started_at = Instant::now();
         check::<G>(builder)?;
-        let files = &self.args.files;
-        let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
         let records = &self.args.records;
         let has_own = records.joined.is_wanted();
         let rows_filter = if has_own { RowFilter::default() } else { records.output.selection.filter()? };
-        let (sorted, is_quiet) = (self.args.sorted(&rows_filter)?, self.args.records.shared.quiet);
+        // Refused before anything is read.
+        let sorted = self.args.sorted(&rows_filter)?;
+        let files = &self.args.files;
+        let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
+        let is_quiet = self.args.records.shared.quiet;
         // A progress bar would interfere with rows that are written to the same terminal.
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);

@@ -280,6 +280,7 @@ impl OutputArgs {
     /// Returns whether a format for programs, or a chosen field, contains the application protocol.
     pub(crate) fn has_application(&self) -> bool {
         self.selection.mentions("application")
+            || self.order.sort.as_ref().is_some_and(|name| name.starts_with("application"))
             || self.groups.mentions("application")
             || match &self.fields {
                 Some(fields) => fields.contains("application") || fields.contains("application_evidence"),

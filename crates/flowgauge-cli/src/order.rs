@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use flowgauge::record::{FlowRecord, SortKey};
-use flowgauge::row::{Row as _, Value};
+use flowgauge::row::{Column, Row as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
 use crate::condition::{RowFilter, compare_values};
@@ -22,10 +22,12 @@ impl Criterion {
     pub(crate) fn of_name(name: &str) -> Result<Self, String> {
         let key = SortKey::ALL.into_iter().find(|key| key.name() == name).map(Self::Key);
         let fields = FlowRecord::columns();
-        let field = || fields.iter().position(|column| column.name == name).map(Self::Field);
+        let has_order = |column: &Column| !matches!(column.column_type, Type::List(_) | Type::Group(_));
+        let field =
+            || fields.iter().position(|column| column.name == name && has_order(column)).map(Self::Field);
         key.or_else(field).ok_or_else(|| {
             let names = SortKey::ALL.map(SortKey::name).join(", ");
-            format!("`{name}` is neither one of {names}, nor a field")
+            format!("`{name}` is neither one of {names}, nor a field with one value")
         })
     }
 }

@@ -154,7 +154,10 @@ impl RecordArgs {
     fn has_encapsulation(&self) -> bool {
         let output = &self.output;
         let is_selected = ["encapsulation", "outer_"].iter().any(|part| {
-            output.selection.mentions(part) || output.groups.mentions(part) || self.series.mentions(part)
+            output.order.sort.as_ref().is_some_and(|name| name.contains(part))
+                || output.selection.mentions(part)
+                || output.groups.mentions(part)
+                || self.series.mentions(part)
         });
         self.encapsulation || is_selected || self.is_several() && self.tunnels() == Tunnels::Both
     }

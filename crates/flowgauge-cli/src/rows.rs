@@ -34,6 +34,8 @@ pub(crate) struct Rows {
     filter: RowFilter,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
+    /// True if there are outputs beside these, which continue if standard output is closed.
+    has_others: bool,
     record_count: u64,
     flushed_count: u64,
     /// The first failure, and the index of its output.
@@ -50,6 +52,7 @@ impl Rows {
         Self {
             writers,
             filter: RowFilter::default(),
+            has_others: false,
             is_stream,
             record_count: 0,
             flushed_count: 0,
@@ -60,6 +63,11 @@ impl Rows {
     /// Restricts the rows to the records that meet conditions.
     pub(crate) fn selected(self, filter: RowFilter) -> Self {
         Self { filter, ..self }
+    }
+
+    /// States whether there are outputs beside these.
+    pub(crate) fn beside(self, has_others: bool) -> Self {
+        Self { has_others, ..self }
     }
 
     /// Returns whether there are no outputs.
@@ -76,26 +84,43 @@ impl Rows {
         }
     }
 
-    /// Writes the row of a flow record if the caller permits its length in octets, separately for each output.
-    pub(crate) fn write_if(&mut self, record: &FlowRecord, mut permits: impl FnMut(usize) -> bool) {
-        if self.failure.is_none() && self.filter.matches(record) {
-            let mut is_written = false;
-            self.each(|writer| {
-                is_written |= writer.write_if(record, &mut permits)?;
-                Ok(())
-            });
-            self.record_count += u64::from(is_written);
+    /// Writes the row of a flow record to all outputs if the caller permits the length in octets of the longest one.
+    pub(crate) fn write_if(&mut self, record: &FlowRecord, permits: impl FnOnce(usize) -> bool) {
+        if self.failure.is_some() || !self.filter.matches(record) {
+            return;
+        }
+        if let [only] = self.writers.as_mut_slice() {
+            let mut permits = Some(permits);
+            let written =
+                only.write_if(record, &mut |len| permits.take().is_some_and(|permits| permits(len)));
+            match written {
+                Ok(is_written) => self.record_count += u64::from(is_written),
+                Err(failure) => self.failure = Some((0, failure)),
+            }
+            return;
+        }
+        let len = self.len_of_selected(record);
+        if self.failure.is_none() && permits(len) {
+            self.record_count += 1;
+            self.each(|writer| writer.write(record));
         }
     }
 
-    /// Returns the length in octets of the rows of a flow record, without writing them.
+    /// Returns the length in octets of the longest row of a flow record, without writing it; 0 if it is not selected.
     pub(crate) fn len_of(&mut self, record: &FlowRecord) -> usize {
-        let mut known = 0;
-        self.write_if(record, |len| {
-            known += len;
-            false
+        if self.failure.is_none() && self.filter.matches(record) { self.len_of_selected(record) } else { 0 }
+    }
+
+    fn len_of_selected(&mut self, record: &FlowRecord) -> usize {
+        let mut longest = 0;
+        self.each(|writer| {
+            let is_permitted = &mut |len: usize| {
+                longest = longest.max(len);
+                false
+            };
+            writer.write_if(record, is_permitted).map(drop)
         });
-        known
+        longest
     }
 
     /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed
@@ -118,12 +143,19 @@ impl Rows {
         }
     }
 
-    /// Calls a function with each output until one fails.
+    /// Calls a function with each output until one fails. If standard output is closed, other outputs continue without it.
     fn each(&mut self, mut call: impl FnMut(&mut (dyn RowWriter + Send)) -> Result<(), Failure>) {
-        for (index, writer) in self.writers.iter_mut().enumerate() {
-            if let Err(failure) = call(&mut **writer) {
-                self.failure = Some((index, failure));
-                return;
+        let mut index = 0;
+        while let Some(writer) = self.writers.get_mut(index) {
+            match call(&mut **writer) {
+                Ok(()) => index += 1,
+                Err(Failure::ClosedPipe) if self.has_others || self.writers.len() > 1 => {
+                    drop(self.writers.remove(index));
+                }
+                Err(failure) => {
+                    self.failure = Some((index, failure));
+                    return;
+                }
             }
         }
     }

@@ -31,7 +31,7 @@ pub(crate) struct SelectionArgs {
     /// LIKE, ILIKE, IS NULL and + - * /. Texts have quotes. A text can be a network ('10.0.0.0/8'), a time
     /// ('2026-11-26T12:00:00Z'), a length of time ('10ms'), a size ('1MiB') or an IP protocol ('tcp'); a number is compared
     /// with times in seconds. A comparison with an absent value is not true.
-    #[arg(id = "condition", long = "where", value_name = "CONDITION")]
+    #[arg(id = "condition", long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) condition: Option<String>,
 
     /// Write only flows with this Community ID; may be repeated

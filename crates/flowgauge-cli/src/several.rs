@@ -29,7 +29,8 @@ pub(crate) fn write_flows(
     let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
     let is_stream = input.is_stream();
     let writers = args.written.open_records(&args.output, (inputs, &outputs))?;
-    let mut records = Rows::several(writers, is_stream).selected(filter_of_rows.clone());
+    let has_logs = args.written.outputs().any(|(format, _)| format.logs().is_some());
+    let mut records = Rows::several(writers, is_stream).beside(has_logs).selected(filter_of_rows.clone());
     let logs = args.written.open_logs(format, &outputs, (args.tunnels(), true))?;
     let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
     let logged = Logged::new(sink, logs, (filter, &[]), is_stream).selected(filter_of_rows);

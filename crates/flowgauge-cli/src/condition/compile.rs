@@ -1,7 +1,10 @@
 //! Translation of parsed expressions to conditions.
 
 use flowgauge::row::{Column, Type};
-use sqlparser::ast::{BinaryOperator, Expr, Ident, InTarget, Spanned as _, UnaryOperator, Value as SqlValue};
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArguments, Ident, InTarget, ObjectName, Spanned as _,
+    UnaryOperator, Value as SqlValue,
+};
 
 use sqlparser::tokenizer::Span;
 
@@ -36,6 +39,37 @@ fn place(expression: &Expr) -> Span {
             first => return first.span(),
         }
     }
+}
+
+/// The problem of a text that is the name of a column.
+const QUOTED: &str = "a text; columns have no quotes, or backticks if there is a space in the name";
+
+/// The problem of a text beside a computation.
+const COMPUTED: &str = "a computed number is compared with a text; write a number";
+
+/// Kinds of values that can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bool,
+    Number,
+    Address,
+    Text,
+}
+
+fn kind(column_type: Type) -> Option<Kind> {
+    Some(match column_type {
+        Type::Bool => Kind::Bool,
+        Type::Unsigned(_) | Type::Signed(_) | Type::Float | Type::Timestamp | Type::Duration => Kind::Number,
+        Type::Address => Kind::Address,
+        Type::List(item) => return kind(item.column_type),
+        Type::Group(_) => return None,
+        _ => Kind::Text,
+    })
+}
+
+/// Returns whether values of a type are texts, or have one.
+fn has_text(column_type: Type) -> bool {
+    matches!(kind(column_type), Some(Kind::Text | Kind::Address))
 }
 
 /// Returns the columns of a type: those of a group, also if it is the item of a list.
@@ -96,14 +130,22 @@ impl<'c> Compiler<'c> {
                 }
             },
             Expr::UnaryOp { op: UnaryOperator::Not, expr } => Ok(Node::Not(Box::new(self.condition(expr)?))),
-            Expr::IsNull(inner) => Ok(Node::IsNull(self.operand(inner)?)),
-            Expr::IsNotNull(inner) => Ok(Node::Not(Box::new(Node::IsNull(self.operand(inner)?)))),
-            Expr::IsTrue(inner) => self.condition(inner),
-            Expr::IsFalse(inner) => Ok(Node::Not(Box::new(self.condition(inner)?))),
+            Expr::IsNull(inner) => self.null(inner),
+            Expr::IsNotNull(inner) => Ok(Node::Not(Box::new(self.null(inner)?))),
+            Expr::IsTrue(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), Some(true))),
+            Expr::IsNotTrue(inner) => self.is_not(inner, Some(true)),
+            Expr::IsFalse(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), Some(false))),
+            Expr::IsNotFalse(inner) => self.is_not(inner, Some(false)),
+            Expr::IsUnknown(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), None)),
+            Expr::IsNotUnknown(inner) => self.is_not(inner, None),
             Expr::Between { expr, negated, low, high } => {
-                let low = self.comparison(expr, Comparison::GreaterOrEqual, low)?;
-                let high = self.comparison(expr, Comparison::LessOrEqual, high)?;
-                Ok(negated_if(*negated, Node::All(vec![low, high])))
+                let operand = self.operand(expr)?;
+                let (lowest, highest) = (self.operand(low)?, self.operand(high)?);
+                self.check_pair((&operand, expr), (&lowest, low))?;
+                self.check_pair((&operand, expr), (&highest, high))?;
+                let lowest = self.checked(lowest, low, &operand)?;
+                let highest = self.checked(highest, high, &operand)?;
+                Ok(negated_if(*negated, Node::Between(operand, lowest, highest)))
             }
             Expr::In { expr, target: InTarget::List(list), negated, .. } => {
                 let any = list.iter().map(|item| self.comparison(expr, Comparison::Equal, item));
@@ -116,7 +158,9 @@ impl<'c> Compiler<'c> {
             Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
                 self.like(expr, (pattern, escape_char.as_deref()), (*negated, true))
             }
-            Expr::Identifier(_) | Expr::CompoundIdentifier(_) => {
+            Expr::Identifier(_)
+            | Expr::CompoundIdentifier(_)
+            | Expr::Function(Function { args: FunctionArguments::None, .. }) => {
                 let operand = self.operand(expression)?;
                 let is_bool = |types: &[Type]| types.contains(&Type::Bool);
                 match &operand {
@@ -154,9 +198,63 @@ impl<'c> Compiler<'c> {
 
     fn comparison(&mut self, left: &Expr, comparison: Comparison, right: &Expr) -> Compiled<Node> {
         let (first, second) = (self.operand(left)?, self.operand(right)?);
+        self.check_pair((&first, left), (&second, right))?;
         let first = self.checked(first, left, &second)?;
         let second = self.checked(second, right, &first)?;
         Ok(Node::Compare(first, comparison, second))
+    }
+
+    fn null(&mut self, inner: &Expr) -> Compiled<Node> {
+        match self.operand(inner)? {
+            Operand::Literal(_) => Err(Problem::at(place(inner), QUOTED.to_owned())),
+            operand => Ok(Node::IsNull(operand)),
+        }
+    }
+
+    fn is_not(&mut self, inner: &Expr, value: Option<bool>) -> Compiled<Node> {
+        Ok(Node::Not(Box::new(Node::Is(Box::new(self.condition(inner)?), value))))
+    }
+
+    /// Returns the kind of values of an operand; `None` if there are several, or those of the other side decide.
+    fn kind(&self, operand: &Operand) -> Option<Kind> {
+        match operand {
+            Operand::Column(index) => {
+                let (_, types) = self.columns.get(*index)?;
+                let mut kinds = types.iter().map(|column_type| kind(*column_type));
+                let first = kinds.next()??;
+                kinds.all(|other| other == Some(first)).then_some(first)
+            }
+            Operand::Computed(..) => Some(Kind::Number),
+            Operand::Literal(_) => None,
+        }
+    }
+
+    /// Returns the problem of two operands that can never be compared.
+    fn check_pair(&self, (left, at): (&Operand, &Expr), (right, other): (&Operand, &Expr)) -> Compiled<()> {
+        let problem = |at: &Expr, text: &str| Err(Problem::at(place(at), text.to_owned()));
+        let is_text = |operand: &Operand| matches!(operand, Operand::Literal(Literal::Text(_)));
+        match (left, right) {
+            (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(()),
+            (Operand::Literal(literal), Operand::Literal(second)) => {
+                let is_column =
+                    |literal: &Literal| self.known.iter().any(|column| literal.is_text(column.name));
+                if is_column(literal) {
+                    return problem(at, QUOTED);
+                }
+                problem(
+                    other,
+                    if is_column(second) { QUOTED } else { "two values are compared; name a column" },
+                )
+            }
+            (Operand::Computed(..), text) if is_text(text) => problem(other, COMPUTED),
+            (text, Operand::Computed(..)) if is_text(text) => problem(at, COMPUTED),
+            (left, right) => match (self.kind(left), self.kind(right)) {
+                (Some(left), Some(right)) if left != right => {
+                    problem(other, "values of different types are compared")
+                }
+                _ => Ok(()),
+            },
+        }
     }
 
     /// Returns an operand that can be compared with another one.
@@ -174,10 +272,10 @@ impl<'c> Compiler<'c> {
             }
             let misfits = types.iter().map(|column_type| literal.misfit(*column_type));
             if let Some(expected) = misfits.min().flatten() {
+                let is_protocol = path == &["protocol"] && types.contains(&Type::Unsigned(8));
+                let expected = if is_protocol { "a number, or a name such as 'tcp'" } else { expected };
                 return problem(format!("`{}` is compared with {expected}", path.join(".")));
             }
-        } else if self.known.iter().any(|column| literal.is_text(column.name)) {
-            return problem("a text is compared with a value; columns have no quotes".to_owned());
         }
         Ok(Operand::Literal(literal))
     }
@@ -190,8 +288,15 @@ impl<'c> Compiler<'c> {
     ) -> Compiled<Node> {
         let problem = |at: &Expr, text: &str| Problem::at(place(at), text.to_owned());
         let column = self.operand(operand)?;
-        if !matches!(column, Operand::Column(_)) {
-            return Err(problem(operand, "LIKE needs a column on its left"));
+        let is_text = match &column {
+            Operand::Column(index) => {
+                let types = self.columns.get(*index).map(|(_, types)| types.as_slice());
+                types.unwrap_or_default().iter().any(|column_type| has_text(*column_type))
+            }
+            _ => false,
+        };
+        if !is_text {
+            return Err(problem(operand, "LIKE needs a column of texts on its left"));
         }
         let Operand::Literal(Literal::Text(text)) = self.operand(pattern)? else {
             return Err(problem(pattern, "LIKE needs a text in quotes on its right"));
@@ -223,6 +328,11 @@ impl<'c> Compiler<'c> {
             }
             Expr::Identifier(name) => self.column(std::slice::from_ref(name))?,
             Expr::CompoundIdentifier(path) => self.column(path)?,
+            // A name that is also that of a function without arguments, such as `user`.
+            Expr::Function(Function { name: ObjectName(path), args: FunctionArguments::None, .. }) => {
+                let path: Option<Vec<_>> = path.iter().map(|part| part.as_ident().cloned()).collect();
+                self.column(&path.ok_or_else(|| problem("not supported as a value"))?)?
+            }
             Expr::Value(value) => Operand::Literal(match &value.value {
                 SqlValue::Number(text, _) => Literal::number(text).ok_or_else(|| problem("no number"))?,
                 SqlValue::SingleQuotedString(text) | SqlValue::DoubleQuotedString(text) => {
@@ -247,7 +357,21 @@ impl<'c> Compiler<'c> {
                     BinaryOperator::Minus => Operation::Subtract,
                     BinaryOperator::Multiply => Operation::Multiply,
                     BinaryOperator::Divide => Operation::Divide,
-                    _ => return Err(problem("a condition is no value")),
+                    BinaryOperator::And | BinaryOperator::Or => {
+                        return Err(problem("a condition is no value"));
+                    }
+                    BinaryOperator::Eq
+                    | BinaryOperator::NotEq
+                    | BinaryOperator::Lt
+                    | BinaryOperator::LtEq
+                    | BinaryOperator::Gt
+                    | BinaryOperator::GtEq => {
+                        return Err(problem("a comparison is no value; join comparisons by AND or OR"));
+                    }
+                    other => {
+                        let text = format!("`{other}` is not supported; use + - * / and AND, OR, NOT");
+                        return Err(Problem::at(place(expression), text));
+                    }
                 };
                 let (left, right) = (self.number(left)?, self.number(right)?);
                 Operand::Computed(Box::new(left), operation, Box::new(right))

@@ -77,8 +77,9 @@ impl Literal {
     /// Replaces the name of an IP protocol by its number.
     pub(super) fn name_protocol(&mut self) {
         let Self::Text(text) = self else { return };
-        let number =
-            (0..=u8::MAX).find(|number| IpProtocol(*number).to_string().eq_ignore_ascii_case(&text.text));
+        // The name in the table of flows.
+        let name = if text.text.eq_ignore_ascii_case("icmp6") { "ipv6-icmp" } else { &text.text };
+        let number = (0..=u8::MAX).find(|number| IpProtocol(*number).to_string().eq_ignore_ascii_case(name));
         if let Some(number) = number {
             *self = Self::Number(number.into(), Some(number.into()));
         }
@@ -143,6 +144,8 @@ pub(super) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
         (Value::Unsigned(value), Literal::Number(_, Some(whole))) => Some(i128::from(*value).cmp(whole)),
         (Value::Signed(value), Literal::Number(_, Some(whole))) => Some(i128::from(*value).cmp(whole)),
         (Value::Unsigned(value), Literal::Text(text)) => Some(value.cmp(&text.size?)),
+        (Value::Signed(value), Literal::Text(text)) => Some(i128::from(*value).cmp(&text.size?.into())),
+        (Value::Float(value), Literal::Text(text)) => value.partial_cmp(&(text.size? as f64)),
         (Value::Timestamp(value), Literal::Text(text)) => Some(value.cmp(&text.time?)),
         (Value::Duration(value), Literal::Text(text)) => Some(value.cmp(&text.duration?)),
         (Value::Address(value), Literal::Text(text)) => {
@@ -156,6 +159,9 @@ pub(super) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
             Some(number) => number.partial_cmp(literal),
             None => Some(text_of(value)?.parse::<f64>().ok()?.total_cmp(literal)),
         },
+        (Value::Mac(_) | Value::Octets(_), Literal::Text(text)) => {
+            Some(text_of(value)?.cmp(&text.text.to_ascii_lowercase()))
+        }
         (value, Literal::Text(text)) => Some(text_of(value)?.as_str().cmp(text.text.as_str())),
         _ => None,
     }
@@ -177,6 +183,9 @@ pub(crate) fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
         (Value::Unsigned(left), Value::Unsigned(right)) => Some(left.cmp(right)),
         (Value::Address(left), Value::Address(right)) => Some(left.cmp(right)),
         (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
+        (Value::Signed(left), Value::Signed(right)) => Some(left.cmp(right)),
+        (Value::Timestamp(left), Value::Timestamp(right)) => Some(left.cmp(right)),
+        (Value::Duration(left), Value::Duration(right)) => Some(left.cmp(right)),
         _ => match (number(left), number(right)) {
             (Some(left), Some(right)) => left.partial_cmp(&right),
             _ => Some(text_of(left)?.cmp(&text_of(right)?)),

@@ -24,7 +24,7 @@ use node::Node;
 use problem::Problem;
 
 /// Maximum number of parentheses inside of each other.
-const DEPTH_MAX: usize = 16;
+const DEPTH_MAX: usize = 50;
 
 /// Maximum length of a condition in octets.
 const LEN_MAX: usize = 10_000;
@@ -114,13 +114,25 @@ fn member(value: Value, name: &str) -> Value {
     }
 }
 
+/// Octets of the stack on which a condition is parsed: the parser needs up to 100 KiB for each level.
+const STACK_LEN: usize = 32 << 20;
+
 type Parsed = (Node, Vec<Vec<&'static str>>);
 
 fn parse(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
+    let problem = || Problem { column: 0, len: 1, text: "no memory to parse it".to_owned() };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_LEN);
+        let parsing = thread.spawn_scoped(scope, || parse_here(text, known)).map_err(|_| problem())?;
+        parsing.join().map_err(|_| problem())?
+    })
+}
+
+fn parse_here(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
     if text.len() > LEN_MAX {
         return Err(Problem { column: 0, len: 1, text: format!("longer than {LEN_MAX} octets") });
     }
-    let syntax = |error: ParserError| syntax_problem(&error);
+    let syntax = |error: ParserError| syntax_problem(&error, text);
     let mut parser =
         Parser::new(&GenericDialect).with_recursion_limit(DEPTH_MAX).try_with_sql(text).map_err(syntax)?;
     let expression = parser.parse_expr().map_err(syntax)?;
@@ -135,17 +147,21 @@ fn parse(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
 }
 
 /// Returns the problem of an error of the parser, whose text ends with the place.
-fn syntax_problem(error: &ParserError) -> Problem {
-    let text = match error {
+fn syntax_problem(error: &ParserError, condition: &str) -> Problem {
+    let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return Problem { column: 0, len: 1, text: "too many parentheses".to_owned() };
+            return Problem {
+                column: 0,
+                len: 1,
+                text: "too many parentheses and operators inside of each other".to_owned(),
+            };
         }
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
     };
-    let (text, place) = text.split_once(" at Line: ").unwrap_or((text, ""));
+    let (text, place) = message.split_once(" at Line: ").unwrap_or((message, ""));
     let column = place.split_once("Column: ").and_then(|(_, column)| column.trim().parse().ok());
     let text = text.replacen("Expected: ", "expected ", 1).replacen(", found: EOF", ", found the end", 1);
-    Problem { column: column.unwrap_or_default(), len: 1, text }
+    Problem { column: column.unwrap_or_else(|| condition.chars().count() + 1), len: 1, text }
 }
 
 #[cfg(test)]
@@ -238,6 +254,40 @@ mod tests {
     }
 
     #[test]
+    fn tests_of_truth_are_true_or_false() {
+        let all = all().len();
+        let (is_true, is_false) = (count("destination_port = 80"), count("destination_port != 80"));
+        assert!(is_true > 0 && is_false > 0 && is_true + is_false < all);
+        for (condition, expected) in [
+            ("(destination_port = 80) is true", is_true),
+            ("(destination_port = 80) is not true", all - is_true),
+            ("not ((destination_port = 80) is true)", all - is_true),
+            ("(destination_port = 80) is false", is_false),
+            ("(destination_port = 80) is unknown", all - is_true - is_false),
+            ("(destination_port = 80) is not unknown", is_true + is_false),
+        ] {
+            assert_eq!(count(condition), expected, "{condition}");
+        }
+    }
+
+    #[test]
+    fn lists_and_texts_are_compared_by_item_and_type() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data/vlan.pcapng");
+        let all: Vec<_> = records(FileSource::open(path).unwrap()).map(Result::unwrap).collect();
+        let count = |condition: &str| {
+            let mut condition = Condition::of_row::<FlowRecord>(condition).unwrap();
+            all.iter().filter(|record| condition.matches(*record)).count()
+        };
+        assert!(count("vlan_ids = 100") > 0);
+        assert_eq!(count("vlan_ids between 30 and 90"), 0);
+        assert_eq!(count("vlan_ids between 90 and 110"), count("vlan_ids = 100"));
+        assert_eq!(count("vlan_ids <> 100"), all.len() - count("vlan_ids = 100"));
+        let mac = all[0].forward.mac.unwrap();
+        let upper = mac.map(|octet| format!("{octet:02X}")).join(":");
+        assert!(count(&format!("source_mac_address = '{upper}'")) > 0);
+    }
+
+    #[test]
     fn absent_values_are_neither_equal_nor_different() {
         let absent = count("destination_port is null");
         assert!(absent > 0);
@@ -253,7 +303,9 @@ mod tests {
     fn all_columns_can_be_named() {
         use flowgauge::row::Union as _;
         let columns = FlowRecord::columns();
-        let tables = flowgauge::Message::tables();
+        let mut tables = flowgauge::Message::tables();
+        tables.extend(flowgauge::transaction::Content::tables());
+        tables.extend(flowgauge::SessionEvent::tables());
         let all = columns.iter().copied().chain(tables.iter().flat_map(|table| table.columns));
         let all: Vec<&'static Column> = all.collect();
         for column in &all {
@@ -276,18 +328,27 @@ mod tests {
             ("source_address = 10", 18, "an address or network"),
             ("source_address = '10.0.0.0/33'", 18, "an address or network"),
             ("octet_count", 1, "not true or false"),
-            ("octet_count >", 0, "found the end"),
+            ("octet_count >", 14, "found the end"),
             ("octet_count > 1 packet_count", 17, "join conditions by AND or OR"),
             ("octet_count = null", 15, "IS NULL"),
             ("'a' = \"octet_count\"", 7, "columns have no quotes"),
             ("octet_count in (select 1)", 1, "not supported"),
             ("count(*) > 1", 1, "not supported as a value"),
-            ("protocol like 5", 15, "a text in quotes on its right"),
+            ("history like 5", 14, "a text in quotes on its right"),
+            ("octet_count + packet_count > '1kB'", 30, "write a number"),
+            ("destination_port like '80%'", 1, "LIKE needs a column of texts"),
+            ("source_address = octet_count", 18, "values of different types are compared"),
+            ("\"destination_port\" is null", 1, "columns have no quotes"),
+            ("'a' = 'a'", 7, "two values are compared"),
+            ("tcp_flags & 2 = 2", 1, "`&` is not supported"),
+            ("packet_count > 1 && octet_count > 1", 1, "join comparisons by AND"),
+            ("protocol = 'http'", 12, "a name such as 'tcp'"),
+            ("application = http", 15, "texts need quotes"),
             ("1", 1, "a value alone is no condition"),
             ("'a'", 1, "a value alone is no condition"),
             ("octet_count + history > 1", 15, "no number to compute with"),
             ("octet_count.first > 1", 13, "`first` is not a column in `octet_count`; it has no columns"),
-            ("", 0, "found the end"),
+            ("", 1, "found the end"),
             ("conn_state = 'S0", 14, "Unterminated string literal"),
         ] {
             let error = Condition::of_row::<FlowRecord>(condition).expect_err(condition);

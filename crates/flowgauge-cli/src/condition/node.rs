@@ -13,7 +13,10 @@ pub(super) enum Node {
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
+    /// Whether a condition is true, false or unknown.
+    Is(Box<Self>, Option<bool>),
     Compare(Operand, Comparison, Operand),
+    Between(Operand, Operand, Operand),
     Like(Operand, Pattern),
     IsNull(Operand),
     /// A column of true or false.
@@ -85,7 +88,7 @@ fn joined(parts: &[Node], values: &[Value], decisive: bool) -> Option<bool> {
 fn any(value: &Value, meets: &dyn Fn(&Value) -> Option<bool>) -> Option<bool> {
     match value {
         Value::Null => None,
-        Value::List(items) => Some(items.iter().any(|item| meets(item) == Some(true))),
+        Value::List(items) => Some(items.iter().any(|item| any(item, meets) == Some(true))),
         value => meets(value),
     }
 }
@@ -118,6 +121,27 @@ impl Node {
             Self::All(parts) => joined(parts, values, false),
             Self::Any(parts) => joined(parts, values, true),
             Self::Not(inner) => inner.evaluate(values).map(|is_true| !is_true),
+            Self::Is(inner, value) => Some(inner.evaluate(values) == *value),
+            Self::Between(operand, low, high) => {
+                let within = |values: &[Value]| {
+                    let low = Self::compare(operand, Comparison::GreaterOrEqual, low, values);
+                    let high = Self::compare(operand, Comparison::LessOrEqual, high, values);
+                    match (low, high) {
+                        (Some(false), _) | (_, Some(false)) => Some(false),
+                        (Some(true), Some(true)) => Some(true),
+                        _ => None,
+                    }
+                };
+                match operand {
+                    // Both ends apply to the same item of a list.
+                    Operand::Column(index) => any(values.get(*index)?, &|value| {
+                        let mut own = values.to_vec();
+                        own.get_mut(*index)?.clone_from(value);
+                        within(&own)
+                    }),
+                    _ => within(values),
+                }
+            }
             Self::Compare(left, comparison, right) => Self::compare(left, *comparison, right, values),
             Self::Like(operand, pattern) => {
                 let Operand::Column(index) = operand else { return None };

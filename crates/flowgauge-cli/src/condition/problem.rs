@@ -47,7 +47,7 @@ impl Problem {
         let hint = match meant.or_else(near) {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None if candidates.is_empty() => "; it has no columns".to_owned(),
-            None => String::new(),
+            None => "; texts need quotes".to_owned(),
         };
         Self::at(name.span, format!("`{}` is not a column{within}{hint}", name.value))
     }

@@ -239,9 +239,17 @@ impl Groups {
 }
 
 impl RowWriter for Groups {
-    fn write_if(&mut self, record: &FlowRecord, _: &mut dyn FnMut(usize) -> bool) -> Result<bool, Failure> {
-        self.add(record);
-        Ok(true)
+    fn write_if(
+        &mut self,
+        record: &FlowRecord,
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Failure> {
+        // The output is bounded by the number of groups.
+        let is_permitted = permits(0);
+        if is_permitted {
+            self.add(record);
+        }
+        Ok(is_permitted)
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

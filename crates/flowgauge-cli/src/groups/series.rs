@@ -24,10 +24,17 @@ use crate::input::Input;
 
 /// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
 /// the oldest ones then.
-const OPEN_MAX: usize = 64;
+const OPEN_MAX: usize = 16;
 
-/// Maximum number of rows.
-const ROW_MAX: usize = 1 << 20;
+/// The same for rows that do not depend on the record: packets of several interfaces may be out of order. A flow counts again
+/// in an interval with packets later than that.
+const LATE_MAX: usize = 4;
+
+/// Octets that rows take at most.
+const HELD_MAX: usize = 256 << 20;
+
+/// Octets of a row without its texts.
+const ROW_LEN: usize = 256;
 
 /// Options of counts over time.
 #[derive(Debug, Args)]
@@ -88,9 +95,11 @@ impl SeriesArgs {
         let sink = SeriesSink::<G> {
             interval: self.time_series.unwrap_or(Duration::from_secs(1)),
             wanted: keys.iter().copied().collect(),
+            open_max: if keys.is_empty() && rows.is_empty() { LATE_MAX } else { OPEN_MAX },
             keys,
             filter,
             rows,
+            held_len: 0,
             intervals: BTreeMap::new(),
             omitted_count: 0,
             stage: PhantomData,
@@ -135,12 +144,23 @@ impl Interval {
     }
 }
 
-/// The intervals of a flow that have not been added yet: number, and counts of both sides.
-type Open = Vec<(u64, Counts)>;
+/// The intervals of a flow that have not been added yet.
+type Open = Vec<OpenInterval>;
+
+/// An interval of a flow.
+#[derive(Clone, Copy, Debug)]
+struct OpenInterval {
+    number: u64,
+    counts: Counts,
+    /// The flow was not counted in the interval yet.
+    is_new: bool,
+}
 
 /// Counts packets in intervals.
 struct SeriesSink<'a, G> {
     interval: Duration,
+    /// Maximum number of intervals of a flow that are held.
+    open_max: usize,
     /// Indices of the fields that a row has.
     keys: Vec<usize>,
     wanted: ColumnSet,
@@ -148,6 +168,8 @@ struct SeriesSink<'a, G> {
     rows: RowFilter,
     /// The counts by number of the interval and values of the fields.
     intervals: BTreeMap<(u64, String), Interval>,
+    /// About the number of octets that all rows take.
+    held_len: usize,
     /// Packets in intervals beyond the limit.
     omitted_count: u64,
     stage: PhantomData<fn() -> G>,
@@ -155,7 +177,7 @@ struct SeriesSink<'a, G> {
 
 impl<G> SeriesSink<'_, G> {
     /// Adds intervals of a flow to those with the same values of fields.
-    fn add(&mut self, view: &FlowView<'_>, reason: EndReason, open: impl Iterator<Item = (u64, Counts)>) {
+    fn add(&mut self, view: &FlowView<'_>, reason: EndReason, open: impl Iterator<Item = OpenInterval>) {
         if self.filter.is_some_and(|filter| !matches(filter, view)) {
             return;
         }
@@ -171,20 +193,22 @@ impl<G> SeriesSink<'_, G> {
                 let _ = write!(name, "{value}\u{1}");
             }
         }
-        for (number, [a, b]) in open {
+        for OpenInterval { number, counts: [a, b], is_new } in open {
             let counts = if view.initiator() == Side::A { [a, b] } else { [b, a] };
-            let is_full = self.intervals.len() >= ROW_MAX;
             let place = (number, name.clone());
-            if is_full && !self.intervals.contains_key(&place) {
-                self.omitted_count += a.0 + b.0;
-                continue;
+            if !self.intervals.contains_key(&place) {
+                if self.held_len > HELD_MAX {
+                    self.omitted_count += a.0 + b.0;
+                    continue;
+                }
+                self.held_len += ROW_LEN + 4 * name.len() + key.len() * size_of::<Value>();
             }
             let interval = self.intervals.entry(place).or_insert_with(|| Interval {
                 key: key.clone(),
                 flow_count: 0,
                 counts: Counts::default(),
             });
-            interval.flow_count += 1;
+            interval.flow_count += u64::from(is_new);
             for (sum, (packet_count, octet_count)) in interval.counts.iter_mut().zip(counts) {
                 *sum = (sum.0 + packet_count, sum.1 + octet_count);
             }
@@ -206,25 +230,31 @@ impl<G: Stage> Sink for SeriesSink<'_, G> {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
         let open = &mut *flow.state;
         // Packets of several interfaces may be out of order.
-        let found = open.iter().rposition(|(known, _)| *known == number);
+        let found = open.iter().rposition(|interval| interval.number == number);
         let index = found.unwrap_or_else(|| {
-            open.push((number, Counts::default()));
+            open.push(OpenInterval { number, counts: Counts::default(), is_new: true });
             open.len() - 1
         });
-        if let Some((_, counts)) = open.get_mut(index)
+        if let Some(OpenInterval { counts, .. }) = open.get_mut(index)
             && let Some((packet_count, octet_count)) = counts.get_mut(packet.side.index())
         {
             *packet_count += u64::from(packet.segment_count());
             *octet_count += u64::from(packet.wire_len);
         }
-        if open.len() > OPEN_MAX {
-            let oldest: Vec<_> = open.drain(..OPEN_MAX / 2).collect();
+        if open.len() > self.open_max {
+            let oldest: Vec<_> = open.drain(..self.open_max.div_ceil(2)).collect();
             self.add(&flow.view, EndReason::ActiveTimeout, oldest.into_iter());
         }
     }
 
     fn record(&mut self, flow: &mut Flow<'_, Open>, reason: EndReason) {
         let open = std::mem::take(flow.state);
+        // The flow continues in its last interval.
+        if reason == EndReason::ActiveTimeout
+            && let Some(last) = open.last()
+        {
+            flow.state.push(OpenInterval { counts: Counts::default(), is_new: false, ..*last });
+        }
         self.add(&flow.view, reason, open.into_iter());
     }
 }

@@ -91,7 +91,7 @@ pub(crate) struct SessionsArgs {
     ///
     /// The condition is that of `flowgauge flows --where`, over the fields of all messages or transactions
     /// (docs/protocols.md). A row without a field has no value for it.
-    #[arg(long = "where", value_name = "CONDITION")]
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     condition: Option<String>,
 
     /// Verify the checksums of IPv4, TCP and UDP
@@ -118,6 +118,7 @@ impl SessionsArgs {
         let columns = format.and_then(OutputFormat::columns);
         self.columns.check(columns)?;
         self.written.check(self.logs(), (columns.is_some(), false))?;
+        self.rows()?;
         if self.condition.is_some() && self.logs().is_some() | self.written.needs_transactions(None) {
             return Err(Failure::Usage("--where cannot be combined with logs".to_owned()));
         }

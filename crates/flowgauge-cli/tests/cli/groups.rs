@@ -152,6 +152,8 @@ fn groups_of_collected_records_and_other_formats() {
     let collected = run(&[&["collect", &path, "-q"][..], &args].concat());
     assert_eq!((own.status, collected.status), (0, 0));
     assert_eq!(own.out, collected.out);
+    let joined = run(&[&["collect", &path, "-q", "--join", "30s"][..], &args].concat());
+    assert_eq!(joined.out, own.out);
     let lines: Vec<_> = own.out.lines().collect();
     assert_eq!(lines.len(), 3);
     assert_eq!(lines[0], "DESTINATION_PORT  FLOW_COUNT  OCTET_COUNT_SUM");
@@ -225,6 +227,8 @@ fn contradictions_are_refused() {
             "cannot be combined with --write",
         ),
         (&["flows", "web.pcap", "--sort", "color"], "neither one of start, end"),
+        (&["flows", "missing.pcap", "--sort", "vlan_ids"], "nor a field with one value"),
+        (&["flows", "missing.pcap", "--where", "bad = 1"], "`bad` is not a column"),
         (&["collect", "x.ipfix", "--top", "3"], "--top requires --group-by"),
         (&["flows", "web.pcap", "--by", "protocol"], "--time-series <TIME>"),
         (&["flows", "web.pcap", "--time-series", "0s"], "must be from 1ms to 366days"),
@@ -330,6 +334,8 @@ fn intervals_by_fields_add_up() {
             ["octet_count", "reverse_octet_count"].iter().flat_map(|name| numbers(&records, name)).sum();
         assert_eq!(octets, expected, "{state:?}");
     }
+    let hour = ["flows", "web.pcap", "--time-series", "1h", "--format", "ndjson"];
+    assert_eq!(rows(&[&hour[..], &["--active-timeout", "1s"]].concat()), rows(&hour));
     let selected = rows(&[
         "flows",
         "web.pcap",

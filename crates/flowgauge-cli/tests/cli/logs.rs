@@ -384,6 +384,18 @@ fn collected_records_are_written_to_several_outputs() {
     let log = run(&["collect", &path, "--format", "zeek", "--out", &folder.path("logs"), "-q"]);
     assert_eq!((log.status, log.out.as_str()), (0, ""));
     assert_eq!(read_tsv(&files(&folder.path("logs"))["conn.log"]), read_tsv(&alone("zeek")));
+    // The bound on the output does not depend on the number of outputs.
+    let many = vec![&path[..]; 40];
+    let count = |format: &str, name: &str| {
+        let (one, two) = (target(format, &format!("{name}1")), target(format, &format!("{name}2")));
+        let args =
+            [&["collect"][..], &many, &["-f", "ndjson", "--nulls", "null", "-w", &one, "-w", &two]].concat();
+        let run = run(&args);
+        assert_eq!(run.status, 0, "{}", run.err);
+        (run.out.lines().count(), run.err.contains("omitted"))
+    };
+    let alone = run(&[&["collect"][..], &many, &["-f", "ndjson", "--nulls", "null"]].concat());
+    assert_eq!(count("csv", "x"), (alone.out.lines().count(), alone.err.contains("omitted")));
     // An input is never replaced.
     let replaced = run(&["collect", &path, "--write", &target("ndjson", "flows.ipfix"), "--force", "-q"]);
     assert_eq!((replaced.status, replaced.out.as_str()), (1, ""));
