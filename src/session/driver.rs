@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::charged::Charged;
 use super::context::FlowContext;
-use super::expected::{ExpectedFlows, Listener};
+use super::expected::ExpectedFlows;
 use super::octets::{Octets, Payload};
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Capacity, Lane, Outcome, Parsing};
@@ -339,11 +339,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn pass_to_parser(&mut self, octets: Octets<'_>) -> ControlFlow<()> {
         let Octets { from, offset, .. } = octets;
         let Some(parsing) = self.session.parsing_mut() else { return off(self.session) };
-        let Driver { allowance, expected, side_max, .. } = &mut *self.driver;
-        let capacity = Capacity { allowance, side_max: *side_max };
-        let client = parsing.client;
-        let mut receiver = Listener { receiver: self.receiver, expected, context: self.context, client };
-        let outcome = parsing.pass_to_parser(octets, self.context.timestamp, capacity, &mut receiver);
+        let capacity = Capacity { allowance: &mut self.driver.allowance, side_max: self.driver.side_max };
+        let outcome = parsing.pass_to_parser(octets, self.context.timestamp, capacity, self.receiver);
+        if !parsing.announced.is_empty() {
+            self.driver.expected.announce::<P>(self.context, parsing.client, &mut parsing.announced);
+        }
         self.driver.stats.count_suppressed(&mut parsing.quota);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),

@@ -9,7 +9,6 @@ use super::expectation::Expectation;
 use super::probing::Found;
 use super::protocol::Role;
 use super::protocols::Protocols;
-use super::receiver::{MessageMeta, Receiver, SessionEvent};
 use crate::base::{FlowKey, Side, Timestamp};
 
 /// Maximum number of flows that a driver expects. At the limit, the one that was announced first is forgotten.
@@ -67,6 +66,21 @@ struct Expected {
 pub(super) struct ExpectedFlows(VecDeque<Expected>);
 
 impl ExpectedFlows {
+    /// Expects flows that messages of another one announced.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn announce<P: Protocols>(
+        &mut self,
+        context: &FlowContext<'_>,
+        client: Side,
+        announced: &mut Vec<Expectation>,
+    ) {
+        // The memory is released, because it is not charged.
+        for expectation in std::mem::take(announced) {
+            self.insert::<P>(context, client, expectation);
+        }
+    }
+
     /// Expects a flow that a message of another one announced.
     fn insert<P: Protocols>(
         &mut self,
@@ -95,6 +109,7 @@ impl ExpectedFlows {
     }
 
     #[cold]
+    #[inline(never)]
     fn search(&mut self, context: &FlowContext<'_>) -> Option<Found> {
         let now = context.timestamp;
         while self.0.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
@@ -109,27 +124,5 @@ impl ExpectedFlows {
         let is_foreign = ends.is_foreign(context.key, opener);
         let is_reversed = (opened_by == Role::Client) != (opener == context.initiator);
         Some(Found { is_expected: true, is_foreign, ..Found::by_content(entry, is_reversed) })
-    }
-}
-
-/// Passes the messages of a flow on, and expects the flows that they announce.
-pub(super) struct Listener<'l, R> {
-    pub(super) receiver: &'l mut R,
-    pub(super) expected: &'l mut ExpectedFlows,
-    pub(super) context: &'l FlowContext<'l>,
-    pub(super) client: Side,
-}
-
-impl<P: Protocols, R: Receiver<P>> Receiver<P> for Listener<'_, R> {
-    #[inline]
-    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
-        if let Some(expectation) = P::expectation(&message) {
-            self.expected.insert::<P>(self.context, self.client, expectation);
-        }
-        self.receiver.message(meta, message);
-    }
-
-    fn event(&mut self, event: &SessionEvent) {
-        self.receiver.event(event);
     }
 }

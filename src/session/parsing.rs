@@ -1,5 +1,6 @@
 //! A parser that processes a flow, and the octets of each direction that the parser did not consume.
 
+use super::expectation::Expectation;
 use super::octets::Octets;
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
@@ -177,6 +178,8 @@ pub(super) struct Parsing<P> {
     pub(super) port_owner: Option<PortOwner>,
     /// True if another flow announced this one: neither this protocol nor one after it names the flow.
     pub(super) is_expected: bool,
+    /// Flows that messages announced since the driver expected the last ones.
+    pub(super) announced: Vec<Expectation>,
 }
 
 impl<P: Protocols> Parsing<P> {
@@ -194,6 +197,7 @@ impl<P: Protocols> Parsing<P> {
             client,
             port_owner: None,
             is_expected: false,
+            announced: Vec::new(),
         }
     }
 
@@ -240,8 +244,10 @@ impl<P: Protocols> Parsing<P> {
             return if is_direct { kept_or_fault(lane.keep(bytes, &mut memory)) } else { Outcome::More };
         }
         let input = Input::new(available, lane.offset, from, timestamp).with_seen_len(seen_len);
-        let quota = &mut self.quota;
-        let progress = self.parser.bytes(&input, &mut |message| quota.pass(&meta, message, receiver));
+        let (quota, announced) = (&mut self.quota, &mut self.announced);
+        let progress = self
+            .parser
+            .bytes(&input, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
         let progress = match progress {
             Ok(progress) => progress,
             Err(fault) => return Outcome::Fault(fault),

@@ -319,7 +319,7 @@ macro_rules! protocols {
                 }
             }
 
-            #[inline]
+            #[inline(always)]
             fn expectation(message: &$Message<'_>) -> ::core::option::Option<$crate::session::Expectation> {
                 match message {
                     $( $Message::$Variant(message) => <$Parser as $crate::session::Parser>::expectation(message), )+

@@ -2,6 +2,8 @@
 //! input.
 
 use super::credit::Credit;
+use super::expectation::Expectation;
+use super::expected::EXPECTED_MAX;
 use super::protocols::Protocols;
 use super::receiver::{MessageMeta, Receiver, SessionEvent};
 
@@ -55,11 +57,40 @@ impl Quota {
         }
     }
 
+    /// Passes a message on as [`pass`](Self::pass) does, and notes the flow that it announces.
+    #[inline(always)]
+    pub(super) fn pass_announcing<P: Protocols>(
+        &mut self,
+        meta: &MessageMeta,
+        message: P::Message<'_>,
+        announced: &mut Vec<Expectation>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        if !P::is_content(&message) {
+            if !self.credit.spend(MESSAGE_OCTET_COUNT) {
+                return self.suppress(meta, receiver);
+            }
+            if let Some(expectation) = P::expectation(&message) {
+                announce(announced, expectation);
+            }
+        }
+        receiver.message(meta, message);
+    }
+
     #[cold]
     fn suppress<P: Protocols>(&mut self, meta: &MessageMeta, receiver: &mut impl Receiver<P>) {
         self.suppressed_count += 1;
         if !std::mem::replace(&mut self.has_suppressed, true) {
             receiver.event(&SessionEvent::Suppressed { meta: *meta });
         }
+    }
+}
+
+/// Notes a flow that a message announced. At most as many are kept as a driver expects.
+#[cold]
+#[inline(never)]
+fn announce(announced: &mut Vec<Expectation>, expectation: Expectation) {
+    if announced.len() < EXPECTED_MAX {
+        announced.push(expectation);
     }
 }
