@@ -98,7 +98,7 @@ fn configurations() -> impl Iterator<Item = ExporterConfig> {
 #[test]
 fn exported_records_of_captures() {
     let captured = captured();
-    assert_eq!(captured.len(), 8);
+    assert_eq!(captured.len(), 9);
     let mut record_count = 0;
     for (path, records) in &captured {
         for config in configurations() {
