@@ -26,6 +26,7 @@ mod log_format;
 mod manual;
 mod order;
 mod output;
+mod overview;
 mod packets;
 #[cfg(feature = "bus")]
 mod publish;
@@ -44,6 +45,8 @@ mod summary;
 mod tun;
 mod write;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -54,6 +57,7 @@ use flows::FlowsArgs;
 use interfaces::InterfacesArgs;
 use live::LiveArgs;
 use manual::{CompletionsArgs, ManArgs};
+use overview::SummaryArgs;
 use packets::PacketsArgs;
 use sessions::SessionsArgs;
 use slice::SliceArgs;
@@ -63,6 +67,7 @@ use streams::StreamsArgs;
 #[derive(Debug, Parser)]
 #[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Examples:
+  flowgauge capture.pcap                           what happened: `flowgauge summary capture.pcap`
   flowgauge flows capture.pcap                     one line per flow
   flowgauge flows capture.pcap --top 10            the ten flows with the most octets
   flowgauge live -i eth0                           the flows of an interface as they end
@@ -78,6 +83,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Summary(SummaryArgs),
     Flows(FlowsArgs),
     Live(LiveArgs),
     Slice(SliceArgs),
@@ -96,13 +102,28 @@ enum Command {
     Man(ManArgs),
 }
 
+/// Returns the arguments, with the command `summary` if the first one is no command but an existing file or standard input.
+fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_input = |word: &OsString| {
+        let is_command = word.to_str().is_some_and(|word| {
+            word == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == word)
+        });
+        !is_command && (word == "-" || Path::new(word).exists() && !Path::new(word).is_dir())
+    };
+    if arguments.get(1).is_some_and(is_input) {
+        arguments.insert(1, "summary".into());
+    }
+    arguments
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(arguments(std::env::args_os().collect()));
     let mut console = Console::default();
     if let Err(error) = interrupt::install() {
         console.problem(format!("cannot handle signals: {error}"));
     }
     let outcome = match cli.command {
+        Command::Summary(args) => overview::run(&args, &mut console),
         Command::Flows(args) => flows::run(&args, &mut console),
         Command::Live(args) => live::run(&args, &mut console),
         Command::Slice(args) => slice::run(&args, &mut console),

@@ -4,6 +4,7 @@ use super::run;
 
 const COMMANDS: &[&[&str]] = &[
     &[],
+    &["summary"],
     &["flows"],
     &["live"],
     &["interfaces"],

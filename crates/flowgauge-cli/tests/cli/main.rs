@@ -16,6 +16,7 @@ mod logs;
 mod long_files;
 mod memory;
 mod outputs;
+mod overview;
 #[path = "../support/port.rs"]
 mod port;
 mod selection;
@@ -887,6 +888,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-slice.1",
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
+        "flowgauge-summary.1",
         "flowgauge-packets.1",
         "flowgauge-collect.1",
         #[cfg(feature = "bus")]

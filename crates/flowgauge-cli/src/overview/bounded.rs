@@ -1,0 +1,90 @@
+//! A map of bounded size that keeps the entries with the greatest weights.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// What an entry contributes to a capture.
+pub(super) trait Weight {
+    fn weight(&self) -> u64;
+}
+
+/// A map of up to `MAX` entries. When it is full, the half of the entries with the least weights is removed.
+#[derive(Debug)]
+pub(super) struct Bounded<K, V, const MAX: usize = 65_536> {
+    entries: HashMap<K, V>,
+    /// Number of entries that were removed.
+    pub(super) removed_count: u64,
+}
+
+impl<K, V, const MAX: usize> Default for Bounded<K, V, MAX> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), removed_count: 0 }
+    }
+}
+
+impl<K: Eq + Hash, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
+    /// Returns the entry of a key, which is added if there is none.
+    pub(super) fn entry(&mut self, key: K) -> &mut V {
+        if self.entries.len() >= MAX && !self.entries.contains_key(&key) {
+            self.shrink();
+        }
+        self.entries.entry(key).or_default()
+    }
+
+    #[cold]
+    fn shrink(&mut self) {
+        let mut weights: Vec<_> = self.entries.values().map(Weight::weight).collect();
+        let middle = weights.len() / 2;
+        let (.., limit, _) = weights.select_nth_unstable(middle);
+        let (limit, mut excess) = (*limit, middle + 1);
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| {
+            let is_removed = excess > 0 && entry.weight() <= limit;
+            excess -= usize::from(is_removed);
+            !is_removed
+        });
+        self.removed_count += (before - self.entries.len()) as u64;
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.entries.iter()
+    }
+}
+
+impl<K: Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
+    /// Returns the entries with the greatest weights, in this order; of equal ones, those with the least keys.
+    pub(super) fn first(&self, count: usize) -> Vec<(&K, &V)> {
+        let mut all: Vec<_> = self.entries.iter().collect();
+        all.sort_unstable_by(|(key, entry), (other_key, other)| {
+            other.weight().cmp(&entry.weight()).then_with(|| key.cmp(other_key))
+        });
+        all.truncate(count);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Default)]
+    struct Count(u64);
+
+    impl Weight for Count {
+        fn weight(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn the_greatest_entries_remain() {
+        let mut map = Bounded::<u64, Count>::default();
+        for number in 0..300_000_u64 {
+            map.entry(number % 10).0 += 1;
+            map.entry(number + 10).0 += 1;
+        }
+        assert!(map.entries.len() <= 65_536 && map.removed_count > 200_000);
+        let first: Vec<_> = map.first(10).into_iter().map(|(key, count)| (*key, count.0)).collect();
+        assert_eq!(first, (0..10).map(|key| (key, 30_000)).collect::<Vec<_>>());
+    }
+}

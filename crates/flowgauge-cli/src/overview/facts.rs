@@ -1,0 +1,306 @@
+//! What a capture contains, collected in one pass and bounded memory.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::base::ApplicationName;
+use flowgauge::transaction::{Content, Dns, Transaction, X509};
+use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, TcpFlags, Timestamp};
+
+use super::bounded::{Bounded, Weight};
+use super::few::Few;
+use super::timeline::Timeline;
+
+/// Packets and octets of both directions, and flows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Traffic {
+    pub(super) flow_count: u64,
+    pub(super) packet_count: u64,
+    /// Octets that the first end sent: the initiator, or the host itself.
+    pub(super) sent: u64,
+    pub(super) received: u64,
+}
+
+impl Traffic {
+    fn add(&mut self, record: &FlowRecord) {
+        self.flow_count += 1;
+        self.packet_count += record.packet_count();
+        self.sent += record.forward.counters.octet_count;
+        self.received += record.reverse.counters.octet_count;
+    }
+
+    fn add_reversed(&mut self, record: &FlowRecord) {
+        self.add(record);
+        let (sent, received) = (record.forward.counters.octet_count, record.reverse.counters.octet_count);
+        self.sent = self.sent - sent + received;
+        self.received = self.received - received + sent;
+    }
+
+    pub(super) const fn octet_count(&self) -> u64 {
+        self.sent + self.received
+    }
+}
+
+impl Weight for Traffic {
+    fn weight(&self) -> u64 {
+        self.octet_count()
+    }
+}
+
+/// A transport protocol, the application, and whether its content proves it.
+pub(super) type Service = (IpProtocol, Option<ApplicationName>, bool);
+
+/// Both ends of flows: source, destination, protocol and the port of the destination.
+pub(super) type Conversation = (IpAddr, IpAddr, u8, Option<u16>);
+
+/// Flows of a source without an answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attempts {
+    pub(super) flow_count: u64,
+    /// Those that were refused.
+    pub(super) refused_count: u64,
+    pub(super) ports: Few<u16>,
+    pub(super) hosts: Few<IpAddr>,
+}
+
+impl Weight for Attempts {
+    fn weight(&self) -> u64 {
+        self.flow_count
+    }
+}
+
+/// Maximum number of times of a conversation.
+const TIME_MAX: usize = 256;
+
+/// The times at which flows or requests of a conversation began.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    pub(super) starts: Vec<Timestamp>,
+}
+
+impl Weight for Times {
+    fn weight(&self) -> u64 {
+        self.starts.len() as u64
+    }
+}
+
+/// A number of occurrences.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Count(pub(super) u64);
+
+impl Weight for Count {
+    fn weight(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The flows with the greatest values.
+#[derive(Debug, Default)]
+pub(super) struct Top {
+    pub(super) flows: Vec<(u64, FlowRecord)>,
+}
+
+/// Maximum number of flows of a list.
+const TOP_MAX: usize = 8;
+
+impl Top {
+    fn add(&mut self, value: u64, record: &FlowRecord) {
+        let place = self.flows.partition_point(|(known, _)| *known >= value);
+        if place < TOP_MAX {
+            self.flows.insert(place, (value, record.clone()));
+            self.flows.truncate(TOP_MAX);
+        }
+    }
+}
+
+/// Counts of TCP.
+#[derive(Debug, Default)]
+pub(super) struct Tcp {
+    pub(super) connection_count: u64,
+    pub(super) segment_count: u64,
+    pub(super) retransmitted_count: u64,
+    pub(super) zero_window_count: u64,
+    pub(super) reset_count: u64,
+    /// Round-trip times of handshakes by responder.
+    pub(super) rtts: Bounded<IpAddr, Rtts, 4096>,
+}
+
+/// Round-trip times of handshakes, up to 64 of a host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rtts(pub(super) Vec<Duration>);
+
+impl Weight for Rtts {
+    fn weight(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+/// Counts of DNS.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) query_count: u64,
+    pub(super) unanswered_count: u64,
+    /// Codes of failed responses.
+    pub(super) failures: BTreeMap<String, u64>,
+    pub(super) failed: Bounded<String, Count, 16_384>,
+    pub(super) queried: Bounded<String, Count, 16_384>,
+}
+
+/// What a capture contains.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) first: Option<Timestamp>,
+    pub(super) last: Option<Timestamp>,
+    pub(super) timeline: Timeline,
+    pub(super) packet_count: [u64; 2],
+    pub(super) services: Bounded<Service, Traffic>,
+    pub(super) hosts: Bounded<IpAddr, Traffic>,
+    pub(super) conversations: Bounded<Conversation, Traffic>,
+    pub(super) attempts: Bounded<IpAddr, Attempts, 4096>,
+    pub(super) times: Bounded<Conversation, Times, 4096>,
+    pub(super) long: Top,
+    pub(super) uploads: Top,
+    pub(super) tcp: Tcp,
+    pub(super) names: Names,
+    /// Connections by version of TLS.
+    pub(super) tls_versions: BTreeMap<String, u64>,
+    pub(super) expired: Bounded<String, Count, 16_384>,
+    pub(super) self_signed: Bounded<String, Count, 16_384>,
+    /// Clear-text logins by destination and kind.
+    pub(super) logins: Bounded<(IpAddr, &'static str, &'static str), Count>,
+    /// Applications on ports that are not theirs.
+    pub(super) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
+    pub(super) vlan_ids: Few<u16>,
+    pub(super) tunnels: Few<&'static str>,
+}
+
+/// Payload that an upload has at least.
+pub(super) const UPLOAD_MIN: u64 = 1_000_000;
+
+impl Facts {
+    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
+        let time = packet.timestamp;
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = Some(self.last.map_or(time, |last| last.max(time)));
+        self.timeline.add(time.as_nanos(), packet.wire_len.into());
+        let [v4, v6] = &mut self.packet_count;
+        *(if packet.key.is_ipv6() { v6 } else { v4 }) += 1;
+    }
+
+    /// Adds the record of a flow. `is_known_port` states whether the port of the responder is one of its application.
+    pub(super) fn record(&mut self, record: &FlowRecord, is_known_port: bool) {
+        let (source, destination) = (record.source_address(), record.destination_address());
+        let (protocol, port) = (record.protocol(), record.destination_port());
+        let application = record.application;
+        let is_proven = application
+            .is_some_and(|application| application.evidence == flowgauge::session::Evidence::Content);
+        let name = application.map(|application| application.name);
+        self.services.entry((protocol, name, is_proven)).add(record);
+        self.hosts.entry(source).add(record);
+        self.hosts.entry(destination).add_reversed(record);
+        let conversation = (source, destination, protocol.0, port);
+        self.conversations.entry(conversation).add(record);
+        if is_unanswered(record) {
+            let attempts = self.attempts.entry(source);
+            attempts.flow_count += 1;
+            attempts.refused_count += u64::from(record.conn_state == ConnState::Rej);
+            attempts.hosts.insert(destination);
+            port.into_iter().for_each(|port| attempts.ports.insert(port));
+        } else {
+            self.begun(conversation, record.start);
+        }
+        if record.reverse.counters.packet_count > 0 {
+            self.long.add(u64::try_from(record.duration().as_nanos()).unwrap_or(u64::MAX), record);
+        }
+        let payload = |side: &flowgauge::record::SideRecord| side.counters.payload_octet_count;
+        if payload(&record.forward) >= UPLOAD_MIN && payload(&record.forward) > 4 * payload(&record.reverse) {
+            self.uploads.add(payload(&record.forward), record);
+        }
+        if protocol == IpProtocol::TCP {
+            self.tcp.add(record);
+        }
+        if let Some(name) = name.filter(|_| is_proven && !is_known_port) {
+            self.foreign_ports.entry((name, port)).add(record);
+        }
+        record.forward.vlan_ids.iter().for_each(|id| self.vlan_ids.insert(id));
+        if let Some(encapsulation) = &record.encapsulation {
+            let headers = encapsulation.encapsulation.headers().iter();
+            headers.for_each(|header| self.tunnels.insert(header.kind.name()));
+        }
+    }
+
+    /// Notes that a flow or request of a conversation began.
+    pub(super) fn begun(&mut self, conversation: Conversation, start: Timestamp) {
+        let times = &mut self.times.entry(conversation).starts;
+        if times.len() < TIME_MAX {
+            times.push(start);
+        }
+    }
+
+    pub(super) fn transaction(&mut self, transaction: &Transaction) {
+        match &transaction.content {
+            Content::Dns(dns) => self.names.add(dns),
+            Content::Tls(tls) => {
+                if let Some(version) = tls.version {
+                    *self.tls_versions.entry(version.to_string()).or_default() += 1;
+                }
+            }
+            Content::X509(certificate) => self.certificate(certificate, transaction.start()),
+            _ => {}
+        }
+    }
+
+    fn certificate(&mut self, certificate: &X509, seen: Timestamp) {
+        if certificate.position > 0 {
+            return;
+        }
+        let seconds = i64::try_from(seen.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
+        if certificate.not_after.is_some_and(|end| end.0 < seconds) {
+            self.expired.entry(certificate.subject.to_string()).0 += 1;
+        }
+        if certificate.subject == certificate.issuer {
+            self.self_signed.entry(certificate.subject.to_string()).0 += 1;
+        }
+    }
+}
+
+/// Returns whether the initiator of a TCP connection had no answer, or a refusal.
+fn is_unanswered(record: &FlowRecord) -> bool {
+    record.protocol() == IpProtocol::TCP && matches!(record.conn_state, ConnState::S0 | ConnState::Rej)
+}
+
+impl Tcp {
+    fn add(&mut self, record: &FlowRecord) {
+        self.connection_count += 1;
+        self.segment_count += record.packet_count();
+        for side in [&record.forward, &record.reverse] {
+            self.retransmitted_count += u64::from(side.tcp.retransmitted_count);
+            self.zero_window_count += u64::from(side.tcp.zero_window_count);
+        }
+        let has_reset = |side: &flowgauge::record::SideRecord| side.tcp_flags.contains(TcpFlags::RST);
+        self.reset_count += u64::from(has_reset(&record.forward) || has_reset(&record.reverse));
+        if let Some(rtt) = record.handshake_rtt {
+            let rtts = &mut self.rtts.entry(record.destination_address()).0;
+            if rtts.len() < 64 {
+                rtts.push(rtt);
+            }
+        }
+    }
+}
+
+impl Names {
+    fn add(&mut self, dns: &Dns) {
+        self.query_count += 1;
+        let name = dns.query.as_deref().unwrap_or_default().to_ascii_lowercase();
+        match dns.rcode {
+            None => self.unanswered_count += 1,
+            Some(rcode) if rcode.0 != 0 => {
+                *self.failures.entry(rcode.to_string()).or_default() += 1;
+                self.failed.entry(name.clone()).0 += 1;
+            }
+            Some(_) => {}
+        }
+        self.queried.entry(name).0 += 1;
+    }
+}

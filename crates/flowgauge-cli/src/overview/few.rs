@@ -1,0 +1,42 @@
+//! Distinct values, of which the first ones are known exactly.
+
+use std::collections::BTreeSet;
+
+/// Maximum number of values.
+const VALUE_MAX: usize = 256;
+
+/// Up to 256 distinct values, and whether there are more.
+#[derive(Clone, Debug)]
+pub(super) struct Few<T> {
+    values: BTreeSet<T>,
+    pub(super) has_more: bool,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { values: BTreeSet::new(), has_more: false }
+    }
+}
+
+impl<T: Ord> Few<T> {
+    pub(super) fn insert(&mut self, value: T) {
+        if self.values.len() < VALUE_MAX {
+            self.values.insert(value);
+        } else {
+            self.has_more |= !self.values.contains(&value);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Returns the number as text: `12`, or `more than 256`.
+    pub(super) fn count(&self) -> String {
+        if self.has_more { format!("more than {VALUE_MAX}") } else { self.values.len().to_string() }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter()
+    }
+}

@@ -1,0 +1,452 @@
+//! What was seen in a capture, each with its evidence and the command that shows the flows behind it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::export::human;
+use flowgauge::row::Name;
+use flowgauge::{FlowRecord, IpProtocol, PipelineStats, Timestamp};
+
+use super::facts::{Conversation, Facts, Times};
+use super::watch::Frames;
+use crate::human::plural;
+
+/// A finding: what was seen, not a verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) kind: Kind,
+    /// The host that did it, if there is one.
+    pub(super) source: Option<IpAddr>,
+    pub(super) destination: Option<IpAddr>,
+    pub(super) port: Option<u16>,
+    /// Number of flows, or of what the kind counts.
+    pub(super) count: u64,
+    /// The evidence in one line.
+    pub(super) text: String,
+    /// The command that shows the flows, without the name of the capture.
+    pub(super) command: Option<String>,
+}
+
+/// Kinds of findings, in the order in which they are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Scan,
+    Beacon,
+    Upload,
+    ClearTextLogin,
+    Certificate,
+    TlsVersion,
+    ForeignPort,
+    DnsFailure,
+    NamesOnce,
+    LongConnection,
+    Retransmissions,
+    ZeroWindow,
+    Resets,
+    RoundTrip,
+    Duplicates,
+    Gaps,
+    Truncated,
+    Clock,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Scan => "scan",
+            Self::Beacon => "beacon",
+            Self::Upload => "upload",
+            Self::ClearTextLogin => "clear_text_login",
+            Self::Certificate => "certificate",
+            Self::TlsVersion => "tls_version",
+            Self::ForeignPort => "foreign_port",
+            Self::DnsFailure => "dns_failure",
+            Self::NamesOnce => "names_once",
+            Self::LongConnection => "long_connection",
+            Self::Retransmissions => "retransmissions",
+            Self::ZeroWindow => "zero_window",
+            Self::Resets => "resets",
+            Self::RoundTrip => "round_trip",
+            Self::Duplicates => "duplicates",
+            Self::Gaps => "gaps",
+            Self::Truncated => "truncated",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+flowgauge::table! {
+    /// What was seen in a capture.
+    impl "summary.finding" for Finding as finding {
+        /// What was seen, such as `scan`.
+        "finding": Name = Name(finding.kind.name());
+        /// The host that did it.
+        "source_address": Option<IpAddr> = finding.source;
+        /// The other host.
+        "destination_address": Option<IpAddr> = finding.destination;
+        /// Port of the other host.
+        "destination_port": Option<u16> = finding.port;
+        /// Number of flows, or of what the text counts.
+        "count": u64 = finding.count;
+        /// The evidence.
+        "evidence": String = finding.text.clone();
+        /// The command that shows the flows.
+        "command": Option<String> = finding.command.clone();
+    }
+}
+
+/// Flows without an answer that a scan has at least.
+const SCAN_FLOW_MIN: u64 = 25;
+
+/// Distinct ports or hosts that a scan has at least.
+const SCAN_TARGET_MIN: usize = 15;
+
+/// Flows or requests that a beacon has at least, and their period and jitter.
+const BEACON_COUNT_MIN: usize = 5;
+const BEACON_PERIOD_MIN: Duration = Duration::from_secs(1);
+/// Jitter of a beacon: the median deviation from the period, as a part of it.
+const BEACON_JITTER_MAX: f64 = 0.15;
+
+/// Duration of a long connection; a sixth of it, if the connection takes nine tenths of the capture.
+const LONG_MIN: Duration = Duration::from_secs(3600);
+
+/// Part of segments that are retransmissions.
+const RETRANSMITTED_MIN: f64 = 0.02;
+
+/// Part of connections that end by a reset.
+const RESET_MIN: f64 = 0.25;
+
+impl Facts {
+    /// Returns all findings, in the order of their kinds.
+    pub(super) fn findings(&self, frames: &Frames, stats: &PipelineStats) -> Vec<Finding> {
+        let mut all = Vec::new();
+        self.scans(&mut all);
+        self.beacons(&mut all);
+        self.flows(&mut all);
+        self.logins(&mut all);
+        self.tls(&mut all);
+        self.ports(&mut all);
+        self.dns(&mut all);
+        self.tcp(&mut all);
+        capture(frames, stats, &mut all);
+        all.sort_by(|one, other| one.kind.cmp(&other.kind).then(other.count.cmp(&one.count)));
+        all
+    }
+
+    fn scans(&self, all: &mut Vec<Finding>) {
+        for (source, attempts) in self.attempts.first(16) {
+            let targets = attempts.ports.len().max(attempts.hosts.len());
+            if attempts.flow_count < SCAN_FLOW_MIN || targets < SCAN_TARGET_MIN {
+                continue;
+            }
+            let refused = match attempts.refused_count {
+                0 => String::new(),
+                count => format!(", {count} of them refused"),
+            };
+            all.push(Finding {
+                kind: Kind::Scan,
+                source: Some(*source),
+                destination: None,
+                port: None,
+                count: attempts.flow_count,
+                text: format!(
+                    "{source}: {} flows without an answer{refused}, to {} hosts and {} ports",
+                    attempts.flow_count,
+                    attempts.hosts.count(),
+                    attempts.ports.count()
+                ),
+                command: Some(format!(
+                    "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ')\""
+                )),
+            });
+        }
+    }
+
+    fn beacons(&self, all: &mut Vec<Finding>) {
+        let mut found: Vec<_> =
+            self.times.iter().filter_map(|(key, times)| Some((*key, period(times)?))).collect();
+        found.sort_by_key(|((source, destination, ..), (count, ..))| {
+            (std::cmp::Reverse(*count), *source, *destination)
+        });
+        for ((source, destination, protocol, port), (count, period, jitter)) in found.into_iter().take(8) {
+            let end = port.map(|port| format!(" port {port}")).unwrap_or_default();
+            all.push(Finding {
+                kind: Kind::Beacon,
+                source: Some(source),
+                destination: Some(destination),
+                port,
+                count: count as u64,
+                text: format!(
+                    "{source} to {destination}{end}: {count} times every {}, jitter {:.0} %",
+                    human::duration(period),
+                    jitter * 100.0
+                ),
+                command: Some(conversation((source, destination, protocol, port))),
+            });
+        }
+    }
+
+    fn flows(&self, all: &mut Vec<Finding>) {
+        let capture = self.first.zip(self.last).map(|(first, last)| last.saturating_since(first));
+        for (_, record) in &self.long.flows {
+            let duration = record.duration();
+            let is_most = capture.is_some_and(|capture| duration * 10 >= capture * 9);
+            if duration >= LONG_MIN || duration >= LONG_MIN / 6 && is_most {
+                let text = format!("open for {}", human::duration(duration));
+                all.push(of_flow(Kind::LongConnection, record, &text));
+            }
+        }
+        for (payload, record) in &self.uploads.flows {
+            let text = format!("{} of payload sent", human::octets(*payload));
+            all.push(of_flow(Kind::Upload, record, &text));
+        }
+    }
+
+    fn logins(&self, all: &mut Vec<Finding>) {
+        for ((host, protocol, kind), count) in self.logins.first(8) {
+            all.push(Finding {
+                kind: Kind::ClearTextLogin,
+                source: None,
+                destination: Some(*host),
+                port: None,
+                count: count.0,
+                text: format!(
+                    "{host}: {} over {protocol} without encryption ({kind})",
+                    plural(count.0, "login")
+                ),
+                command: Some(format!(
+                    "--where \"destination_address = '{host}' and application = '{protocol}'\""
+                )),
+            });
+        }
+    }
+
+    fn tls(&self, all: &mut Vec<Finding>) {
+        for (version, count) in &self.tls_versions {
+            if !["1.0", "1.1", "SSL 3.0", "TLS 1.0", "TLS 1.1"].contains(&version.as_str()) {
+                continue;
+            }
+            all.push(plain(
+                Kind::TlsVersion,
+                *count,
+                format!("{} of version {version}", plural(*count, "connection")),
+            ));
+        }
+        for (what, certificates) in [("expired", &self.expired), ("self-signed", &self.self_signed)] {
+            for (subject, count) in certificates.first(4) {
+                let text = format!("{what} certificate: {}", subject);
+                all.push(plain(Kind::Certificate, count.0, text));
+            }
+        }
+    }
+
+    fn ports(&self, all: &mut Vec<Finding>) {
+        for ((name, port), traffic) in self.foreign_ports.first(6) {
+            let port_text = port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}"));
+            let mut finding = plain(
+                Kind::ForeignPort,
+                traffic.flow_count,
+                format!(
+                    "{} on {port_text}: {}, {}",
+                    name.as_str(),
+                    plural(traffic.flow_count, "flow"),
+                    human::octets(traffic.octet_count())
+                ),
+            );
+            finding.port = *port;
+            finding.command = port.map(|port| {
+                format!("--where \"application = '{}' and destination_port = {port}\"", name.as_str())
+            });
+            all.push(finding);
+        }
+    }
+
+    fn dns(&self, all: &mut Vec<Finding>) {
+        let names = &self.names;
+        for (code, count) in &names.failures {
+            if *count >= 10 || *count >= 3 && *count * 10 >= names.query_count {
+                let example =
+                    names.failed.first(1).first().map(|(name, _)| name.as_str()).unwrap_or_default();
+                let text =
+                    format!("{count} of {} queries answered by {code}, such as {example}", names.query_count);
+                all.push(plain(Kind::DnsFailure, *count, text));
+            }
+        }
+        if names.unanswered_count >= 5 {
+            let text =
+                format!("{} of {} queries without an answer", names.unanswered_count, names.query_count);
+            all.push(plain(Kind::DnsFailure, names.unanswered_count, text));
+        }
+        let mut domains: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in names.queried.iter() {
+            if count.0 == 1 {
+                *domains.entry(domain(name).to_owned()).or_default() += 1;
+            }
+        }
+        for (domain, count) in domains {
+            if count >= 25 {
+                let text = format!("{count} names in {} queried once each", domain);
+                all.push(plain(Kind::NamesOnce, count, text));
+            }
+        }
+    }
+
+    fn tcp(&self, all: &mut Vec<Finding>) {
+        let tcp = &self.tcp;
+        let part = |count: u64, of: u64| count as f64 / of.max(1) as f64;
+        let retransmitted = part(tcp.retransmitted_count, tcp.segment_count);
+        if tcp.retransmitted_count >= 10 && retransmitted >= RETRANSMITTED_MIN {
+            let mut finding = plain(
+                Kind::Retransmissions,
+                tcp.retransmitted_count,
+                format!(
+                    "{} of {} segments, {:.1} %",
+                    tcp.retransmitted_count,
+                    tcp.segment_count,
+                    retransmitted * 100.0
+                ),
+            );
+            finding.command = Some("--sort retransmitted --top 10".to_owned());
+            all.push(finding);
+        }
+        if tcp.zero_window_count > 0 {
+            let mut finding = plain(
+                Kind::ZeroWindow,
+                tcp.zero_window_count,
+                format!("{} with a window of zero", plural(tcp.zero_window_count, "segment")),
+            );
+            finding.command =
+                Some("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"".to_owned());
+            all.push(finding);
+        }
+        let resets = part(tcp.reset_count, tcp.connection_count);
+        if tcp.reset_count >= 10 && resets >= RESET_MIN {
+            let text = format!(
+                "{} of {} connections, {:.0} %",
+                tcp.reset_count,
+                tcp.connection_count,
+                resets * 100.0
+            );
+            let mut finding = plain(Kind::Resets, tcp.reset_count, text);
+            finding.command = Some("--where \"conn_state in ('RSTO', 'RSTR', 'REJ')\"".to_owned());
+            all.push(finding);
+        }
+        let median = |rtts: &[Duration]| {
+            let mut rtts = rtts.to_vec();
+            rtts.sort_unstable();
+            rtts.get(rtts.len() / 2).copied().unwrap_or_default()
+        };
+        let medians: Vec<_> =
+            tcp.rtts.iter().map(|(host, rtts)| (*host, rtts.0.len(), median(&rtts.0))).collect();
+        let whole = median(&medians.iter().map(|(.., rtt)| *rtt).collect::<Vec<_>>());
+        let mut slow: Vec<_> = medians
+            .into_iter()
+            .filter(|(_, count, rtt)| *count >= 3 && *rtt > whole * 5 && *rtt >= Duration::from_millis(100))
+            .collect();
+        slow.sort_by_key(|(host, _, rtt)| (std::cmp::Reverse(*rtt), *host));
+        for (host, count, rtt) in slow.into_iter().take(4) {
+            all.push(Finding {
+                kind: Kind::RoundTrip,
+                source: None,
+                destination: Some(host),
+                port: None,
+                count: count as u64,
+                text: format!(
+                    "{host}: handshakes take {}, others {}",
+                    human::duration(rtt),
+                    human::duration(whole)
+                ),
+                command: Some(format!("--where \"destination_address = '{host}'\" --sort rtt")),
+            });
+        }
+    }
+}
+
+/// Returns the findings about the capture itself.
+fn capture(frames: &Frames, stats: &PipelineStats, all: &mut Vec<Finding>) {
+    let mut note = |kind: Kind, count: u64, text: String| {
+        if count > 0 {
+            all.push(plain(kind, count, text));
+        }
+    };
+    let gaps: u64 = stats.streams.gap_counts.iter().sum();
+    note(
+        Kind::Gaps,
+        gaps,
+        format!("{} in streams, {} octets missing", plural(gaps, "gap"), stats.streams.gap_octet_count),
+    );
+    let Frames { frame_count, duplicate_count, truncated_count, .. } = *frames;
+    note(
+        Kind::Truncated,
+        truncated_count,
+        format!("{truncated_count} of {frame_count} packets were not captured as a whole"),
+    );
+    let text = format!("{duplicate_count} of {frame_count} packets are duplicates; --dedup removes them");
+    note(Kind::Duplicates, duplicate_count, text);
+    let late = stats.tracker.late_packet_count;
+    note(
+        Kind::Clock,
+        late,
+        format!("{} with a timestamp before that of an earlier packet", plural(late, "packet")),
+    );
+}
+
+fn plain(kind: Kind, count: u64, text: String) -> Finding {
+    Finding { kind, source: None, destination: None, port: None, count, text, command: None }
+}
+
+fn of_flow(kind: Kind, record: &FlowRecord, text: &str) -> Finding {
+    let (source, destination) = (record.source_address(), record.destination_address());
+    Finding {
+        kind,
+        source: Some(source),
+        destination: Some(destination),
+        port: record.destination_port(),
+        count: 1,
+        text: format!("{source} to {destination}: {text}"),
+        command: Some(format!("--community-id {}", record.key.community_id(0).as_str())),
+    }
+}
+
+/// Returns the options that select the flows of a conversation.
+fn conversation((source, destination, protocol, port): Conversation) -> String {
+    let port = port.map(|port| format!(" and port {port}")).unwrap_or_default();
+    let protocol = match IpProtocol(protocol) {
+        IpProtocol::TCP => " and tcp".to_owned(),
+        IpProtocol::UDP => " and udp".to_owned(),
+        other => format!(" and proto {}", other.0),
+    };
+    format!("--filter \"host {source} and host {destination}{protocol}{port}\"")
+}
+
+/// Returns the number of times, their period and jitter, if they are regular.
+fn period(times: &Times) -> Option<(usize, Duration, f64)> {
+    let mut starts: Vec<Timestamp> = times.starts.clone();
+    starts.sort_unstable();
+    if starts.len() < BEACON_COUNT_MIN {
+        return None;
+    }
+    let mut gaps: Vec<u64> = starts
+        .windows(2)
+        .filter_map(|pair| match pair {
+            [one, other] => Some(other.as_nanos() - one.as_nanos()),
+            _ => None,
+        })
+        .collect();
+    gaps.sort_unstable();
+    let median = *gaps.get(gaps.len() / 2)?;
+    let mut deviations: Vec<u64> = gaps.iter().map(|gap| gap.abs_diff(median)).collect();
+    deviations.sort_unstable();
+    // Most gaps are regular, not only half of them.
+    let deviation = *deviations.get(deviations.len() * 3 / 4)?;
+    let jitter = deviation as f64 / median.max(1) as f64;
+    let period = Duration::from_nanos(median);
+    (period >= BEACON_PERIOD_MIN && jitter <= BEACON_JITTER_MAX).then_some((starts.len(), period, jitter))
+}
+
+/// Returns the last two labels of a name.
+fn domain(name: &str) -> &str {
+    let mut dots = name.trim_end_matches('.').rmatch_indices('.').map(|(at, _)| at);
+    dots.nth(1).map_or(name, |at| name.get(at + 1..).unwrap_or(name))
+}

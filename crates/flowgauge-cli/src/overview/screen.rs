@@ -1,0 +1,271 @@
+//! The screen: at most 24 lines of 100 columns.
+
+use std::net::IpAddr;
+
+use flowgauge::base::LinkType;
+use flowgauge::export::human;
+use flowgauge::{IpProtocol, PipelineStats, Timestamp};
+
+use super::facts::Facts;
+use super::finding::Finding;
+use super::timeline::sparkline;
+use super::watch::Frames;
+use crate::escape;
+use crate::human::plural;
+
+/// Width in characters.
+const WIDTH: usize = 100;
+
+/// Number of lines.
+const LINE_MAX: usize = 24;
+
+/// A part of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Section {
+    Capture,
+    Protocols,
+    Hosts,
+    Conversations,
+    Findings,
+}
+
+/// Escapes the controls of a line, and shortens it to the width.
+fn fitted(line: &str) -> String {
+    let line = escape::text(line);
+    let line = line.trim_end();
+    if line.chars().count() <= WIDTH {
+        return line.to_owned();
+    }
+    line.chars().take(WIDTH - 1).chain(['\u{2026}']).collect()
+}
+
+/// Breaks a command that is wider than the screen at its spaces, so that it can be copied to a shell.
+fn wrapped(command: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = command.to_owned();
+    while rest.chars().count() > WIDTH {
+        let end = rest.char_indices().nth(WIDTH - 2).map_or(rest.len(), |(at, _)| at);
+        let indent = rest.len() - rest.trim_start().len();
+        let Some(at) = rest.get(..end).and_then(|part| part.rfind(' ')).filter(|at| *at > indent) else {
+            break;
+        };
+        let tail = rest.split_off(at);
+        lines.push(rest + " \\");
+        rest = "      ".to_owned() + tail.trim_start();
+    }
+    lines.push(rest);
+    lines
+}
+
+/// Returns a part of a sum in percent.
+fn percent(part: u64, of: u64) -> String {
+    let percent = part as f64 * 100.0 / of.max(1) as f64;
+    if percent < 1.0 && part > 0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
+}
+
+/// Returns the note of a heading, if entries with little traffic were removed.
+const fn approximate(removed_count: u64) -> &'static str {
+    if removed_count == 0 { "" } else { "; at least, because of their number" }
+}
+
+/// Returns a time in seconds.
+fn seconds(time: Timestamp) -> String {
+    let text = time.rfc3339().to_string();
+    text.split('.').next().unwrap_or(&text).to_owned() + "Z"
+}
+
+/// Returns whether an address is one of a private network, or has no meaning outside of its link.
+fn is_internal(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            address.is_private()
+                || address.is_loopback()
+                || address.is_link_local()
+                || address.is_unspecified()
+                || address.is_broadcast()
+                || address.is_multicast()
+        }
+        IpAddr::V6(address) => {
+            address.is_unique_local()
+                || address.is_loopback()
+                || address.is_unicast_link_local()
+                || address.is_unspecified()
+                || address.is_multicast()
+        }
+    }
+}
+
+pub(super) struct Screen<'a> {
+    pub(super) files: String,
+    pub(super) facts: &'a Facts,
+    pub(super) frames: &'a Frames,
+    pub(super) stats: &'a PipelineStats,
+    pub(super) findings: &'a [Finding],
+    /// Name of the captures in commands.
+    pub(super) arguments: String,
+}
+
+impl Screen<'_> {
+    /// Returns all sections on one screen. Lists have up to `limit` entries.
+    pub(super) fn whole(&self, limit: Option<usize>) -> Vec<String> {
+        let mut lines = self.section(Section::Capture, limit);
+        lines.extend(self.section(Section::Protocols, limit.or(Some(5))));
+        lines.extend(self.section(Section::Hosts, limit.or(Some(3))));
+        lines.extend(self.section(Section::Conversations, limit.or(Some(3))));
+        let line_max = if limit.is_some() { usize::MAX } else { LINE_MAX - lines.len() };
+        lines.extend(self.findings(line_max));
+        lines
+    }
+
+    /// Returns the lines of a section. Its list has up to `limit` entries.
+    pub(super) fn section(&self, section: Section, limit: Option<usize>) -> Vec<String> {
+        let limit = limit.unwrap_or(64);
+        let lines = match section {
+            Section::Capture => self.capture(),
+            Section::Protocols => self.protocols(limit),
+            Section::Hosts => self.hosts(limit),
+            Section::Conversations => self.conversations(limit),
+            Section::Findings => return self.findings(usize::MAX),
+        };
+        lines.iter().map(|line| fitted(line)).collect()
+    }
+
+    fn capture(&self) -> Vec<String> {
+        let Self { facts, frames, stats, .. } = self;
+        let links: Vec<_> = frames.link_types.iter().map(|number| LinkType(*number).to_string()).collect();
+        let [v4, v6] = facts.packet_count;
+        let versions = match (v4, v6) {
+            (0, 0) => "",
+            (_, 0) => ", IPv4",
+            (0, _) => ", IPv6",
+            _ => ", IPv4 and IPv6",
+        };
+        let skipped = match stats.skipped.total() {
+            0 => String::new(),
+            count => format!(", {} without a flow", plural(count, "packet")),
+        };
+        let mut lines = vec![format!(
+            "{}: {}, {}, {}{skipped}",
+            self.files,
+            plural(stats.frame_count, "packet"),
+            human::octets(stats.octet_count),
+            plural(stats.tracker.started_count, "flow")
+        )];
+        if let (Some(first), Some(last)) = (facts.first, facts.last) {
+            let duration = last.saturating_since(first);
+            let mut line = format!(
+                "{} to {}, {}; {}{versions}",
+                seconds(first),
+                seconds(last),
+                human::duration(duration),
+                links.join(", ")
+            );
+            if facts.vlan_ids.len() > 0 {
+                let ids: Vec<_> = facts.vlan_ids.iter().take(6).map(ToString::to_string).collect();
+                line.push_str(&format!("; VLAN {}", ids.join(", ")));
+            }
+            if facts.tunnels.len() > 0 {
+                let kinds: Vec<_> = facts.tunnels.iter().copied().collect();
+                line.push_str(&format!("; {}", kinds.join(", ")));
+            }
+            lines.push(line);
+            let parts = facts.timeline.parts(60);
+            let peak = parts.iter().copied().max().unwrap_or(0);
+            let seconds = (duration.as_secs_f64() / 60.0).max(1e-9);
+            let rate = human::octets((peak as f64 / seconds) as u64);
+            lines.push(format!("Traffic  {}  at most {rate}/s", sparkline(&parts)));
+        }
+        lines
+    }
+
+    fn protocols(&self, limit: usize) -> Vec<String> {
+        let all: u64 = self.facts.services.iter().map(|(_, traffic)| traffic.octet_count()).sum();
+        let mut lines = vec!["Protocols (octets; ? by port only)".to_owned()];
+        for ((protocol, name, is_proven), traffic) in self.facts.services.first(limit) {
+            let mark = if *is_proven || name.is_none() { "" } else { "?" };
+            let name = name.as_ref().map(|name| format!("/{}", name.as_str())).unwrap_or_default();
+            lines.push(format!(
+                "  {:<24} {:>6}  {:>9}  {}",
+                format!("{protocol}{name}{mark}"),
+                percent(traffic.octet_count(), all),
+                human::octets(traffic.octet_count()),
+                plural(traffic.flow_count, "flow")
+            ));
+        }
+        lines
+    }
+
+    fn hosts(&self, limit: usize) -> Vec<String> {
+        let hosts = &self.facts.hosts;
+        let internal_count = hosts.iter().filter(|(address, _)| is_internal(address)).count();
+        let external_count = hosts.iter().count() - internal_count;
+        let mut lines = vec![format!(
+            "Hosts (octets sent, received; {internal_count} internal, {external_count} external{})",
+            approximate(hosts.removed_count)
+        )];
+        for (address, traffic) in hosts.first(limit) {
+            let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
+            let zone = if is_internal(address) { "internal" } else { "external" };
+            lines.push(format!(
+                "  {:<40} {sent:>8} {received:>8}  {zone}  {}",
+                address.to_string(),
+                plural(traffic.flow_count, "flow")
+            ));
+        }
+        lines
+    }
+
+    fn conversations(&self, limit: usize) -> Vec<String> {
+        let conversations = &self.facts.conversations;
+        let rows: Vec<_> = conversations
+            .first(limit)
+            .into_iter()
+            .map(|((source, destination, protocol, port), traffic)| {
+                let port = port.map(|port| format!(" {port}")).unwrap_or_default();
+                (format!("{source} \u{2192} {destination} {}{port}", IpProtocol(*protocol)), traffic)
+            })
+            .collect();
+        let width = rows.iter().map(|(ends, _)| ends.chars().count()).max().unwrap_or(0);
+        let mut lines = vec![format!(
+            "Conversations (octets sent, received{})",
+            approximate(conversations.removed_count)
+        )];
+        for (ends, traffic) in rows {
+            let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
+            lines.push(format!(
+                "  {ends:<width$} {sent:>8} {received:>8}  {}",
+                plural(traffic.flow_count, "flow")
+            ));
+        }
+        lines
+    }
+
+    /// Returns the findings, as far as they fit a number of lines.
+    fn findings(&self, line_max: usize) -> Vec<String> {
+        if self.findings.is_empty() {
+            return vec!["Findings: none of those that docs/cli.md lists".to_owned()];
+        }
+        let mut lines = vec!["Findings".to_owned()];
+        let mut rest = self.findings.iter();
+        while let Some(finding) = rest.clone().next() {
+            let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
+            if let Some(command) = &finding.command {
+                own.extend(wrapped(&escape::text(&format!(
+                    "    flowgauge flows {} {command}",
+                    self.arguments
+                ))));
+            }
+            // The last line names the number of the others.
+            let is_last = rest.len() == 1;
+            if lines.len() + own.len() + usize::from(!is_last) > line_max {
+                break;
+            }
+            lines.append(&mut own);
+            rest.next();
+        }
+        if rest.len() > 0 {
+            lines.push(format!("  {} more: --section findings", rest.len()));
+        }
+        lines
+    }
+}

@@ -1,0 +1,274 @@
+//! `flowgauge summary` on captures with known answers, which are written here.
+
+use etherparse::PacketBuilder;
+use serde_json::Value;
+
+use super::{objects, run, run_with_input};
+
+/// A capture of raw IP packets.
+struct Trace {
+    packets: Vec<(u64, Vec<u8>)>,
+}
+
+/// Ends and next sequence numbers of a TCP connection.
+struct Connection {
+    ends: [([u8; 4], u16); 2],
+    next: [u32; 2],
+}
+
+impl Trace {
+    const fn new() -> Self {
+        Self { packets: Vec::new() }
+    }
+
+    /// Adds a segment from one of the ends. Times are in microseconds.
+    fn segment(&mut self, time: u64, connection: &mut Connection, from: usize, flags: &str, payload: &[u8]) {
+        let [(source, source_port), (destination, destination_port)] =
+            [connection.ends[from], connection.ends[1 - from]];
+        let mut builder = PacketBuilder::ipv4(source, destination, 64).tcp(
+            source_port,
+            destination_port,
+            connection.next[from],
+            65_000,
+        );
+        for flag in flags.chars() {
+            builder = match flag {
+                'S' => builder.syn(),
+                'A' => builder.ack(connection.next[1 - from]),
+                'F' => builder.fin(),
+                'R' => builder.rst(),
+                'P' => builder.psh(),
+                other => panic!("{other}"),
+            };
+        }
+        let mut packet = Vec::new();
+        builder.write(&mut packet, payload).unwrap();
+        let sequence_len = payload.len() + flags.chars().filter(|flag| "SF".contains(*flag)).count();
+        connection.next[from] = connection.next[from].wrapping_add(sequence_len as u32);
+        self.packets.push((time, packet));
+    }
+
+    /// Adds a connection with a request and a response, in half a millisecond.
+    fn exchange(&mut self, time: u64, ends: [([u8; 4], u16); 2], request: &[u8], response: &[u8]) {
+        let mut connection = Connection { ends, next: [1000, 9000] };
+        self.segment(time, &mut connection, 0, "S", b"");
+        self.segment(time + 50, &mut connection, 1, "SA", b"");
+        self.segment(time + 100, &mut connection, 0, "A", b"");
+        for (number, part) in request.chunks(1400).enumerate() {
+            self.segment(time + 150 + number as u64, &mut connection, 0, "AP", part);
+        }
+        for part in response.chunks(1400) {
+            self.segment(time + 200 + request.len() as u64, &mut connection, 1, "AP", part);
+        }
+        let end = time + 300 + request.len() as u64;
+        self.segment(end, &mut connection, 0, "AF", b"");
+        self.segment(end + 50, &mut connection, 1, "AF", b"");
+        self.segment(end + 100, &mut connection, 0, "A", b"");
+    }
+
+    /// Returns the file, with its packets in the order of their times.
+    fn file(mut self) -> Vec<u8> {
+        self.packets.sort_by_key(|(time, _)| *time);
+        let mut capture = Vec::new();
+        for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+            capture.extend(word.to_le_bytes());
+        }
+        for (time, packet) in self.packets {
+            let len = packet.len() as u32;
+            for word in [1_700_000_000 + (time / 1_000_000) as u32, (time % 1_000_000) as u32, len, len] {
+                capture.extend(word.to_le_bytes());
+            }
+            capture.extend(packet);
+        }
+        capture
+    }
+}
+
+/// Returns the findings of a capture on standard input.
+fn findings(capture: &[u8]) -> Vec<Value> {
+    let run = run_with_input(&["summary", "-", "--format", "ndjson", "-q"], capture);
+    assert_eq!((run.status, run.err.as_str()), (0, ""));
+    objects(&run.out)
+}
+
+fn kinds(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["finding"].as_str().unwrap()).collect()
+}
+
+/// Connections that no finding is about.
+fn ordinary(trace: &mut Trace) {
+    for number in 0..40_u64 {
+        // Irregular times.
+        let time = number * number * 37_000 + 11_000;
+        let client = ([10, 0, 0, 20 + (number % 5) as u8], 40_000 + number as u16);
+        let body = "x".repeat(3000 + 100 * number as usize);
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let request = format!("GET /{number} HTTP/1.1\r\nHost: www.lab.example\r\n\r\n");
+        trace.exchange(time, [client, ([198, 51, 100, 80], 80)], request.as_bytes(), response.as_bytes());
+    }
+}
+
+#[test]
+fn ordinary_traffic_has_no_findings() {
+    let mut trace = Trace::new();
+    ordinary(&mut trace);
+    assert_eq!(findings(&trace.file()), Vec::<Value>::new());
+}
+
+#[test]
+fn a_scan_is_seen() {
+    let mut trace = Trace::new();
+    ordinary(&mut trace);
+    for number in 0..2500_u64 {
+        let ends = [([10, 0, 0, 66], 50_000), ([192, 0, 2, (number % 250) as u8], 1 + (number / 250) as u16)];
+        let mut connection = Connection { ends, next: [number as u32, 1] };
+        trace.segment(number * 1000, &mut connection, 0, "S", b"");
+        // Every tenth port refuses.
+        if number % 10 == 0 {
+            trace.segment(number * 1000 + 100, &mut connection, 1, "RA", b"");
+        }
+    }
+    let capture = trace.file();
+    let findings = findings(&capture);
+    assert_eq!(kinds(&findings), ["scan"]);
+    let scan = &findings[0];
+    assert_eq!((scan["source_address"].as_str(), scan["count"].as_u64()), (Some("10.0.0.66"), Some(2500)));
+    assert_eq!(
+        scan["evidence"],
+        "10.0.0.66: 2500 flows without an answer, 250 of them refused, to 250 hosts and 10 ports"
+    );
+    // The command shows exactly these flows.
+    let options = words(scan["command"].as_str().unwrap());
+    let args = [&["flows", "-", "--format", "ndjson", "-q"][..], &options].concat();
+    assert_eq!(run_with_input(&args, &capture).out.lines().count(), 2500);
+}
+
+#[test]
+fn a_beacon_is_seen_in_connections_and_in_requests() {
+    let server = ([203, 0, 113, 9], 80);
+    let request = b"POST /status HTTP/1.1\r\nHost: c.example\r\nContent-Length: 2\r\n\r\nok";
+    let response = b"HTTP/1.1 204 No Content\r\n\r\n";
+    let mut trace = Trace::new();
+    ordinary(&mut trace);
+    for number in 0..5_u64 {
+        let client = ([10, 0, 0, 77], 45_000 + number as u16);
+        trace.exchange(number * 10_000_000 + number % 3 * 200_000, [client, server], request, response);
+    }
+    let found = findings(&trace.file());
+    assert_eq!(kinds(&found), ["beacon"]);
+    let ends = ["source_address", "destination_address"].map(|end| found[0][end].as_str().unwrap());
+    assert_eq!((ends, found[0]["count"].as_u64()), (["10.0.0.77", "203.0.113.9"], Some(5)));
+
+    let mut trace = Trace::new();
+    ordinary(&mut trace);
+    let mut connection = Connection { ends: [([10, 0, 0, 77], 45_000), server], next: [1, 1] };
+    trace.segment(0, &mut connection, 0, "S", b"");
+    trace.segment(10, &mut connection, 1, "SA", b"");
+    trace.segment(20, &mut connection, 0, "A", b"");
+    for number in 0..5 {
+        trace.segment(30 + number * 5_000_000, &mut connection, 0, "AP", request);
+        trace.segment(90 + number * 5_000_000, &mut connection, 1, "AP", response);
+    }
+    let found = findings(&trace.file());
+    assert_eq!(kinds(&found), ["beacon"]);
+    assert!(found[0]["evidence"].as_str().unwrap().contains("5 times every 5.000s"), "{found:?}");
+}
+
+#[test]
+fn an_upload_is_seen() {
+    let mut trace = Trace::new();
+    ordinary(&mut trace);
+    let body = "y".repeat(3_000_000);
+    let request =
+        format!("PUT /backup HTTP/1.1\r\nHost: f.example\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let ends = [([10, 0, 0, 88], 46_000), ([203, 0, 113, 7], 80)];
+    trace.exchange(500, ends, request.as_bytes(), b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n");
+    let capture = trace.file();
+    let found = findings(&capture);
+    assert_eq!(kinds(&found), ["upload"]);
+    let options = words(found[0]["command"].as_str().unwrap());
+    let shown =
+        run_with_input(&[&["flows", "-", "--format", "ndjson", "-q"][..], &options].concat(), &capture);
+    let shown = objects(&shown.out);
+    assert_eq!((shown.len(), shown[0]["source_address"].as_str()), (1, Some("10.0.0.88")));
+}
+
+#[test]
+fn a_login_without_encryption_is_seen_but_its_values_are_not_written() {
+    let mut trace = Trace::new();
+    let ends = [([10, 0, 0, 99], 47_000), ([10, 0, 0, 1], 80)];
+    // The Base64 form of `user:secret`.
+    let request =
+        b"GET /private HTTP/1.1\r\nHost: h.example\r\nAuthorization: Basic dXNlcjpzZWNyZXQ=\r\n\r\n";
+    trace.exchange(500, ends, request, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    let found = findings(&trace.file());
+    assert_eq!(kinds(&found), ["clear_text_login"]);
+    let text = found[0].to_string();
+    assert!(text.contains("http") && !text.contains("dXNlc") && !text.contains("secret"), "{text}");
+}
+
+#[test]
+fn the_screen_has_24_lines_of_100_characters() {
+    let captures = [
+        "any.pcap",
+        "dns.pcap",
+        "lossy.pcap",
+        "mail.pcap",
+        "ssh.pcap",
+        "transfer.pcap",
+        "vlan.pcapng",
+        "web.pcap",
+    ];
+    for capture in captures {
+        let shown = run(&[capture, "-q"]);
+        assert_eq!((shown.status, shown.err.as_str()), (0, ""), "{capture}");
+        assert_eq!(shown.out, run(&["summary", capture, "-q"]).out);
+        let widths: Vec<_> = shown.out.lines().map(|line| line.chars().count()).collect();
+        assert!(widths.len() <= 24 && widths.iter().all(|width| *width <= 100), "{}", shown.out);
+        // Each command shows flows.
+        for finding in objects(&run(&["summary", capture, "--format", "ndjson", "-q"]).out) {
+            let Some(command) = finding["command"].as_str() else { continue };
+            let flows = run(&[&["flows", capture, "--format", "ndjson", "-q"][..], &words(command)].concat());
+            assert_eq!((flows.status, flows.err.as_str()), (0, ""), "{capture}: {command}");
+            assert!(!flows.out.is_empty(), "{capture}: {command}");
+        }
+    }
+}
+
+/// Splits a command at its spaces outside of double quotes, as a shell does.
+fn words(command: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    let words = command.split(|letter| {
+        is_quoted ^= letter == '"';
+        letter == ' ' && !is_quoted
+    });
+    words.map(|word| word.trim_matches('"')).collect()
+}
+
+/// Sums of a list: the number before the word `flow` of each line.
+fn flow_count(lines: &str) -> u64 {
+    let counts = lines.lines().filter_map(|line| {
+        let (before, _) = line.rsplit_once(" flow")?;
+        before.rsplit_once(' ')?.1.parse::<u64>().ok()
+    });
+    counts.sum()
+}
+
+#[test]
+fn sections_count_each_flow() {
+    for capture in ["any.pcap", "dns.pcap", "mail.pcap", "vlan.pcapng"] {
+        let count = run(&["flows", capture, "--format", "ndjson", "-q"]).out.lines().count() as u64;
+        for (section, factor) in [("protocols", 1), ("conversations", 1), ("hosts", 2)] {
+            let shown = run(&["summary", capture, "--section", section, "-q"]);
+            assert_eq!(flow_count(&shown.out), factor * count, "{capture}: {}", shown.out);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_first_word_is_refused_with_a_suggestion() {
+    let shown = run(&["flwos", "web.pcap"]);
+    assert!(shown.status == 2 && shown.err.contains("'flows'"), "{}", shown.err);
+    // A capture that does not exist is no command either.
+    assert_eq!(run(&["absent.pcap"]).status, 2);
+}
