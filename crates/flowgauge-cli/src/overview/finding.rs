@@ -1,4 +1,4 @@
-//! What was seen in a capture, each with its evidence and the command that shows the flows behind it.
+//! What was seen in a capture, with the evidence and, if it was seen in flows, the command that shows them.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -27,8 +27,8 @@ use sink::Collecting;
 
 /// Show what happened in a capture: protocols, hosts, conversations, and what was seen
 ///
-/// One pass over the input, in bounded memory. A finding states what was seen, with its evidence and the command that shows the
-/// flows behind it; none is a verdict. docs/cli.md has the thresholds.
+/// One pass over the input, in bounded memory. A finding states what was seen, with its evidence and, if it was seen in flows, the
+/// command that shows them; none is a verdict. docs/cli.md has the thresholds.
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:
   flowgauge capture.pcap
