@@ -43,6 +43,7 @@ mod subscribe;
 mod summary;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 mod tun;
+mod values;
 mod write;
 
 use std::ffi::OsString;
@@ -58,6 +59,7 @@ use interfaces::InterfacesArgs;
 use live::LiveArgs;
 use manual::{CompletionsArgs, ManArgs};
 use overview::SummaryArgs;
+use overview::report::{self, ReportArgs};
 use packets::PacketsArgs;
 use sessions::SessionsArgs;
 use slice::SliceArgs;
@@ -68,6 +70,7 @@ use streams::StreamsArgs;
 #[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Examples:
   flowgauge capture.pcap                           what happened: `flowgauge summary capture.pcap`
+  flowgauge report capture.pcap -o report.html     the same with plots, in a file for a browser
   flowgauge flows capture.pcap                     one line per flow
   flowgauge flows capture.pcap --top 10            the ten flows with the most octets
   flowgauge live -i eth0                           the flows of an interface as they end
@@ -84,6 +87,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Summary(SummaryArgs),
+    Report(ReportArgs),
     Flows(FlowsArgs),
     Live(LiveArgs),
     Slice(SliceArgs),
@@ -124,6 +128,7 @@ fn main() -> ExitCode {
     }
     let outcome = match cli.command {
         Command::Summary(args) => overview::run(&args, &mut console),
+        Command::Report(args) => report::run(&args, &mut console),
         Command::Flows(args) => flows::run(&args, &mut console),
         Command::Live(args) => live::run(&args, &mut console),
         Command::Slice(args) => slice::run(&args, &mut console),

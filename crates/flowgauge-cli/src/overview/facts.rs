@@ -183,7 +183,7 @@ impl Facts {
         let time = packet.timestamp;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
-        self.timeline.add(time.as_nanos(), packet.wire_len.into());
+        self.timeline.add(time.as_nanos(), 0, packet.wire_len.into());
         let [v4, v6] = &mut self.packet_count;
         *(if packet.key.is_ipv6() { v6 } else { v4 }) += 1;
     }

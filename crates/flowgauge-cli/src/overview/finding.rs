@@ -266,10 +266,10 @@ impl Facts {
         let names = &self.names;
         for (code, count) in &names.failures {
             if *count >= 10 || *count >= 3 && *count * 10 >= names.query_count {
-                let example =
-                    names.failed.first(1).first().map(|(name, _)| name.as_str()).unwrap_or_default();
-                let text =
-                    format!("{count} of {} queries answered by {code}, such as {example}", names.query_count);
+                let mut text = format!("{count} of {} queries answered by {code}", names.query_count);
+                if let Some((name, _)) = names.failed.first(1).first().filter(|(name, _)| !name.is_empty()) {
+                    text.push_str(&format!(", such as {name}"));
+                }
                 all.push(plain(Kind::DnsFailure, *count, text));
             }
         }

@@ -58,7 +58,7 @@ fn wrapped(command: &str) -> Vec<String> {
 }
 
 /// Returns a part of a sum in percent.
-fn percent(part: u64, of: u64) -> String {
+pub(super) fn percent(part: u64, of: u64) -> String {
     let percent = part as f64 * 100.0 / of.max(1) as f64;
     if percent < 1.0 && part > 0 { "<1 %".to_owned() } else { format!("{percent:.0} %") }
 }
@@ -75,7 +75,7 @@ fn seconds(time: Timestamp) -> String {
 }
 
 /// Returns whether an address is one of a private network, or has no meaning outside of its link.
-fn is_internal(address: &IpAddr) -> bool {
+pub(super) fn is_internal(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
             address.is_private()

@@ -1,59 +1,80 @@
 //! Octets over time, in a bounded number of intervals.
 
-/// Maximum number of intervals. When there are more, pairs of them are joined.
-const INTERVAL_MAX: usize = 512;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Maximum number of intervals from the first to the last one. For a longer time, pairs of them are joined.
+const INTERVAL_MAX: u64 = 512;
 
 /// Length of the first intervals in nanoseconds.
 const START_NS: u64 = 1_000_000;
 
-/// Octets over time.
+/// Octets of `N` kinds of traffic over time. Intervals begin at multiples of their length, as those of `--time-series`.
 #[derive(Debug)]
-pub(super) struct Timeline {
-    /// Time of the first interval, a multiple of the length.
-    start_ns: Option<u64>,
+pub(super) struct Timeline<const N: usize = 1> {
     interval_ns: u64,
-    octets: Vec<u64>,
-    /// Octets of packets before the first interval.
-    early: u64,
+    /// Octets by number of the interval.
+    octets: BTreeMap<u64, [u64; N]>,
 }
 
-impl Default for Timeline {
+impl<const N: usize> Default for Timeline<N> {
     fn default() -> Self {
-        Self { start_ns: None, interval_ns: START_NS, octets: Vec::new(), early: 0 }
+        Self { interval_ns: START_NS, octets: BTreeMap::new() }
     }
 }
 
-impl Timeline {
-    pub(super) fn add(&mut self, time_ns: u64, octet_count: u64) {
-        let start = *self.start_ns.get_or_insert(time_ns / START_NS * START_NS);
-        let Some(since) = time_ns.checked_sub(start) else {
-            self.early += octet_count;
-            return;
-        };
-        while since / self.interval_ns >= INTERVAL_MAX as u64 {
-            self.interval_ns = self.interval_ns.saturating_mul(2);
-            self.octets = self.octets.chunks(2).map(|pair| pair.iter().sum()).collect();
+impl<const N: usize> Timeline<N> {
+    /// Adds octets of a kind of traffic.
+    pub(super) fn add(&mut self, time_ns: u64, kind: usize, octet_count: u64) {
+        let mut number = time_ns / self.interval_ns;
+        if !self.octets.contains_key(&number) {
+            let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
+            let (mut first, mut last) = bounds.map_or((number, number), |((first, _), (last, _))| {
+                (*first.min(&number), *last.max(&number))
+            });
+            while last - first >= INTERVAL_MAX {
+                self.interval_ns = self.interval_ns.saturating_mul(2);
+                (first, last) = (first / 2, last / 2);
+                let finer = std::mem::take(&mut self.octets);
+                finer.into_iter().for_each(|(number, octets)| self.join(number / 2, octets));
+            }
+            number = time_ns / self.interval_ns;
         }
-        let index = (since / self.interval_ns) as usize;
-        if self.octets.len() <= index {
-            self.octets.resize(index + 1, 0);
-        }
-        if let Some(octets) = self.octets.get_mut(index) {
+        if let Some(octets) = self.octets.entry(number).or_insert([0; N]).get_mut(kind) {
             *octets += octet_count;
         }
+    }
+
+    fn join(&mut self, number: u64, octets: [u64; N]) {
+        let sums = self.octets.entry(number).or_insert([0; N]);
+        sums.iter_mut().zip(octets).for_each(|(sum, octets)| *sum += octets);
+    }
+
+    pub(super) const fn interval(&self) -> Duration {
+        Duration::from_nanos(self.interval_ns)
+    }
+
+    /// Returns the start of the first interval in nanoseconds, and the octets of all intervals, also of those without traffic.
+    pub(super) fn intervals(&self) -> (u64, Vec<[u64; N]>) {
+        let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
+        let Some(((first, _), (last, _))) = bounds else { return (0, Vec::new()) };
+        let octets = (*first..=*last).map(|number| self.octets.get(&number).copied().unwrap_or([0; N]));
+        (first.saturating_mul(self.interval_ns), octets.collect())
     }
 
     /// Returns the octets in this number of equal parts of the time from the first to the last interval, as an octet belongs to
     /// the parts that its interval overlaps.
     pub(super) fn parts(&self, count: usize) -> Vec<u64> {
-        let len = self.octets.len();
+        let (_, intervals) = self.intervals();
+        let len = intervals.len();
         let mut parts = vec![0_f64; count];
-        for (index, octets) in self.octets.iter().enumerate() {
+        for (index, octets) in intervals.iter().enumerate() {
+            let octets: u64 = octets.iter().sum();
             let (from, to) = (index as f64 / len as f64, (index + 1) as f64 / len as f64);
             for (number, part) in parts.iter_mut().enumerate() {
                 let (begin, end) = (number as f64 / count as f64, (number + 1) as f64 / count as f64);
                 let overlap = (to.min(end) - from.max(begin)).max(0.0) / (to - from);
-                *part += *octets as f64 * overlap;
+                *part += octets as f64 * overlap;
             }
         }
         parts.into_iter().map(|part| part.round() as u64).collect()
@@ -79,12 +100,19 @@ mod tests {
     #[test]
     fn octets_are_kept_for_any_duration() {
         for step in [1_u64, 1_000_000, 3_600_000_000_000, 86_400_000_000_000] {
-            let mut timeline = Timeline::default();
+            let mut timeline = Timeline::<2>::default();
             for number in 0..10_000 {
-                timeline.add(1_700_000_000_000_000_000 + number * step, 10);
+                // Some packets are late.
+                let time = 1_700_000_000_000_000_000 + (number ^ 5) * step;
+                timeline.add(time, (number % 2) as usize, 10);
             }
-            assert!(timeline.octets.len() <= INTERVAL_MAX);
-            assert_eq!(timeline.octets.iter().sum::<u64>(), 100_000);
+            let (start, intervals) = timeline.intervals();
+            let interval = timeline.interval().as_nanos() as u64;
+            assert!(intervals.len() as u64 <= INTERVAL_MAX && start % interval == 0);
+            assert!(start <= 1_700_000_000_000_000_000 && 1_700_000_000_000_000_000 - start < interval);
+            for kind in 0..2 {
+                assert_eq!(intervals.iter().map(|octets| octets[kind]).sum::<u64>(), 50_000);
+            }
             for count in [1, 7, 60] {
                 let parts = timeline.parts(count);
                 let sum: u64 = parts.iter().sum();

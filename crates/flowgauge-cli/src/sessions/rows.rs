@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use flowgauge::row::{ColumnSet, Row, Value};
+use flowgauge::row::Row;
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::TransactionHead;
 use flowgauge::{Role, Timestamp};
 
-use crate::escape;
 use crate::formats::line_width;
 use crate::human::time_of_day;
+use crate::values::push_values;
 
 /// What precedes the content of a row: time, protocol and kind, and the ends with an arrow between them.
 pub(super) struct RowHead {
@@ -82,51 +82,10 @@ impl Rows {
             end(head.destination),
             head.kind,
         );
-        let columns = R::columns();
-        let all: ColumnSet = (0..columns.len()).collect();
-        for (column, value) in columns.iter().zip(message.values(&all)) {
-            let is_usual = match &value {
-                Value::Null => true,
-                Value::Bool(value) => column.is_sparse && !value,
-                Value::Unsigned(value) => column.is_sparse && *value == 0,
-                Value::List(items) => column.is_sparse && items.is_empty(),
-                _ => false,
-            };
-            if is_usual || column.is_sensitive && !has_sensitive {
-                continue;
-            }
-            let _ = write!(row, " {}=", column.name);
-            match value {
-                Value::Text(text) => escape::push_printable(row, &text),
-                value @ (Value::List(_) | Value::Group(_)) => {
-                    let json = serde_json::to_string(&without_nulls(value)).unwrap_or_default();
-                    escape::push_printable(row, &json);
-                }
-                value => {
-                    let _ = write!(row, "{value}");
-                }
-            }
-        }
+        push_values(row, message, has_sensitive);
         let end =
             line_width.and_then(|width| row.char_indices().nth(width)).map_or(row.len(), |(end, _)| end);
         line.extend_from_slice(row.get(..end).unwrap_or_default().as_bytes());
-    }
-}
-
-/// Returns a value without the absent and usual members of its groups.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::List(items) => Value::List(items.into_iter().map(without_nulls).collect()),
-        Value::Group(members) => Value::Group(
-            members
-                .into_iter()
-                .filter(|(column, value)| {
-                    *value != Value::Null && !(column.is_sparse && *value == Value::Bool(false))
-                })
-                .map(|(column, value)| (column, without_nulls(value)))
-                .collect(),
-        ),
-        value => value,
     }
 }
 

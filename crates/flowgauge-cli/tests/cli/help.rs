@@ -5,6 +5,7 @@ use super::run;
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["summary"],
+    &["report"],
     &["flows"],
     &["live"],
     &["interfaces"],

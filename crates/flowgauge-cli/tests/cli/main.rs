@@ -19,6 +19,10 @@ mod outputs;
 mod overview;
 #[path = "../support/port.rs"]
 mod port;
+#[path = "../support/process.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod process;
+mod report;
 mod selection;
 mod sessions;
 mod slice;
@@ -889,6 +893,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
         "flowgauge-summary.1",
+        "flowgauge-report.1",
         "flowgauge-packets.1",
         "flowgauge-collect.1",
         #[cfg(feature = "bus")]

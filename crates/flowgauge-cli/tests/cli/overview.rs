@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{objects, run, run_with_input};
 
 /// A capture of raw IP packets.
-struct Trace {
+pub(super) struct Trace {
     packets: Vec<(u64, Vec<u8>)>,
 }
 
@@ -17,7 +17,7 @@ struct Connection {
 }
 
 impl Trace {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self { packets: Vec::new() }
     }
 
@@ -49,7 +49,7 @@ impl Trace {
     }
 
     /// Adds a connection with a request and a response, in half a millisecond.
-    fn exchange(&mut self, time: u64, ends: [([u8; 4], u16); 2], request: &[u8], response: &[u8]) {
+    pub(super) fn exchange(&mut self, time: u64, ends: [([u8; 4], u16); 2], request: &[u8], response: &[u8]) {
         let mut connection = Connection { ends, next: [1000, 9000] };
         self.segment(time, &mut connection, 0, "S", b"");
         self.segment(time + 50, &mut connection, 1, "SA", b"");
@@ -67,7 +67,7 @@ impl Trace {
     }
 
     /// Returns the file, with its packets in the order of their times.
-    fn file(mut self) -> Vec<u8> {
+    pub(super) fn file(mut self) -> Vec<u8> {
         self.packets.sort_by_key(|(time, _)| *time);
         let mut capture = Vec::new();
         for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {

@@ -1,0 +1,203 @@
+//! What a report shows beyond the facts of a summary.
+
+use std::collections::BTreeMap;
+
+use flowgauge::pipeline::TransactionSink;
+use flowgauge::session::MessageMeta;
+use flowgauge::transaction::{Content, Tls, Transaction};
+use flowgauge::{
+    EndReason, Flow, FlowRecord, FlowView, Interest, Message, Packet, Sessions, Sink, Standard, Timestamp,
+};
+
+use super::super::bounded::Bounded;
+use super::super::facts::Count;
+use super::super::sink::Collecting;
+use super::super::timeline::Timeline;
+use super::histogram::Histogram;
+use super::kept::{Kept, Transactions};
+
+/// Number of protocols and applications with a series of their own, and one of all others.
+pub(super) const SERIES_MAX: usize = 64;
+
+/// Maximum number of intervals of a flow that wait for its application to be known.
+const OPEN_MAX: usize = 16;
+
+/// Numbers of transactions by a text, of which the most frequent ones are kept.
+pub(super) type Texts = Bounded<String, Count, 4096>;
+
+/// Collects the facts of a summary, and what only a report shows.
+#[derive(Debug, Default)]
+pub(super) struct Detailed {
+    pub(super) overview: Collecting,
+    pub(super) details: Details,
+}
+
+/// What a report shows beyond the facts of a summary.
+#[derive(Debug, Default)]
+pub(super) struct Details {
+    pub(super) timeline: Timeline<SERIES_MAX>,
+    /// Names of the series.
+    pub(super) series: Vec<String>,
+    pub(super) durations: Histogram,
+    pub(super) octets: Histogram,
+    pub(super) handshakes: Histogram,
+    pub(super) states: BTreeMap<&'static str, u64>,
+    pub(super) tls: TlsDetails,
+    pub(super) dns: DnsDetails,
+    pub(super) http: HttpDetails,
+    pub(super) kept: Kept,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct TlsDetails {
+    pub(super) versions: Texts,
+    pub(super) cipher_suites: Texts,
+    pub(super) server_names: Texts,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct DnsDetails {
+    pub(super) results: Texts,
+    pub(super) query_types: Texts,
+    pub(super) queries: Texts,
+    pub(super) response_times: Histogram,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct HttpDetails {
+    pub(super) results: Texts,
+    pub(super) hosts: Texts,
+}
+
+/// State of a flow.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// That of the overview.
+    overview: (),
+    /// Times and octets of intervals that are not in the timeline yet.
+    open: Vec<(u64, u64)>,
+    transactions: Transactions,
+}
+
+impl Details {
+    /// Adds the octets of a flow to its series.
+    fn close(&mut self, view: &FlowView<'_>, open: impl Iterator<Item = (u64, u64)>) {
+        let protocol = view.key().protocol();
+        let name = match view.application() {
+            Some(application) => format!("{protocol}/{}", application.name.as_str()),
+            None => protocol.to_string(),
+        };
+        let known = self.series.iter().position(|known| *known == name);
+        let kind = known.unwrap_or_else(|| {
+            if self.series.len() < SERIES_MAX - 1 {
+                self.series.push(name);
+                self.series.len() - 1
+            } else {
+                SERIES_MAX - 1
+            }
+        });
+        open.for_each(|(time_ns, octet_count)| self.timeline.add(time_ns, kind, octet_count));
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
+        let interval_ns = u64::try_from(self.timeline.interval().as_nanos()).unwrap_or(u64::MAX);
+        let time_ns = packet.timestamp.as_nanos() / interval_ns * interval_ns;
+        let open = &mut flow.state.open;
+        match open.iter_mut().rev().find(|(known, _)| *known == time_ns) {
+            Some((_, octet_count)) => *octet_count += u64::from(packet.wire_len),
+            None => open.push((time_ns, packet.wire_len.into())),
+        }
+        if open.len() > OPEN_MAX {
+            let oldest: Vec<_> = open.drain(..OPEN_MAX / 2).collect();
+            self.close(&flow.view, oldest.into_iter());
+        }
+    }
+
+    fn record(&mut self, record: FlowRecord, transactions: Transactions) {
+        self.durations.add(record.duration().as_secs_f64());
+        self.octets.add(record.octet_count() as f64);
+        if let Some(rtt) = record.handshake_rtt {
+            self.handshakes.add(rtt.as_secs_f64());
+        }
+        if record.protocol() == flowgauge::IpProtocol::TCP {
+            *self.states.entry(record.conn_state.name()).or_default() += 1;
+        }
+        self.kept.record(record, transactions);
+    }
+
+    fn transaction(&mut self, transaction: &Transaction) {
+        match &transaction.content {
+            Content::Tls(tls) => self.tls.add(tls),
+            Content::Quic(quic) => self.tls.add(&quic.tls),
+            Content::Dns(dns) => {
+                let result = dns.rcode.map_or_else(|| "no answer".to_owned(), |rcode| rcode.to_string());
+                self.dns.results.entry(result).0 += 1;
+                if let Some(query_type) = dns.query_type {
+                    self.dns.query_types.entry(query_type.to_string()).0 += 1;
+                }
+                if let Some(query) = &dns.query {
+                    self.dns.queries.entry(query.to_ascii_lowercase()).0 += 1;
+                }
+                if let Some(time) = dns.response_time {
+                    self.dns.response_times.add(time.as_secs_f64());
+                }
+            }
+            Content::Http(http) => {
+                let result =
+                    http.status.map_or_else(|| "no response".to_owned(), |status| status.to_string());
+                self.http.results.entry(result).0 += 1;
+                if let Some(host) = &http.host {
+                    self.http.hosts.entry(host.to_string()).0 += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl TlsDetails {
+    fn add(&mut self, tls: &Tls) {
+        let version = tls.version.map_or_else(|| "no answer".to_owned(), |version| version.to_string());
+        self.versions.entry(version).0 += 1;
+        if let Some(suite) = tls.cipher_suite {
+            self.cipher_suites.entry(suite.to_string()).0 += 1;
+        }
+        if let Some(name) = &tls.server_name {
+            self.server_names.entry(name.to_string()).0 += 1;
+        }
+    }
+}
+
+impl Sink for Detailed {
+    type State = State;
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        self.overview.interest()
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
+        self.details.packet(flow, packet);
+        flow.project(|state| &mut state.overview, |flow| self.overview.packet(flow, packet));
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        flow.project(|state| &mut state.overview, |flow| self.overview.message(flow, meta, message));
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
+        let State { open, transactions, .. } = std::mem::take(flow.state);
+        self.details.close(&flow.view, open.into_iter());
+        self.details.record(flow.view.record(reason), transactions);
+        flow.project(|state| &mut state.overview, |flow| self.overview.record(flow, reason));
+    }
+}
+
+impl TransactionSink for Detailed {
+    fn transaction(&mut self, view: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
+        self.overview.transaction(view, &mut state.overview, transaction);
+        self.details.transaction(transaction);
+        let start: Timestamp = view.start();
+        self.details.kept.transaction(&mut state.transactions, start.as_nanos(), transaction);
+    }
+}
