@@ -101,6 +101,7 @@ impl<S: Default> Core<S> {
         PipelineStats {
             frame_count: self.frame_count,
             octet_count: self.octet_count,
+            times: self.jumps.times(),
             doubted_time_count: self.jumps.doubted_count,
             dedup: self.dedup.as_deref().map(|window| *window.stats()).unwrap_or_default(),
             skipped: self.decoder.skipped().clone(),

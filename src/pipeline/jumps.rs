@@ -17,6 +17,8 @@ pub const TIME_JUMP_MAX: Duration = Duration::from_secs(300);
 /// State of the check for frame times that are far ahead of all earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
+    /// Time of the first frame in nanoseconds; zero before it.
+    first_ns: u64,
     /// Latest accepted frame time in nanoseconds; zero before the first one.
     latest_ns: u64,
     /// Latest frame time that was not accepted, in nanoseconds; zero for none.
@@ -50,6 +52,9 @@ impl Jumps {
     pub(super) fn review(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
         // If the latest time needs no check, neither does any other time of the batch.
         let latest_ns = batch.latest().as_nanos();
+        if self.latest_ns == 0 {
+            self.first_ns = batch.iter().next().map_or(0, |frame| frame.timestamp.as_nanos());
+        }
         if self.is_plain(latest_ns) {
             self.latest_ns = self.latest_ns.max(latest_ns);
             return None;
@@ -64,6 +69,9 @@ impl Jumps {
         let time_ns = frame.timestamp.as_nanos();
         // Before the first time there is no reference.
         let is_first = self.latest_ns == 0 && self.held.is_empty();
+        if is_first {
+            self.first_ns = time_ns;
+        }
         if is_first || self.is_plain(time_ns) {
             self.latest_ns = self.latest_ns.max(time_ns);
             return None;
@@ -124,6 +132,12 @@ impl Jumps {
     const fn doubt(&mut self, time_ns: u64) {
         self.doubted_ns = time_ns;
         self.doubted_count += 1;
+    }
+
+    /// Returns the time of the first frame, and the latest accepted time; `None` before the first frame with a time.
+    pub(super) fn times(&self) -> Option<(Timestamp, Timestamp)> {
+        let times = (Timestamp::from_nanos(self.first_ns), Timestamp::from_nanos(self.latest_ns));
+        (self.latest_ns > 0).then_some(times)
     }
 
     /// Returns a copy of the current state.

@@ -128,11 +128,16 @@ fn pipeline() -> Pipeline<Results> {
 fn results_of(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
     let builder = Pipeline::builder().time_check(is_checked);
     let mut sinks: Vec<Results> = (0..shard_count).map(|_| Results::default()).collect();
+    let first = frames.get(0).unwrap().timestamp;
     let mut source = Parts { frames, index: 0, len };
     let stats = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap().stats;
     let mut all: Vec<_> = sinks.into_iter().flat_map(|sink| sink.0).collect();
     all.sort();
     assert_eq!(stats.fragments.completed_count, 1, "the datagram is complete");
+    // An unconfirmed time is none of the capture.
+    let (start, latest) = stats.times.unwrap();
+    assert_eq!(start, first);
+    assert_eq!(latest.saturating_since(first).as_secs() < 1_000_000, is_checked, "{latest:?}");
     (all, stats.doubted_time_count)
 }
 

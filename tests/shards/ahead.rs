@@ -205,12 +205,12 @@ fn the_state_of_the_time_check_continues_with_the_next_source() {
             vec![Step::Frames(2 * later, vec![4]), Step::Frames(2, vec![5]), Step::Frames(later, vec![6])],
         ] {
             let stats = pipeline.run(&mut listed(steps), options).unwrap().stats;
-            counts.push((stats.frame_count, stats.doubted_time_count, pipeline.now()));
+            counts.push(((stats.frame_count, stats.times), stats.doubted_time_count, pipeline.now()));
         }
         (counts, pipeline.into_sink().records)
     };
     let expected = run(&RunOptions::default());
-    assert_eq!(expected.0.iter().map(|(frames, _, _)| *frames).collect::<Vec<_>>(), [3, 6]);
+    assert_eq!(expected.0.iter().map(|((frames, _), _, _)| *frames).collect::<Vec<_>>(), [3, 6]);
     assert_eq!(expected.0[1].1, 1);
     assert_eq!(run(&ahead()), expected);
 }

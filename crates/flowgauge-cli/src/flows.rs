@@ -20,7 +20,6 @@ use crate::order::{Criterion, Order, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
-use crate::summary;
 
 /// Print one record per bidirectional flow.
 ///
@@ -141,7 +140,7 @@ impl Run<'_> {
             let pipeline = (builder, self.filter);
             let (stats, count) = several::write_flows(args, files, pipeline, &mut input, console)?;
             if !is_quiet {
-                summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
+                records.summary.write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
             }
             return Ok(());
         }
@@ -150,7 +149,7 @@ impl Run<'_> {
             let (stats, _) = args.series.run::<G>(target, rows_filter, pipeline, &mut input, console)?;
             if !is_quiet {
                 let flows = plural(stats.tracker.started_count, "flow");
-                summary::write(&stats, &input.stats(), started_at.elapsed(), &flows);
+                records.summary.write(&stats, &input.stats(), started_at.elapsed(), &flows);
             }
             return Ok(());
         }
@@ -158,7 +157,12 @@ impl Run<'_> {
             let pipeline = (builder, self.filter);
             let (stats, record_count) = args.joined.run::<G>(&args.output, pipeline, &mut input, console)?;
             if !is_quiet {
-                summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, record_count));
+                records.summary.write(
+                    &stats,
+                    &input.stats(),
+                    started_at.elapsed(),
+                    &result(&stats, record_count),
+                );
             }
             return Ok(());
         }
@@ -200,7 +204,12 @@ impl Run<'_> {
         };
         let record_count = rows.finish()?;
         if let Some(stats) = stats.filter(|_| !is_quiet) {
-            summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, record_count));
+            records.summary.write(
+                &stats,
+                &input.stats(),
+                started_at.elapsed(),
+                &result(&stats, record_count),
+            );
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::formats::check_redirected;
 use crate::human::plural;
 use crate::input::Input;
 use crate::selection::parse_columns;
-use crate::summary;
+use crate::summary::SummaryLineArgs;
 
 /// Print one row per packet, with the fields of its innermost headers.
 ///
@@ -62,6 +62,9 @@ pub(crate) struct PacketsArgs {
 
     #[command(flatten)]
     columns: ColumnArgs,
+
+    #[command(flatten)]
+    summary: SummaryLineArgs,
 
     #[command(flatten)]
     shared: SharedArgs,
@@ -138,7 +141,7 @@ pub(crate) fn run(args: &PacketsArgs, console: &mut Console) -> Result<(), Failu
     writer.finish()?;
     if !args.shared.quiet {
         let result = format!("{} written", plural(packet_count, "packet"));
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+        args.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }

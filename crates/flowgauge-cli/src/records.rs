@@ -12,6 +12,7 @@ use crate::formats::OutputArgs;
 use crate::groups::SeriesArgs;
 use crate::human::plural;
 use crate::joined::JoinArgs;
+use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
 /// Options for flow records.
@@ -94,6 +95,9 @@ pub(crate) struct RecordArgs {
     /// the first or last fragment.
     #[arg(long, hide_short_help = true, value_name = "POLICY", default_value = "discard")]
     fragment_policy: OverlapPolicy,
+
+    #[command(flatten)]
+    pub(crate) summary: SummaryLineArgs,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,

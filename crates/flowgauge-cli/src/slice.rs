@@ -15,7 +15,7 @@ use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, is_stdin};
 use crate::output::{OutputFile, Outputs};
-use crate::summary;
+use crate::summary::SummaryLineArgs;
 
 /// Write the packets of selected flows to a pcapng file.
 ///
@@ -57,6 +57,9 @@ pub(crate) struct SliceArgs {
     force: bool,
 
     #[command(flatten)]
+    summary: SummaryLineArgs,
+
+    #[command(flatten)]
     shared: SharedArgs,
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     if !args.shared.quiet {
         let (packets, flows) = (plural(packet_count, "packet"), plural(chosen_count, "flow"));
         let result = format!("{packets} of {flows} written");
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+        args.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 /// Counters of a [`Collector`](super::Collector).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CollectorStats {
     /// Messages that were received.

@@ -103,7 +103,7 @@ pub(super) fn run_with<K: Sink + Send>(
             }
         }
         stats.queues.add(&queue_stats);
-        stats.doubted_time_count = jumps.doubted_count;
+        (stats.times, stats.doubted_time_count) = (jumps.times(), jumps.doubted_count);
         match (error, outcome) {
             (Some(error), _) => Err(error.into()),
             (None, Some(outcome)) => outcome.into_summary(stats),

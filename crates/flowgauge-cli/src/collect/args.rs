@@ -12,6 +12,7 @@ use crate::endpoint::Endpoint;
 use crate::formats::{OutputArgs, Writer};
 use crate::output::Outputs;
 use crate::rows::Rows;
+use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
 /// Print or export flow records that other programs and devices export with IPFIX, NetFlow or sFlow.
@@ -77,6 +78,9 @@ pub(crate) struct CollectArgs {
 
     #[command(flatten)]
     pub(crate) written: WriteArgs,
+
+    #[command(flatten)]
+    pub(super) summary: SummaryLineArgs,
 
     /// Suppress the summary; problems are still reported
     #[arg(long, short = 'q')]

@@ -115,7 +115,20 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         }
     }
     let (stats, record_count, omitted_count) = collection.finish()?;
-    if !args.quiet {
+    if !args.quiet && args.summary.is_json() {
+        let own = [
+            ("written_record_count", record_count),
+            ("omitted_record_count", omitted_count),
+            ("dropped_message_count", drop_count),
+            ("refused_connection_count", refused_count),
+            ("processing_time", u64::try_from(started_at.elapsed().as_nanos()).unwrap_or(u64::MAX)),
+        ];
+        let mut object = serde_json::to_value(stats).unwrap_or_default();
+        for (name, count) in own {
+            object[name] = count.into();
+        }
+        write_line(&object.to_string());
+    } else if !args.quiet {
         let mut lines = lines(&stats, record_count, started_at.elapsed());
         if omitted_count > 0 {
             lines.push(format!(
@@ -301,7 +314,7 @@ fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<St
         format!(", {} written", plural(record_count, "record"))
     };
     let mut lines = vec![format!(
-        "{} ({} octets) in {}: {received}{written}",
+        "{} ({} octets): {received}{written}; processed in {}",
         plural(stats.message_count, "message"),
         stats.octet_count,
         duration(elapsed)

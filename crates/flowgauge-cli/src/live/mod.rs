@@ -24,7 +24,6 @@ use crate::joined::Named;
 use crate::records::result;
 use crate::several;
 use crate::sinks::RecordSink;
-use crate::summary;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
 pub(crate) use monitor::Monitor;
@@ -87,7 +86,7 @@ impl Run<'_> {
         let recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner).take();
         recorder.map_or(Ok(()), Recorder::finish)?;
         if !is_quiet {
-            summary::write(&stats, &source_stats, started_at.elapsed(), &result);
+            args.records.summary.write(&stats, &source_stats, started_at.elapsed(), &result);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use flowgauge_bus::{Encoding, PublicKey};
 
 use crate::args::{SharedArgs, Timeout, parse_count, parse_duration, parse_timeout};
+use crate::summary::SummaryLineArgs;
 
 /// Publish flow records, messages and anomalies to subscribers (ZeroMQ).
 ///
@@ -94,6 +95,9 @@ pub(crate) struct PublishArgs {
     /// Publish a record of each open flow every TIME, or `none` [default: 30m for an interface]
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(super) active_timeout: Option<Timeout>,
+
+    #[command(flatten)]
+    pub(super) summary: SummaryLineArgs,
 
     #[command(flatten)]
     pub(super) shared: SharedArgs,

@@ -22,7 +22,6 @@ use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::live::Monitor;
-use crate::summary;
 use args::BusFormat;
 pub(crate) use args::PublishArgs;
 use sink::{Selected, WithMessages};
@@ -115,7 +114,7 @@ impl Run<'_> {
             let records = plural(published.published_count, "record");
             let result =
                 format!("{records} and messages, {} without a subscriber", published.unsubscribed_count);
-            summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+            args.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
             lines(&published).iter().for_each(|line| write_line(line));
         }
         Ok(())

@@ -16,6 +16,7 @@ use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
 use crate::formats::{OutputFormat, StyleArgs};
 use crate::log_format::LogFormat;
+use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
 /// Print the messages of application protocols, one per line.
@@ -106,6 +107,9 @@ pub(crate) struct SessionsArgs {
 
     #[command(flatten)]
     pub(crate) grace: GraceArgs,
+
+    #[command(flatten)]
+    pub(crate) summary: SummaryLineArgs,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,

@@ -32,7 +32,6 @@ use crate::formats::OutputFormat;
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::Outputs;
-use crate::summary;
 use crate::write::{LineFiles, Logged, Series};
 
 /// Runs the command `flowgauge sessions`.
@@ -91,7 +90,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
             (true, true) => plural(row_count, "transaction"),
             (true, false) => plural(row_count, "message"),
         };
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &rows);
+        args.summary.write(&stats, &input.stats(), started_at.elapsed(), &rows);
     }
     Ok(())
 }

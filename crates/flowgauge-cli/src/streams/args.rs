@@ -7,6 +7,7 @@ use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
 
 use super::name::Pattern;
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_size};
+use crate::summary::SummaryLineArgs;
 
 /// Number of octets that are kept of each direction, the latest ones written, to compare repeated octets with.
 const COMPARED_LEN: u32 = 64 << 10;
@@ -100,6 +101,9 @@ pub(crate) struct StreamsArgs {
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
+
+    #[command(flatten)]
+    pub(crate) summary: SummaryLineArgs,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,

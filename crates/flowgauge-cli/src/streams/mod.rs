@@ -24,7 +24,6 @@ use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::{OutputFile, Outputs};
-use crate::summary;
 
 /// Maximum number of gaps and conflicts that are listed for all open flows together.
 const LISTED_COUNT_MAX: usize = 1 << 20;
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
         console.problem(problem);
     }
     if !args.shared.quiet {
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+        args.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }

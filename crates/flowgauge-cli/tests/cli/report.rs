@@ -134,7 +134,11 @@ fn each_command_of_a_page_runs() {
         assert!(commands.len() >= 9, "{}", commands.len());
         for command in commands {
             let (command, _) = command.split_once("</code>").unwrap();
-            let command = command.replace("&quot;", "\"").replace("&#39;", "'").replace("&gt;", ">").replace("&lt;", "<");
+            let command = command
+                .replace("&quot;", "\"")
+                .replace("&#39;", "'")
+                .replace("&gt;", ">")
+                .replace("&lt;", "<");
             let line = format!("exec \"$0\" {command} -q");
             let outcome = Command::new("sh")
                 .args(["-c", &line, env!("CARGO_BIN_EXE_flowgauge")])

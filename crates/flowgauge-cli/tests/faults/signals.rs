@@ -274,7 +274,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
                 let output = child.wait_with_output().unwrap();
                 let message = String::from_utf8(output.stderr).unwrap();
                 assert_eq!(output.status.code(), Some(STATUS_BASE + signal), "{args:?}: {message}");
-                assert!(message.starts_with("0 packets (0 octets) in "), "{args:?}: {message}");
+                assert!(message.starts_with("0 packets (0 octets): "), "{args:?}: {message}");
                 let rows = String::from_utf8(output.stdout).unwrap();
                 assert!(rows.lines().count() <= 1 && rows.contains(written), "{args:?}: {rows}");
             }
@@ -291,7 +291,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
             let message = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(STATUS_BASE + signal), "{args:?}: {message}");
             if options[0] == "streams" {
-                assert!(message.starts_with("0 packets (0 octets) in "), "{message}");
+                assert!(message.starts_with("0 packets (0 octets): "), "{message}");
                 assert_eq!(outputs.names(), ["index.ndjson"]);
                 assert_eq!(fs::read(outputs.path("index.ndjson")).unwrap(), b"");
             } else {
@@ -323,7 +323,10 @@ fn the_summary_of_an_interrupted_run_counts_the_packets_read() {
             drop(stdin);
             let message = String::from_utf8(output.stderr).unwrap();
             assert_eq!(output.status.code(), Some(STATUS_BASE + signal), "{args:?}: {message}");
-            assert!(message.starts_with("1286 packets (1318794 octets) in "), "{args:?}: {message}");
+            assert!(
+                message.starts_with("1286 packets (1318794 octets, 6.627s of capture): "),
+                "{args:?}: {message}"
+            );
         }
     }
 }
