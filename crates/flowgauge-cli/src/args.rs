@@ -56,7 +56,7 @@ pub(crate) struct SharedArgs {
     ///
     /// When the maximum is reached, each new flow evicts another one: TCP handshakes first, then unanswered flows, then
     /// closed ones, then others.
-    #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parse_count::<NonZeroU32>)]
     pub(crate) max_flows: Option<NonZeroU32>,
 
     /// Memory limit, such as 256MiB [default: 1GiB]
@@ -212,15 +212,17 @@ pub(crate) fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
         .map_err(|_| "must be a whole number greater than zero, and not too large for this option".to_owned())
 }
 
-/// Parses a number of bytes with or without a unit: kB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
+/// Parses a number of bytes with or without a unit: kB, MB, GB and TB are powers of 1000, KiB, MiB, GiB and TiB of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 8] = [
+    const UNITS: [(&str, u64); 10] = [
         ("KiB", 1 << 10),
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
         ("kB", 1000),
         ("MB", 1_000_000),
         ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
         ("B", 1),
         ("", 1),
     ];

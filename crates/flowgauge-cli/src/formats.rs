@@ -15,6 +15,7 @@ use crate::console::{Failure, stdout};
 use crate::groups::{GroupArgs, GroupOrder, Groups, Target};
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
+use crate::names::completed_fields;
 use crate::rows::{RowWriter, Rows};
 use crate::selection::SelectionArgs;
 
@@ -34,9 +35,11 @@ pub(crate) struct OutputArgs {
 
     /// Write only these fields of each flow, separated by commas
     ///
-    /// The fields are written in this order. The names are those of ndjson and csv; docs/fields.md describes them. A table
-    /// has a column for each of them.
-    #[arg(long, value_name = "LIST", value_parser = crate::selection::parse_columns::<FlowRecord>)]
+    /// The fields are written in this order. The names are those of ndjson and csv; `--fields help` lists and docs/fields.md
+    /// describes them. Groups such as basic, tcp and tunnel, and other names such as src_ip or those of Zeek's conn.log stand for
+    /// them. A table has a column for each field.
+    #[arg(long, value_name = "LIST", hide_possible_values = true)]
+    #[arg(value_parser = completed_fields(crate::selection::parse_columns::<FlowRecord>))]
     pub(crate) fields: Option<Selection>,
 
     #[command(flatten)]
@@ -80,7 +83,7 @@ pub(crate) struct OrderArgs {
     pub(crate) reverse: bool,
 
     /// Write only the first N of --sort, or by octets
-    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = parse_count::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
 }
 

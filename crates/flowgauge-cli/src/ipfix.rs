@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use flowgauge::ipfix::{Exporter, ExporterConfig, TimePrecision, Transport};
 use flowgauge::{FlowRecord, Timestamp};
 
@@ -44,8 +44,20 @@ pub(crate) struct ExportArgs {
     pub(crate) to: Option<Target>,
 
     /// IPFIX records per second at most [default: 50000 over UDP]
-    #[arg(long, hide_short_help = true, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
+    #[arg(long, hide_short_help = true, value_name = "N", allow_negative_numbers = true, value_parser = parse_count::<NonZeroU32>)]
     pub(crate) rate: Option<NonZeroU32>,
+
+    /// Write IPFIX that a collector reads: nfcapd, nfacctd, goflow2 or splunk
+    ///
+    /// nfcapd: --milliseconds; goflow2: --uniflow; nfacctd and splunk: both.
+    #[arg(
+        long = "for",
+        hide_short_help = true,
+        value_enum,
+        value_name = "COLLECTOR",
+        hide_possible_values = true
+    )]
+    pub(crate) collector: Option<CollectorName>,
 
     /// Send two IPFIX uniflows per flow instead of a biflow
     ///
@@ -80,6 +92,7 @@ impl ExportArgs {
         let used = [
             ("--to", self.to.is_some()),
             ("--rate", self.rate.is_some()),
+            ("--for", self.collector.is_some()),
             ("--uniflow", self.uniflow),
             ("--milliseconds", self.milliseconds),
             ("--enterprise-number", self.enterprise_number.is_some()),
@@ -91,11 +104,33 @@ impl ExportArgs {
         let mut config = ExporterConfig::default();
         config.observation_domain_id = self.observation_domain;
         config.enterprise_number = self.enterprise_number;
-        config.is_uniflow = self.uniflow;
-        if self.milliseconds {
+        let collector = self.collector;
+        config.is_uniflow = self.uniflow || collector.is_some_and(CollectorName::needs_uniflows);
+        if self.milliseconds || collector.is_some_and(CollectorName::needs_milliseconds) {
             config.time_precision = TimePrecision::Milliseconds;
         }
         config
+    }
+}
+
+/// A collector of IPFIX that does not read everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CollectorName {
+    Nfcapd,
+    Nfacctd,
+    Goflow2,
+    Splunk,
+}
+
+impl CollectorName {
+    /// Returns whether the collector reads no biflows.
+    const fn needs_uniflows(self) -> bool {
+        !matches!(self, Self::Nfcapd)
+    }
+
+    /// Returns whether the collector reads no times in nanoseconds, or may read none.
+    const fn needs_milliseconds(self) -> bool {
+        !matches!(self, Self::Goflow2)
     }
 }
 
@@ -110,7 +145,19 @@ impl FromStr for Target {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.contains("://") { text.parse().map(Self::Collector) } else { Ok(Self::File(text.into())) }
+        if text.contains("://") {
+            return text.parse().map(Self::Collector);
+        }
+        let is_address = !text.contains(['/', '\\'])
+            && text
+                .rsplit_once(':')
+                .is_some_and(|(host, port)| host.len() > 1 && port.parse::<u16>().is_ok());
+        if is_address {
+            return Err(format!(
+                "must begin with udp:// or tcp://, such as udp://{text}; a file of this name is ./{text}"
+            ));
+        }
+        Ok(Self::File(text.into()))
     }
 }
 

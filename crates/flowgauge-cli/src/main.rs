@@ -24,6 +24,7 @@ mod joined;
 mod live;
 mod log_format;
 mod manual;
+mod names;
 mod order;
 mod output;
 mod overview;
@@ -121,30 +122,11 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(arguments(std::env::args_os().collect()));
     let mut console = Console::default();
-    if let Err(error) = interrupt::install() {
-        console.problem(format!("cannot handle signals: {error}"));
-    }
-    let outcome = match cli.command {
-        Command::Summary(args) => overview::run(&args, &mut console),
-        Command::Report(args) => report::run(&args, &mut console),
-        Command::Flows(args) => flows::run(&args, &mut console),
-        Command::Live(args) => live::run(&args, &mut console),
-        Command::Slice(args) => slice::run(&args, &mut console),
-        Command::Streams(args) => streams::run(&args, &mut console),
-        Command::Sessions(args) => sessions::run(&args, &mut console),
-        Command::Packets(args) => packets::run(&args, &mut console),
-        Command::Collect(args) => collect::run(&args, &mut console),
-        #[cfg(feature = "bus")]
-        Command::Publish(args) => publish::run(&args, &mut console),
-        #[cfg(feature = "bus")]
-        Command::Subscribe(args) => subscribe::run(&args, &mut console),
-        #[cfg(all(feature = "tun", target_os = "linux"))]
-        Command::Tun(args) => tun::run(&args),
-        Command::Interfaces(args) => interfaces::run(&args),
-        Command::Completions(args) => manual::completions(&args, Cli::command()),
-        Command::Man(args) => manual::man(&args, Cli::command()),
+    let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let outcome = match names::help(&words) {
+        Some(list) => manual::print(list.as_bytes()),
+        None => run(Cli::parse_from(arguments(std::env::args_os().collect())).command, &mut console),
     };
     match outcome {
         Ok(()) => {}
@@ -160,4 +142,31 @@ fn main() -> ExitCode {
         return status;
     }
     if console.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs a command.
+fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
+    if let Err(error) = interrupt::install() {
+        console.problem(format!("cannot handle signals: {error}"));
+    }
+    match command {
+        Command::Summary(args) => overview::run(&args, console),
+        Command::Report(args) => report::run(&args, console),
+        Command::Flows(args) => flows::run(&args, console),
+        Command::Live(args) => live::run(&args, console),
+        Command::Slice(args) => slice::run(&args, console),
+        Command::Streams(args) => streams::run(&args, console),
+        Command::Sessions(args) => sessions::run(&args, console),
+        Command::Packets(args) => packets::run(&args, console),
+        Command::Collect(args) => collect::run(&args, console),
+        #[cfg(feature = "bus")]
+        Command::Publish(args) => publish::run(&args, console),
+        #[cfg(feature = "bus")]
+        Command::Subscribe(args) => subscribe::run(&args, console),
+        #[cfg(all(feature = "tun", target_os = "linux"))]
+        Command::Tun(args) => tun::run(&args),
+        Command::Interfaces(args) => interfaces::run(&args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
+    }
 }

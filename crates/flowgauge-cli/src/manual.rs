@@ -59,9 +59,7 @@ pub(crate) fn man(args: &ManArgs, command: Command) -> Result<(), Failure> {
             )?
         }
     };
-    let mut text = Vec::new();
-    clap_mangen::Man::new(page).render(&mut text)?;
-    print(&text)
+    print(&page_of(page)?)
 }
 
 /// Writes the man pages of a command and its subcommands to a folder.
@@ -69,13 +67,22 @@ fn write_pages(command: &Command, folder: &Path, outputs: &Outputs) -> Result<()
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         write_pages(subcommand, folder, outputs)?;
     }
-    let page = clap_mangen::Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render(&mut text)?;
-    write_whole(outputs.location(&folder.join(page.get_filename()))?, &text)
+    let name = clap_mangen::Man::new(command.clone()).get_filename();
+    write_whole(outputs.location(&folder.join(name))?, &page_of(command.clone())?)
 }
 
-fn print(octets: &[u8]) -> Result<(), Failure> {
+/// Returns the man page of a command. The page of each command names the version of the program.
+fn page_of(command: Command) -> Result<Vec<u8>, Failure> {
+    let page = clap_mangen::Man::new(command)
+        .source(concat!("flowgauge ", env!("CARGO_PKG_VERSION")))
+        .manual("User Commands");
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    Ok(text)
+}
+
+/// Writes a text to standard output.
+pub(crate) fn print(octets: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     out.write_all(octets)?;
     Ok(out.flush()?)

@@ -8,6 +8,7 @@ use flowgauge::row::{Column, Row as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
 use crate::condition::{RowFilter, compare_values};
+use crate::names::field_name;
 
 /// What flows are sorted by.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,7 @@ impl Criterion {
         let key = SortKey::ALL.into_iter().find(|key| key.name() == name).map(Self::Key);
         let fields = FlowRecord::columns();
         let has_order = |column: &Column| !matches!(column.column_type, Type::List(_) | Type::Group(_));
+        let name = field_name(name, |name| fields.iter().any(|column| column.name == name));
         let field =
             || fields.iter().position(|column| column.name == name && has_order(column)).map(Self::Field);
         key.or_else(field).ok_or_else(|| {

@@ -6,18 +6,22 @@ use flowgauge::export::Selection;
 use flowgauge::row::Row;
 
 use crate::args::parse_community_id;
-use crate::condition::{Condition, RowFilter};
+use crate::condition::{Condition, RowFilter, nearest};
 use crate::console::Failure;
+use crate::names::field_names;
 
 /// Parses names of columns of a row, separated by commas.
 pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
+    let columns = R::columns();
     let names: Vec<_> = text.split(',').map(str::trim).collect();
+    let names = field_names(&names, &columns);
     Selection::of::<R>(names.iter().copied()).map_err(|name| {
         if names.iter().filter(|known| **known == name).count() > 1 {
             format!("`{name}` is listed twice")
         } else {
-            let names: Vec<_> = R::columns().into_iter().map(|column| column.name).collect();
-            format!("`{name}` is not a field; the fields are {}", names.join(", "))
+            let near = nearest(name, columns.iter().map(|column| column.name));
+            let hint = near.map_or_else(|| ";".to_owned(), |near| format!("; did you mean `{near}`?"));
+            format!("`{name}` is not a field{hint} `help` lists all of them")
         }
     })
 }

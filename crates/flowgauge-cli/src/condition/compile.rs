@@ -12,6 +12,7 @@ use super::literal::Literal;
 use super::node::{Comparison, Node, Operand, Operation};
 use super::pattern::Pattern;
 use super::problem::Problem;
+use crate::names::field_name;
 
 /// Translates an expression, and collects the columns that it names.
 pub(super) struct Compiler<'c> {
@@ -405,6 +406,11 @@ impl<'c> Compiler<'c> {
     /// Returns the column with a name, or the one inside of a group.
     fn column(&mut self, path: &[Ident]) -> Compiled<Operand> {
         let mut candidates: Vec<&'static Column> = self.known.to_vec();
+        // Another name of a column may have a period, as `id.orig_h`.
+        let whole = path.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
+        let known = field_name(&whole, |name| candidates.iter().any(|column| column.name == name));
+        let alias = (known != whole).then(|| path.first().map(|first| Ident::with_span(first.span, known)));
+        let path = alias.as_ref().and_then(Option::as_ref).map_or(path, std::slice::from_ref);
         let mut names: Vec<&'static str> = Vec::new();
         for part in path {
             let found: Vec<_> =

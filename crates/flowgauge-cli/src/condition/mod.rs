@@ -22,6 +22,7 @@ use compile::Compiler;
 pub(crate) use literal::{compare_values, number};
 use node::Node;
 use problem::Problem;
+pub(crate) use problem::nearest;
 
 /// Maximum number of parentheses inside of each other.
 const DEPTH_MAX: usize = 50;
@@ -321,7 +322,7 @@ mod tests {
     fn problems_are_explained_at_their_place() {
         for (condition, column, text) in [
             ("octet_conut > 1", 1, "`octet_conut` is not a column; did you mean `octet_count`?"),
-            ("packet_count > 1 and src_ip = '::1'", 22, "did you mean `source_address`?"),
+            ("packet_count > 1 and src_addr = '::1'", 22, "`src_addr` is not a column"),
             ("octet_count = 'many'", 15, "`octet_count` is compared with a number"),
             ("start > 'yesterday'", 9, "seconds since 1970"),
             ("duration > 'long'", 12, "a text such as '10ms'"),

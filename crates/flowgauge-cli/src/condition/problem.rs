@@ -4,22 +4,6 @@ use flowgauge::row::Column;
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Span;
 
-/// Names of columns that people expect, and those that exist.
-const SYNONYMS: [(&str, &str); 12] = [
-    ("app", "application"),
-    ("bytes", "octet_count"),
-    ("dst", "destination_address"),
-    ("dst_ip", "destination_address"),
-    ("dst_port", "destination_port"),
-    ("octets", "octet_count"),
-    ("packets", "packet_count"),
-    ("proto", "protocol"),
-    ("service", "application"),
-    ("src", "source_address"),
-    ("src_ip", "source_address"),
-    ("src_port", "source_port"),
-];
-
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
@@ -38,13 +22,7 @@ impl Problem {
     /// Returns the problem of an unknown column inside of a group, or of a row.
     pub(super) fn unknown_column(name: &Ident, path: &[&str], candidates: &[&'static Column]) -> Self {
         let within = if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) };
-        let meant = SYNONYMS.iter().find(|(synonym, _)| *synonym == name.value).map(|(_, name)| *name);
-        let meant = meant.filter(|meant| candidates.iter().any(|column| column.name == *meant));
-        let near = || {
-            let distances = candidates.iter().map(|column| (distance(&name.value, column.name), column.name));
-            distances.min().filter(|(distance, _)| *distance <= name.value.len() / 3).map(|(_, name)| name)
-        };
-        let hint = match meant.or_else(near) {
+        let hint = match nearest(&name.value, candidates.iter().map(|column| column.name)) {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None if candidates.is_empty() => "; it has no columns".to_owned(),
             None => "; texts need quotes".to_owned(),
@@ -63,6 +41,12 @@ impl Problem {
         let (indent, mark) = (" ".repeat(column - 1), "^".repeat(*len));
         format!("invalid condition:\n  {condition}\n  {indent}{mark}\n  column {column}: {text}")
     }
+}
+
+/// Returns the name that was probably meant.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let (distance, nearest) = known.map(|known| (distance(name, known), known)).min()?;
+    (distance <= name.len() / 3).then_some(nearest)
 }
 
 /// Returns the number of letters to insert, remove or replace in order to make one name of another.

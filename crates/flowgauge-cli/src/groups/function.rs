@@ -11,6 +11,7 @@ use hyperloglogplus::{HyperLogLog as _, HyperLogLogPlus};
 use sketches_ddsketch::{Config, DDSketch};
 
 use crate::condition::{compare_values, number};
+use crate::names::field_name;
 
 /// Number of distinct values up to which they are counted exactly.
 const EXACT_MAX: usize = 1024;
@@ -82,6 +83,7 @@ impl Aggregate {
 
     fn new(function: Function, name: &str, field: &str) -> Result<Self, String> {
         let columns = FlowRecord::columns();
+        let field = field_name(field, |name| columns.iter().any(|column| column.name == name));
         let index = columns.iter().position(|column| column.name == field);
         let Some((index, field)) = index.and_then(|index| Some((index, *columns.get(index)?))) else {
             return Err(format!("`{field}` is not a field"));

@@ -15,6 +15,7 @@ use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
 
 use crate::console::{Failure, write_line};
 use crate::human::plural;
+use crate::names::completed_fields;
 use crate::order::Place;
 use crate::rows::RowWriter;
 pub(crate) use function::Aggregate;
@@ -38,7 +39,7 @@ pub(crate) struct GroupArgs {
     /// The fields are separated by commas; docs/fields.md describes them. A row has the fields, `flow_count`, and the results
     /// of --sum and --aggregate. The rows are written at the end, in the order of --sort: the greatest sum or result
     /// first, or the greatest number of flows.
-    #[arg(long, value_name = "LIST", value_parser = fields)]
+    #[arg(long, value_name = "LIST", value_parser = completed_fields(fields), hide_possible_values = true)]
     group_by: Option<Selection>,
 
     /// With --group-by, add the sums of fields, such as octet_count

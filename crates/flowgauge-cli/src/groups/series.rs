@@ -21,6 +21,7 @@ use crate::condition::RowFilter;
 use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
 use crate::input::Input;
+use crate::names::completed_fields;
 
 /// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
 /// the oldest ones then.
@@ -50,7 +51,14 @@ pub(crate) struct SeriesArgs {
     /// With --time-series, write a row per interval and value of these fields
     ///
     /// The values are those of the record of the flow.
-    #[arg(long, hide_short_help = true, value_name = "LIST", value_parser = fields, requires = "time_series")]
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "LIST",
+        requires = "time_series",
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = completed_fields(fields))]
     by: Option<Selection>,
 }
 

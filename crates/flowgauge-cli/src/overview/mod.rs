@@ -47,7 +47,7 @@ pub(crate) struct SummaryArgs {
     section: Option<Section>,
 
     /// Number of lines of each list
-    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = parse_count::<NonZeroUsize>)]
     top: Option<NonZeroUsize>,
 
     /// Format: text, or ndjson with an object per finding

@@ -16,6 +16,7 @@ use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
 use crate::formats::{OutputFormat, StyleArgs};
 use crate::log_format::LogFormat;
+use crate::names::completed_protocols;
 use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
@@ -43,7 +44,8 @@ pub(crate) struct SessionsArgs {
     pub(crate) files: Vec<PathBuf>,
 
     /// Write only messages of this protocol, such as http; may be repeated
-    #[arg(long, short = 'p', value_name = "NAME", value_parser = parse_protocol)]
+    #[arg(long, short = 'p', value_name = "NAME", hide_possible_values = true)]
+    #[arg(value_parser = completed_protocols(parse_protocol))]
     pub(crate) protocol: Vec<&'static str>,
 
     /// Write transactions, such as a request with its response, instead of messages

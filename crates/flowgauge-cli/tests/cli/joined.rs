@@ -268,8 +268,8 @@ fn packets_have_rows_whose_sums_are_those_of_the_flows() {
     }
     let run = run(&["packets", "web.pcap", "-q", "-f", "csv", "--fields", "tcp_flags,timestamp"]);
     assert!(run.out.starts_with("tcp_flags,timestamp\n"), "{}", run.err);
-    let unknown = super::run(&["packets", "web.pcap", "--fields", "flags"]).err;
-    assert!(unknown.contains("`flags` is not a field; the fields are timestamp, interface, "), "{unknown}");
+    let unknown = super::run(&["packets", "web.pcap", "--fields", "wire_length"]).err;
+    assert!(unknown.contains("`wire_length` is not a field; did you mean `wire_len`?"), "{unknown}");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod joined;
 mod logs;
 mod long_files;
 mod memory;
+mod names;
 mod outputs;
 mod overview;
 #[path = "../support/port.rs"]
@@ -780,7 +781,7 @@ fn chosen_fields_are_written_in_their_order() {
     // The application is named only if it is among them.
     assert!(run(&["flows", "web.pcap", "-q", "--fields", "application"]).out.contains("http"));
     for (list, error) in [
-        ("octets", "`octets` is not a field; the fields are protocol, source_address, "),
+        ("octet_cont", "`octet_cont` is not a field; did you mean `octet_count`? `help` lists all"),
         ("scope,scope", "`scope` is listed twice"),
     ] {
         let run = run(&["flows", "web.pcap", "--fields", list]);

@@ -131,7 +131,7 @@ fn collected_records_are_selected_by_their_fields() {
     let zeek = ["collect", &path, "--format", "zeek-json"];
     check(&zeek, "destination_port = 443", |row| row["id.resp_p"] == 443);
     let unused = format!("udp://127.0.0.1:{}", free_port());
-    let invalid = run(&["collect", "--listen", &unused, "--where", "octets > 1"]);
+    let invalid = run(&["collect", "--listen", &unused, "--where", "octet_sum > 1"]);
     assert_eq!((invalid.status, invalid.out.as_str()), (2, ""));
 }
 
@@ -154,7 +154,7 @@ fn all_outputs_of_a_run_have_the_selected_flows() {
 #[test]
 fn invalid_selections_are_refused_before_anything_is_written() {
     for (args, message) in [
-        (&["flows", "web.pcap", "--where", "octets > 5"][..], "did you mean `octet_count`?"),
+        (&["flows", "web.pcap", "--where", "octet_cont > 5"][..], "did you mean `octet_count`?"),
         (&["flows", "web.pcap", "--where", "octet_count >"], "found the end"),
         (&["flows", "web.pcap", "--where", "a = 1; select 1"], "join conditions by AND or OR"),
         (&["flows", "web.pcap", "--filter", "tcp and tls"], "--where \"application = 'tls'\""),

@@ -6,7 +6,7 @@
 //! captures are compared too:
 //!
 //! ```sh
-//! python3 -m venv venv && venv/bin/pip install duckdb dpkt netflower nfstream numpy polars pyarrow requests scapy scipy
+//! python3 -m venv venv && venv/bin/pip install duckdb dpkt netflower nfstream numpy pandas polars pyarrow requests scapy scipy
 //! venv/bin/pip install --no-deps cicflowmeter==0.2.0 zat==0.4.9
 //! FLOWGAUGE_READERS=required FLOWGAUGE_PYTHON=venv/bin/python \
 //!     cargo test -p flowgauge-cli --features arrow --test columns
@@ -304,4 +304,83 @@ fn bad_requests_and_full_devices_are_reported() {
     assert!(message.contains("already exists; use --force to overwrite it"), "{message}");
     run_into(&folder.path("empty"), &[&sessions[..], &["--force"]].concat());
     assert!(Folder::names(&Folder(out.into())).iter().all(|name| name.ends_with(".parquet")));
+}
+
+/// Blocks of a document: the language, the text, and the number of the line behind it.
+fn blocks(document: &str) -> Vec<(&str, String, usize)> {
+    let mut blocks: Vec<(&str, String, usize)> = Vec::new();
+    let mut open: Option<(&str, String)> = None;
+    for (number, line) in document.lines().enumerate() {
+        match (line.strip_prefix("```"), &mut open) {
+            (Some(language), None) => open = Some((language, String::new())),
+            (Some(_), Some(_)) => {
+                let (language, text) = open.take().unwrap();
+                blocks.push((language, text, number));
+            }
+            (None, Some((_, text))) => {
+                text.push_str(line);
+                text.push('\n');
+            }
+            (None, None) => {}
+        }
+    }
+    blocks
+}
+
+/// Runs each block of docs/recipes.md in a folder with the capture, and compares its output with the block behind it.
+/// `UPDATE_DOCS=1` writes the outputs.
+#[test]
+fn recipes_print_what_the_page_shows() {
+    let python = std::env::var("FLOWGAUGE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let found =
+        Command::new(&python).args(["-c", "import duckdb, pandas, polars"]).stderr(Stdio::null()).status();
+    let has_jq = Command::new("jq").arg("--version").stdout(Stdio::null()).status().is_ok();
+    if !has_jq || !found.is_ok_and(|status| status.success()) {
+        assert_ne!(
+            std::env::var("FLOWGAUGE_READERS").as_deref(),
+            Ok("required"),
+            "jq, duckdb, pandas or polars is missing"
+        );
+        eprintln!("skipped: jq, duckdb, pandas or polars is missing");
+        return;
+    }
+    let folder = Folder::new();
+    fs::copy(data("web.pcap"), folder.path("capture.pcap")).unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_flowgauge")).parent().unwrap().to_str().unwrap();
+    let paths = format!("{program}:{}", std::env::var("PATH").unwrap());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
+    let document = fs::read_to_string(&path).unwrap();
+    let blocks = blocks(&document);
+    assert!(blocks.len() >= 12 && blocks.len().is_multiple_of(2));
+    let mut updated: Vec<String> = Vec::new();
+    let mut copied = 0;
+    let lines: Vec<_> = document.lines().collect();
+    for pair in blocks.chunks(2) {
+        let [(language, recipe, _), ("text", expected, end)] = pair else { panic!("{pair:?}") };
+        let mut command = match *language {
+            "sh" => Command::new("bash"),
+            "python" => Command::new(&python),
+            other => panic!("{other}"),
+        };
+        let output = command
+            .args(if *language == "sh" { ["-ec", recipe] } else { ["-c", recipe] })
+            .current_dir(&folder.0)
+            .env("PATH", &paths)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !printed.is_empty(), "{recipe}\n{message}");
+        if std::env::var_os("UPDATE_DOCS").is_none() {
+            assert_eq!(printed, *expected, "{recipe}");
+        }
+        let start = end - expected.lines().count();
+        updated.extend(lines[copied..start].iter().map(|line| (*line).to_owned()));
+        updated.extend(printed.lines().map(str::to_owned));
+        copied = *end;
+    }
+    updated.extend(lines[copied..].iter().map(|line| (*line).to_owned()));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, updated.join("\n") + "\n").unwrap();
+    }
 }

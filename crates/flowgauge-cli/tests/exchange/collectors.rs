@@ -68,7 +68,7 @@ fn nfcapd_receives_uniflows() {
 fn nfcapd_receives_biflows() {
     let Some(path) = program("nfcapd") else { return };
     for name in CAPTURES {
-        let records = nfcapd(&path, name, &["--milliseconds", "--enterprise-number", "32473"]);
+        let records = nfcapd(&path, name, &["--for", "nfcapd", "--enterprise-number", "32473"]);
         let mut found = Directions::default();
         for record in &records {
             let number = |name: &str| record[name].as_u64().unwrap_or_default();
@@ -106,7 +106,7 @@ fn nfacctd_receives_uniflows() {
         let log = || fs::read_to_string(folder.path("log")).unwrap();
         wait_for("nfacctd", || log().contains("waiting for NetFlow/IPFIX data"));
         std::thread::sleep(std::time::Duration::from_millis(1500));
-        export(name, port, &["--uniflow", "--milliseconds"]);
+        export(name, port, &["--for", "nfacctd"]);
         std::thread::sleep(std::time::Duration::from_millis(1500));
         collector.signal("INT");
         collector.end();
@@ -149,7 +149,7 @@ fn goflow2_receives_uniflows() {
             &output,
         ]);
         let mut collector = start(&mut command, &folder, port);
-        export(name, port, &["--uniflow"]);
+        export(name, port, &["--for", "goflow2"]);
         let expected = Directions::of_ndjson(&flows(name));
         let record_count: u64 = expected.0.values().map(|totals| totals.record_count).sum();
         let lines = || fs::read_to_string(&output).unwrap_or_default().lines().count() as u64;
