@@ -10,6 +10,7 @@ use crate::args::{Timeout, Tunnels, parse_duration, parse_size, parse_timeout};
 use crate::console::Failure;
 use crate::endpoint::Endpoint;
 use crate::formats::{OutputArgs, Writer};
+use crate::groups::SeriesArgs;
 use crate::output::Outputs;
 use crate::rows::Rows;
 use crate::summary::SummaryLineArgs;
@@ -77,6 +78,9 @@ pub(crate) struct CollectArgs {
     pub(crate) output: OutputArgs,
 
     #[command(flatten)]
+    pub(super) series: SeriesArgs,
+
+    #[command(flatten)]
     pub(crate) written: WriteArgs,
 
     #[command(flatten)]
@@ -90,6 +94,10 @@ pub(crate) struct CollectArgs {
 impl CollectArgs {
     /// Opens all outputs.
     pub(super) fn rows(&self, is_stream: bool) -> Result<Rows, Failure> {
+        if self.series.is_used() {
+            let writer = self.series.writer(self.output.group_target()?);
+            return Ok(Rows::new(writer, is_stream).selected(self.output.selection.filter()?));
+        }
         let format = self.output.format().logs();
         if !self.written.is_wanted(format) {
             return self.output.rows(&self.files, is_stream);

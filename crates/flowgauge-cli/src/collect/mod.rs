@@ -47,7 +47,7 @@ const FLUSH_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failure> {
     let format = args.output.format().logs();
     args.written.check(format, (false, false))?;
-    args.output.check_groups(false, args.written.is_wanted(format))?;
+    args.output.check_groups(args.series.is_used(), args.written.is_wanted(format))?;
     args.output.check_order()?;
     args.output.check()?;
     let started_at = Instant::now();

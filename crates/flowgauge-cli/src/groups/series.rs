@@ -22,6 +22,7 @@ use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
 use crate::input::Input;
 use crate::names::completed_fields;
+use crate::rows::RowWriter;
 
 /// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
 /// the oldest ones then.
@@ -44,7 +45,8 @@ pub(crate) struct SeriesArgs {
     ///
     /// Each packet counts in the interval in which it was captured. A row has `time`, the start of the interval; `flow_count`, the
     /// number of flows with packets in it; and `packet_count`, `octet_count`, `reverse_packet_count` and
-    /// `reverse_octet_count`. Intervals without packets have no row. The rows are written at the end.
+    /// `reverse_octet_count`. Intervals without packets have no row. The rows are written at the end. Records that were
+    /// collected have no packets: their counts are spread evenly over their time.
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     time_series: Option<Duration>,
 
@@ -88,6 +90,21 @@ impl SeriesArgs {
         input: &mut Input,
         console: &mut Console,
     ) -> Result<(PipelineStats, u64), Failure> {
+        let series = self.series();
+        let open_max = if series.keys.is_empty() && rows.is_empty() { LATE_MAX } else { OPEN_MAX };
+        let sink = SeriesSink::<G> { series, open_max, filter, rows, stage: PhantomData };
+        let mut pipeline = builder.build(sink)?;
+        let stats = input.run(&mut pipeline, console)?;
+        let row_count = pipeline.into_sink().series.finish(target)?;
+        Ok((stats, row_count))
+    }
+
+    /// Creates a writer of counts over time from records without their packets.
+    pub(crate) fn writer(&self, target: Target) -> impl RowWriter + Send + 'static {
+        SeriesWriter { series: self.series(), target }
+    }
+
+    fn series(&self) -> Series {
         let all = FlowRecord::columns();
         let fields = self.by.as_ref().map(Selection::columns).unwrap_or_default();
         let place = |field: &&'static Column| all.iter().position(|column| column.name == field.name);
@@ -100,32 +117,14 @@ impl SeriesArgs {
         columns.push(Column::new(COUNT, flows, Type::Unsigned(64), false).flows());
         columns.extend(counts.into_iter().filter_map(count));
         GroupRow::set_columns(columns);
-        let sink = SeriesSink::<G> {
+        Series {
             interval: self.time_series.unwrap_or(Duration::from_secs(1)),
             wanted: keys.iter().copied().collect(),
-            open_max: if keys.is_empty() && rows.is_empty() { LATE_MAX } else { OPEN_MAX },
             keys,
-            filter,
-            rows,
             held_len: 0,
             intervals: BTreeMap::new(),
             omitted_count: 0,
-            stage: PhantomData,
-        };
-        let mut pipeline = builder.build(sink)?;
-        let stats = input.run(&mut pipeline, console)?;
-        let SeriesSink { intervals, interval, omitted_count, .. } = pipeline.into_sink();
-        let rows: Vec<_> =
-            intervals.into_iter().map(|((number, _), row)| row.into_row(number, interval)).collect();
-        let row_count = rows.len() as u64;
-        write(rows, target)?;
-        if omitted_count > 0 {
-            write_line(&format!(
-                "{} omitted, because there are too many rows",
-                plural(omitted_count, "packet")
-            ));
         }
-        Ok((stats, row_count))
     }
 }
 
@@ -164,22 +163,145 @@ struct OpenInterval {
     is_new: bool,
 }
 
-/// Counts packets in intervals.
-struct SeriesSink<'a, G> {
+/// Counts in intervals.
+struct Series {
     interval: Duration,
-    /// Maximum number of intervals of a flow that are held.
-    open_max: usize,
     /// Indices of the fields that a row has.
     keys: Vec<usize>,
     wanted: ColumnSet,
-    filter: Option<&'a Filter>,
-    rows: RowFilter,
     /// The counts by number of the interval and values of the fields.
     intervals: BTreeMap<(u64, String), Interval>,
     /// About the number of octets that all rows take.
     held_len: usize,
     /// Packets in intervals beyond the limit.
     omitted_count: u64,
+}
+
+impl Series {
+    /// Returns the number of the interval of a time.
+    fn number(&self, time: Timestamp) -> u64 {
+        let number = u128::from(time.as_nanos()) / self.interval.as_nanos();
+        u64::try_from(number).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the values of the fields of a record.
+    fn key(&self, record: &FlowRecord) -> Vec<Value> {
+        let values = record.values(&self.wanted);
+        self.keys.iter().map(|index| values.get(*index).cloned().unwrap_or(Value::Null)).collect()
+    }
+
+    /// Adds intervals with the counts of the initiator first to those with the same values of fields.
+    fn add(&mut self, key: &[Value], open: impl Iterator<Item = OpenInterval>) {
+        let mut name = String::new();
+        for value in key {
+            let _ = write!(name, "{value}\u{1}");
+        }
+        for OpenInterval { number, counts, is_new } in open {
+            let place = (number, name.clone());
+            if !self.intervals.contains_key(&place) {
+                if self.held_len > HELD_MAX {
+                    self.omitted_count += counts.iter().map(|(packet_count, _)| packet_count).sum::<u64>();
+                    continue;
+                }
+                self.held_len += ROW_LEN + 4 * name.len() + size_of_val(key);
+            }
+            let interval = self.intervals.entry(place).or_insert_with(|| Interval {
+                key: key.to_vec(),
+                flow_count: 0,
+                counts: Counts::default(),
+            });
+            interval.flow_count += u64::from(is_new);
+            for (sum, (packet_count, octet_count)) in interval.counts.iter_mut().zip(counts) {
+                *sum = (sum.0 + packet_count, sum.1 + octet_count);
+            }
+        }
+    }
+
+    /// Writes the rows. Returns their number.
+    fn finish(self, target: Target) -> Result<u64, Failure> {
+        let Self { intervals, interval, omitted_count, .. } = self;
+        let rows: Vec<_> =
+            intervals.into_iter().map(|((number, _), row)| row.into_row(number, interval)).collect();
+        let row_count = rows.len() as u64;
+        write(rows, target)?;
+        if omitted_count > 0 {
+            let packets = plural(omitted_count, "packet");
+            write_line(&format!("{packets} omitted, because there are too many rows"));
+        }
+        Ok(row_count)
+    }
+}
+
+/// Counts records in intervals. The counts of a record are spread evenly over its time, because its packets are not known.
+struct SeriesWriter {
+    series: Series,
+    target: Target,
+}
+
+/// Maximum number of intervals of a record. The counts of one with more are those of its first interval.
+const SPREAD_MAX: u64 = 4096;
+
+/// Returns the part of a count that belongs to the nanoseconds before `until` of a record of a length.
+fn share(count: u64, until: u64, len: u64) -> u64 {
+    let share = u128::from(count) * u128::from(until.min(len)) / u128::from(len.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX)
+}
+
+impl SeriesWriter {
+    fn add(&mut self, record: &FlowRecord) {
+        let series = &mut self.series;
+        let (first, last) =
+            (series.number(record.start), series.number(record.end).max(series.number(record.start)));
+        let last = if last - first < SPREAD_MAX { last } else { first };
+        let start_ns = record.start.as_nanos();
+        let len = record.end.as_nanos().saturating_sub(start_ns).saturating_add(1);
+        let interval_ns = u64::try_from(series.interval.as_nanos()).unwrap_or(u64::MAX);
+        let totals = [&record.forward, &record.reverse]
+            .map(|side| (side.counters.packet_count, side.counters.octet_count));
+        let intervals = (first..=last).map(|number| {
+            // The last interval has the rest.
+            let end = number.saturating_add(1).saturating_mul(interval_ns).saturating_sub(start_ns);
+            let end = if number == last { len } else { end };
+            let begin = number.saturating_mul(interval_ns).saturating_sub(start_ns);
+            let part = |count| share(count, end, len) - share(count, begin, len);
+            let counts = totals.map(|(packet_count, octet_count)| (part(packet_count), part(octet_count)));
+            OpenInterval { number, counts, is_new: true }
+        });
+        let key = series.key(record);
+        series.add(&key, intervals);
+    }
+}
+
+impl RowWriter for SeriesWriter {
+    fn write_if(
+        &mut self,
+        record: &FlowRecord,
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> Result<bool, Failure> {
+        // The output is bounded by the number of rows.
+        let is_permitted = permits(0);
+        if is_permitted {
+            self.add(record);
+        }
+        Ok(is_permitted)
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _: bool) -> Result<(), Failure> {
+        self.series.finish(self.target).map(drop)
+    }
+}
+
+/// Counts packets in intervals.
+struct SeriesSink<'a, G> {
+    series: Series,
+    /// Maximum number of intervals of a flow that are held.
+    open_max: usize,
+    filter: Option<&'a Filter>,
+    rows: RowFilter,
     stage: PhantomData<fn() -> G>,
 }
 
@@ -189,38 +311,20 @@ impl<G> SeriesSink<'_, G> {
         if self.filter.is_some_and(|filter| !matches(filter, view)) {
             return;
         }
-        let (mut name, mut key) = (String::new(), Vec::new());
-        if !self.keys.is_empty() || !self.rows.is_empty() {
+        let mut key = Vec::new();
+        if !self.series.keys.is_empty() || !self.rows.is_empty() {
             let record = view.record(reason);
             if !self.rows.matches(&record) {
                 return;
             }
-            let values = record.values(&self.wanted);
-            key.extend(self.keys.iter().map(|index| values.get(*index).cloned().unwrap_or(Value::Null)));
-            for value in &key {
-                let _ = write!(name, "{value}\u{1}");
-            }
+            key = self.series.key(&record);
         }
-        for OpenInterval { number, counts: [a, b], is_new } in open {
-            let counts = if view.initiator() == Side::A { [a, b] } else { [b, a] };
-            let place = (number, name.clone());
-            if !self.intervals.contains_key(&place) {
-                if self.held_len > HELD_MAX {
-                    self.omitted_count += a.0 + b.0;
-                    continue;
-                }
-                self.held_len += ROW_LEN + 4 * name.len() + key.len() * size_of::<Value>();
-            }
-            let interval = self.intervals.entry(place).or_insert_with(|| Interval {
-                key: key.clone(),
-                flow_count: 0,
-                counts: Counts::default(),
-            });
-            interval.flow_count += u64::from(is_new);
-            for (sum, (packet_count, octet_count)) in interval.counts.iter_mut().zip(counts) {
-                *sum = (sum.0 + packet_count, sum.1 + octet_count);
-            }
-        }
+        let is_reversed = view.initiator() != Side::A;
+        let initiator_first = |interval: OpenInterval| {
+            let [a, b] = interval.counts;
+            OpenInterval { counts: if is_reversed { [b, a] } else { [a, b] }, ..interval }
+        };
+        self.series.add(&key, open.map(initiator_first));
     }
 }
 
@@ -234,8 +338,7 @@ impl<G: Stage> Sink for SeriesSink<'_, G> {
 
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, Open>, packet: &Packet<'_>) {
-        let number = u128::from(packet.timestamp.as_nanos()) / self.interval.as_nanos();
-        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let number = self.series.number(packet.timestamp);
         let open = &mut *flow.state;
         // Packets of several interfaces may be out of order.
         let found = open.iter().rposition(|interval| interval.number == number);

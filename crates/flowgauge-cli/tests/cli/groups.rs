@@ -297,6 +297,44 @@ fn intervals_count_packets_when_they_were_captured() {
     }
 }
 
+/// The packets of collected records are not known: their counts are spread evenly over the time of the record.
+#[test]
+fn collected_records_are_spread_over_their_time() {
+    let folder = Folder::new();
+    let path = folder.path("web.ipfix");
+    assert_eq!(run(&["flows", "web.pcap", "--format", "ipfix", "--to", &path, "-q"]).status, 0);
+    let records = rows(&["collect", &path, "--format", "ndjson"]);
+    for (interval, nanoseconds) in [("1s", 1e9), ("100ms", 1e8), ("7ms", 7e6)] {
+        let written = rows(&["collect", &path, "--time-series", interval, "--format", "ndjson"]);
+        let mut expected: BTreeMap<u64, (u64, f64)> = BTreeMap::new();
+        for record in &records {
+            let number = |name: &str| record[name].as_u64().unwrap();
+            let octets = (number("octet_count") + number("reverse_octet_count")) as f64;
+            let (start, end) = (number("start"), number("end"));
+            let first = start / nanoseconds as u64;
+            for index in first..=end / nanoseconds as u64 {
+                let begin = (index * nanoseconds as u64).max(start);
+                let until = ((index + 1) * nanoseconds as u64).min(end + 1);
+                let part = octets * (until - begin) as f64 / (end + 1 - start) as f64;
+                let (flow_count, sum) = expected.entry(index).or_default();
+                (*flow_count, *sum) = (*flow_count + 1, *sum + part);
+            }
+        }
+        assert_eq!(written.len(), expected.len(), "{interval}");
+        for row in &written {
+            let (flow_count, octets) = expected[&(row["time"].as_u64().unwrap() / nanoseconds as u64)];
+            let sum = row["octet_count"].as_u64().unwrap() + row["reverse_octet_count"].as_u64().unwrap();
+            assert_eq!(row["flow_count"], flow_count);
+            // Each record is rounded.
+            assert!((sum as f64 - octets).abs() <= 2.0 * flow_count as f64, "{interval} {sum} {octets}");
+        }
+        for name in ["packet_count", "octet_count", "reverse_packet_count", "reverse_octet_count"] {
+            let sum = |rows: &[Value]| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
+            assert_eq!(sum(&written), sum(&records), "{interval} {name}");
+        }
+    }
+}
+
 #[test]
 fn intervals_by_fields_add_up() {
     let all = rows(&["flows", "web.pcap", "--time-series", "1ms", "--format", "ndjson"]);
