@@ -14,166 +14,16 @@
 # The script uses private mount, UTS, network and process namespaces. The
 # addresses, the servers and their files are removed when it ends. It does not
 # use or change any interface, address or service of the machine.
-set -Eeuo pipefail
 
-# ---------------------------------------------------------------- outer part
-if [[ ${1-} != --inside ]]; then
-    [[ $EUID -eq 0 ]] || { echo "record.sh: must run as root" >&2; exit 1; }
-    out=$(cd "${1:-$(dirname "$0")}" && pwd)
-    self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
-    tmp=$(mktemp -d)
-    trap 'rm -rf "$tmp"' EXIT
-    chmod 755 "$tmp" # the servers drop root privileges and still need access
-    # A clean environment without proxies, locale and user settings. After the
-    # timeout, or if the script is stopped, the kernel ends all inner processes.
-    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-        LC_ALL=C HOME="$tmp" TMPDIR="$tmp" \
-        timeout --foreground --kill-after=5 300 \
-        unshare --mount --uts --net --pid --fork --kill-child --mount-proc \
-        bash "$self" --inside "$tmp"
-    install -m 644 "$tmp"/out/* "$out"/
-    exit 0
-fi
-
-# ---------------------------------------------------------------- inner part
-T=$2
-cd "$T"
-mkdir out log www www/upload
-exec 3>&1
-
-report() { echo "record.sh: $*" >&3; }
-fail() {
-    report "$*"
-    tail -n 5 log/* >&2 || true
-    exit 1
-}
-
-trap 'fail "stopped in line $LINENO"' ERR
-
-hostname lab.example
-mount -t tmpfs tmpfs /run # hides the sockets and namespaces of the machine
-mkdir -p /run/netns /run/sshd
-cat >hosts <<'END'
+# shellcheck source=../namespaces.sh
+. "$(dirname "$0")/../namespaces.sh"
+enter 300 "$@"
+mkdir www www/upload
+hosts <<'END'
 127.0.0.1        localhost
 10.77.0.1        web.example mail.example
 2001:db8:77::1   web6.example mail6.example
 END
-: >resolv.conf
-mount --bind hosts /etc/hosts
-mount --bind resolv.conf "$(readlink -f /etc/resolv.conf)"
-
-# until_ok SECONDS COMMAND...: repeats COMMAND until it succeeds.
-until_ok() {
-    local tries=$(($1 * 10))
-    shift
-    until "$@" >/dev/null 2>&1; do
-        ((tries-- > 0)) || fail "timeout while waiting for: $*"
-        sleep 0.1
-    done
-}
-
-# start NAME NETNS COMMAND...: runs a program in the background and stores its
-# process id in pid[NAME].
-declare -A pid
-start() {
-    local name=$1 ns=$2
-    shift 2
-    ip netns exec "$ns" "$@" </dev/null >>"log/$name" 2>&1 &
-    pid[$name]=$!
-    disown # prevents the shell from reporting the end of the process
-}
-
-gone() { ! kill -0 "$1"; }
-
-# stop NAME...: ends programs that start() has started, with KILL after 5 s.
-stop() {
-    local name id n
-    for name; do
-        id=${pid[$name]}
-        kill -TERM "$id" 2>/dev/null || true
-        for ((n = 0; n < 50; n++)); do
-            gone "$id" 2>/dev/null && break
-            sleep 0.1
-        done
-        kill -KILL "$id" 2>/dev/null || true
-        unset "pid[$name]"
-    done
-}
-
-# record FILE NETNS TCPDUMP_ARGUMENTS...: starts a capture; finish FILE ends it.
-record() {
-    local file=$1 ns=$2
-    shift 2
-    report "recording $file"
-    start "$file" "$ns" tcpdump -n -Z root -B 16384 -w "out/$file" "$@"
-    until_ok 5 grep -q 'listening on' "log/$file"
-}
-finish() {
-    sleep 1.5 # the kernel delivers captured packets at least once a second
-    stop "$1"
-    grep -q '^0 packets dropped' "log/$1" || fail "$1: tcpdump dropped packets"
-}
-
-# in_ns NETNS COMMAND...: runs a command for at most 40 s with its output in a
-# log. Some commands fail on purpose, so the status is only written to the log.
-in_ns() {
-    local ns=$1 status=0
-    shift
-    timeout 40 ip netns exec "$ns" "$@" </dev/null >>"log/$ns" 2>&1 || status=$?
-    echo "[$status] $*" >>log/commands
-}
-
-# must: like in_ns, for commands that must succeed.
-must() {
-    in_ns "$@"
-    [[ $(tail -n 1 log/commands) == "[0] "* ]] || fail "failed: $*"
-}
-
-listens() { [[ -n $(ip netns exec "$1" ss -Hlntu "sport = :$2") ]]; }
-
-# Disables offloading, so that the kernel computes checksums and segments, and
-# the captured frames are as on a wire.
-no_offload() {
-    ip netns exec "$1" ethtool -K "$2" \
-        tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
-}
-offload() {
-    ip netns exec "$1" ethtool -K "$2" tx on rx on sg on tso on gso on gro on \
-        >/dev/null 2>&1 || true
-}
-
-netns() {
-    local ns
-    for ns; do
-        ip netns add "$ns"
-        ip -n "$ns" link set lo up
-        ip netns exec "$ns" sysctl -qw net.ipv4.icmp_ratelimit=0 \
-            net.ipv6.icmp.ratelimit=0
-    done
-}
-
-# cable NS1 IF1 MAC1 NS2 IF2 MAC2
-cable() {
-    ip link add "$2" netns "$1" address "$3" type veth \
-        peer name "$5" netns "$4" address "$6"
-    no_offload "$1" "$2"
-    no_offload "$4" "$5"
-    ip -n "$1" link set "$2" up
-    ip -n "$4" link set "$5" up
-}
-
-# addr NETNS INTERFACE ADDRESS...
-addr() {
-    local ns=$1 dev=$2 a
-    shift 2
-    for a; do
-        if [[ $a == *:* ]]; then
-            ip -n "$ns" addr add "$a" dev "$dev" nodad
-        else
-            ip -n "$ns" addr add "$a" dev "$dev"
-        fi
-    done
-}
 
 # ------------------------------------------------------ network of most captures
 #
@@ -244,16 +94,6 @@ END
     start "$1" "$2" nginx -e "$T/log/$1.error" -c "$T/$1.conf"
     until_ok 5 listens "$2" 443
 }
-
-# request NETNS CURL_ARGUMENTS...: runs curl without the settings of the user.
-request() {
-    local ns=$1
-    shift
-    in_ns "$ns" curl -q -sS --cacert "$T/tls.crt" \
-        -w 'HTTP/%{http_version} %{http_code} %{url}\n' "$@"
-    sleep 0.1
-}
-drop() { printf -- '-o /dev/null %.0s' $(seq "$1"); } # one per requested URL
 
 # ------------------------------------------------------------------- web.pcap
 web_server web sv
@@ -577,12 +417,6 @@ stop tun-cl tun-sv web dns
 # Two VDE switches with a TAP interface each. The wirefilter of VDE emulates a
 # lossy cable between them.
 netns lc ls
-# vde NETNS NAME COMMAND...: starts a VDE program, which daemonizes itself.
-vde() {
-    ip netns exec "$1" "${@:3}" --daemon --pidfile "$T/$2.pid" >>"log/$2" 2>&1
-    until_ok 5 test -s "$2.pid"
-    pid[$2]=$(<"$2.pid")
-}
 vde lc switch-c vde_switch -s "$T/switch-c" -tap tap0
 vde ls switch-s vde_switch -s "$T/switch-s" -tap tap0
 ip -n lc link set tap0 address 02:00:00:77:06:02 up
