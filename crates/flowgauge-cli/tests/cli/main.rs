@@ -5,6 +5,7 @@ mod documents;
 mod escapes;
 mod eve;
 mod features;
+mod findings;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
