@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flowgauge::base::ApplicationName;
 use flowgauge::transaction::{Content, Dns, Transaction, X509};
-use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, TcpFlags, Timestamp};
+use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
 
 use super::bounded::{Bounded, Weight};
 use super::few::Few;
@@ -60,6 +60,8 @@ pub(super) struct Attempts {
     pub(super) flow_count: u64,
     /// Those that were refused.
     pub(super) refused_count: u64,
+    /// Those that were answered, and reset at once.
+    pub(super) probe_count: u64,
     pub(super) ports: Few<u16>,
     pub(super) hosts: Few<IpAddr>,
 }
@@ -120,7 +122,9 @@ pub(super) struct Tcp {
     pub(super) connection_count: u64,
     pub(super) segment_count: u64,
     pub(super) retransmitted_count: u64,
-    pub(super) zero_window_count: u64,
+    /// Number of times at which a window was closed for at least [`CLOSED_MIN`], and the longest of them.
+    pub(super) closed_count: u64,
+    pub(super) closed: Duration,
     pub(super) reset_count: u64,
     /// Round-trip times of handshakes by responder.
     pub(super) rtts: Bounded<IpAddr, Rtts, 4096>,
@@ -147,17 +151,35 @@ pub(super) struct Names {
     pub(super) queried: Bounded<String, Count, 16_384>,
 }
 
+/// Times of packets that show that a clock was set.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    /// Packets that are earlier than another one before them by at least [`LATE_MIN`].
+    pub(super) late_count: u64,
+    /// The greatest of these differences.
+    pub(super) late: Duration,
+    /// The longest time without a packet, and its start.
+    pub(super) pause: Duration,
+    pub(super) pause_start: Option<Timestamp>,
+}
+
+/// Time by which a packet is late that is not only reordered between interfaces or processors.
+pub(super) const LATE_MIN: Duration = Duration::from_secs(1);
+
 /// What a capture contains.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) first: Option<Timestamp>,
     pub(super) last: Option<Timestamp>,
+    pub(super) clock: Clock,
     pub(super) timeline: Timeline,
     pub(super) packet_count: [u64; 2],
     pub(super) services: Bounded<Service, Traffic>,
     pub(super) hosts: Bounded<IpAddr, Traffic>,
     pub(super) conversations: Bounded<Conversation, Traffic>,
     pub(super) attempts: Bounded<IpAddr, Attempts, 4096>,
+    /// Flows of UDP without an answer, by source and destination.
+    pub(super) datagrams: Bounded<(IpAddr, IpAddr), Attempts, 4096>,
     pub(super) times: Bounded<Conversation, Times, 4096>,
     pub(super) long: Top,
     pub(super) uploads: Top,
@@ -175,6 +197,9 @@ pub(super) struct Facts {
     pub(super) tunnels: Few<&'static str>,
 }
 
+/// Time for which a receiver closes its window that is not only the time to read a buffer.
+pub(super) const CLOSED_MIN: Duration = Duration::from_millis(100);
+
 /// Payload that an upload has at least.
 pub(super) const UPLOAD_MIN: u64 = 1_000_000;
 
@@ -182,6 +207,9 @@ impl Facts {
     pub(super) fn packet(&mut self, packet: &Packet<'_>) {
         let time = packet.timestamp;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        if let Some(last) = self.last {
+            self.clock.add(last, time);
+        }
         self.last = Some(self.last.map_or(time, |last| last.max(time)));
         self.timeline.add(time.as_nanos(), 0, packet.wire_len.into());
         let [v4, v6] = &mut self.packet_count;
@@ -201,12 +229,12 @@ impl Facts {
         self.hosts.entry(destination).add_reversed(record);
         let conversation = (source, destination, protocol.0, port);
         self.conversations.entry(conversation).add(record);
-        if is_unanswered(record) {
-            let attempts = self.attempts.entry(source);
-            attempts.flow_count += 1;
-            attempts.refused_count += u64::from(record.conn_state == ConnState::Rej);
-            attempts.hosts.insert(destination);
-            port.into_iter().for_each(|port| attempts.ports.insert(port));
+        if is_unanswered(record) || is_probe(record) {
+            self.attempts.entry(source).add(record);
+        } else if protocol == IpProtocol::UDP && record.conn_state == ConnState::S0 && !is_group(&destination)
+        {
+            self.datagrams.entry((source, destination)).add(record);
+            self.begun(conversation, record.start);
         } else {
             self.begun(conversation, record.start);
         }
@@ -265,21 +293,78 @@ impl Facts {
     }
 }
 
+impl Attempts {
+    fn add(&mut self, record: &FlowRecord) {
+        self.flow_count += 1;
+        self.refused_count += u64::from(record.conn_state == ConnState::Rej);
+        self.probe_count += u64::from(is_probe(record));
+        self.hosts.insert(record.destination_address());
+        record.destination_port().into_iter().for_each(|port| self.ports.insert(port));
+    }
+}
+
+impl Clock {
+    /// Adds the time of a packet, and the latest one of those before it.
+    fn add(&mut self, last: Timestamp, time: Timestamp) {
+        let late = last.saturating_since(time);
+        if late >= LATE_MIN && time > Timestamp::ZERO {
+            self.late_count += 1;
+            self.late = self.late.max(late);
+        }
+        let pause = time.saturating_since(last);
+        if pause > self.pause && last > Timestamp::ZERO {
+            (self.pause, self.pause_start) = (pause, Some(last));
+        }
+    }
+}
+
+/// Returns whether an address is that of a group, or of all hosts of a link.
+pub(super) fn is_group(address: &IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
+        IpAddr::V6(address) => address.is_multicast(),
+    }
+}
+
+/// Returns whether the initiator of a TCP connection reset it after the answer, and neither side sent data.
+fn is_probe(record: &FlowRecord) -> bool {
+    let has_payload = |side: &flowgauge::record::SideRecord| side.counters.payload_octet_count > 0;
+    record.protocol() == IpProtocol::TCP
+        && matches!(record.conn_state, ConnState::Rsto | ConnState::Rstos0)
+        && record.forward.counters.packet_count <= 3
+        && !has_payload(&record.forward)
+        && !has_payload(&record.reverse)
+}
+
 /// Returns whether the initiator of a TCP connection had no answer, or a refusal.
 fn is_unanswered(record: &FlowRecord) -> bool {
     record.protocol() == IpProtocol::TCP && matches!(record.conn_state, ConnState::S0 | ConnState::Rej)
 }
 
+/// Returns whether a side aborted an established connection.
+fn is_reset(record: &FlowRecord) -> bool {
+    matches!(record.conn_state, ConnState::Rsto | ConnState::Rstr) && !is_probe(record)
+}
+
 impl Tcp {
+    /// Notes that a window was closed for some time.
+    pub(super) fn closed(&mut self, time: Duration) {
+        if time >= CLOSED_MIN {
+            self.closed_count += 1;
+            self.closed = self.closed.max(time);
+        }
+    }
+
     fn add(&mut self, record: &FlowRecord) {
         self.connection_count += 1;
         self.segment_count += record.packet_count();
         for side in [&record.forward, &record.reverse] {
-            self.retransmitted_count += u64::from(side.tcp.retransmitted_count);
-            self.zero_window_count += u64::from(side.tcp.zero_window_count);
+            // The handshake of a host that does not answer is repeated, which is no loss.
+            if !is_unanswered(record) {
+                self.retransmitted_count += u64::from(side.tcp.retransmitted_count);
+            }
         }
-        let has_reset = |side: &flowgauge::record::SideRecord| side.tcp_flags.contains(TcpFlags::RST);
-        self.reset_count += u64::from(has_reset(&record.forward) || has_reset(&record.reverse));
+        self.reset_count += u64::from(is_reset(record));
         if let Some(rtt) = record.handshake_rtt {
             let rtts = &mut self.rtts.entry(record.destination_address()).0;
             if rtts.len() < 64 {

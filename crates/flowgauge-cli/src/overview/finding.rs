@@ -8,7 +8,7 @@ use flowgauge::export::human;
 use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, PipelineStats, Timestamp};
 
-use super::facts::{Conversation, Facts, Times};
+use super::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
 use super::watch::Frames;
 use crate::human::plural;
 
@@ -99,8 +99,15 @@ flowgauge::table! {
 /// Flows without an answer that a scan has at least.
 const SCAN_FLOW_MIN: u64 = 25;
 
-/// Distinct ports or hosts that a scan has at least.
+/// Distinct ports or hosts that a scan has at least: these, and four fifths of its flows, or many.
 const SCAN_TARGET_MIN: usize = 15;
+const SCAN_TARGET_MANY: usize = 100;
+
+/// Ports of services that clients request at regular times: DHCP, NTP and DHCPv6.
+const REGULAR_PORTS: [u16; 5] = [67, 68, 123, 546, 547];
+
+/// Time without a packet that a capture has if its clock was set, or if it was merged of others.
+const PAUSE_MIN: Duration = Duration::from_secs(30 * 86_400);
 
 /// Flows or requests that a beacon has at least, and their period and jitter.
 const BEACON_COUNT_MIN: usize = 5;
@@ -128,21 +135,23 @@ impl Facts {
         self.tls(&mut all);
         self.ports(&mut all);
         self.dns(&mut all);
-        self.tcp(&mut all);
+        self.tcp(frames.duplicate_count, &mut all);
         capture(frames, stats, &mut all);
+        self.clock(&mut all);
         all.sort_by(|one, other| one.kind.cmp(&other.kind).then(other.count.cmp(&one.count)));
         all
     }
 
     fn scans(&self, all: &mut Vec<Finding>) {
         for (source, attempts) in self.attempts.first(16) {
-            let targets = attempts.ports.len().max(attempts.hosts.len());
-            if attempts.flow_count < SCAN_FLOW_MIN || targets < SCAN_TARGET_MIN {
+            if !attempts.is_scan() {
                 continue;
             }
-            let refused = match attempts.refused_count {
-                0 => String::new(),
-                count => format!(", {count} of them refused"),
+            let refused = match (attempts.refused_count, attempts.probe_count) {
+                (0, 0) => String::new(),
+                (count, 0) => format!(", {count} of them refused"),
+                (0, count) => format!(", {count} of them reset after the answer"),
+                (refused, reset) => format!(", {refused} of them refused and {reset} reset after the answer"),
             };
             all.push(Finding {
                 kind: Kind::Scan,
@@ -150,22 +159,38 @@ impl Facts {
                 destination: None,
                 port: None,
                 count: attempts.flow_count,
-                text: format!(
-                    "{source}: {} flows without an answer{refused}, to {} hosts and {} ports",
-                    attempts.flow_count,
-                    attempts.hosts.count(),
-                    attempts.ports.count()
-                ),
+                text: format!("{source}: {} without data{refused}, {}", connections(attempts), attempts.targets()),
                 command: Some(format!(
-                    "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ')\""
+                    "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0')\""
                 )),
+            });
+        }
+        for ((source, destination), attempts) in self.datagrams.first(16) {
+            if !attempts.is_scan() {
+                continue;
+            }
+            all.push(Finding {
+                kind: Kind::Scan,
+                source: Some(*source),
+                destination: Some(*destination),
+                port: None,
+                count: attempts.flow_count,
+                text: format!(
+                    "{source}: {} of UDP without an answer, {}",
+                    plural(attempts.flow_count, "flow"),
+                    attempts.targets()
+                ),
+                command: Some(format!("--filter \"src host {source} and dst host {destination} and udp\"")),
             });
         }
     }
 
     fn beacons(&self, all: &mut Vec<Finding>) {
-        let mut found: Vec<_> =
-            self.times.iter().filter_map(|(key, times)| Some((*key, period(times)?))).collect();
+        let is_regular = |(_, destination, _, port): &Conversation| {
+            is_group(destination) || port.is_some_and(|port| REGULAR_PORTS.contains(&port))
+        };
+        let times = self.times.iter().filter(|(key, _)| !is_regular(key));
+        let mut found: Vec<_> = times.filter_map(|(key, times)| Some((*key, period(times)?))).collect();
         found.sort_by_key(|((source, destination, ..), (count, ..))| {
             (std::cmp::Reverse(*count), *source, *destination)
         });
@@ -265,7 +290,8 @@ impl Facts {
     fn dns(&self, all: &mut Vec<Finding>) {
         let names = &self.names;
         for (code, count) in &names.failures {
-            if *count >= 10 || *count >= 3 && *count * 10 >= names.query_count {
+            let is_common = *count * 10 >= names.query_count && names.failed.iter().count() >= 3;
+            if *count >= 10 || *count >= 3 && is_common {
                 let mut text = format!("{count} of {} queries answered by {code}", names.query_count);
                 if let Some((name, _)) = names.failed.first(1).first().filter(|(name, _)| !name.is_empty()) {
                     text.push_str(&format!(", such as {name}"));
@@ -280,7 +306,7 @@ impl Facts {
         }
         let mut domains: BTreeMap<String, u64> = BTreeMap::new();
         for (name, count) in names.queried.iter() {
-            if count.0 == 1 {
+            if count.0 == 1 && !name.ends_with(".arpa") {
                 *domains.entry(domain(name).to_owned()).or_default() += 1;
             }
         }
@@ -292,17 +318,42 @@ impl Facts {
         }
     }
 
-    fn tcp(&self, all: &mut Vec<Finding>) {
+    fn clock(&self, all: &mut Vec<Finding>) {
+        let clock = &self.clock;
+        if clock.late_count > 0 {
+            let text = format!(
+                "{} at least {} before an earlier packet, by up to {}",
+                plural(clock.late_count, "packet"),
+                human::duration(LATE_MIN),
+                human::duration(clock.late)
+            );
+            all.push(plain(Kind::Clock, clock.late_count, text));
+        }
+        let Some((first, last)) = self.first.zip(self.last) else { return };
+        let is_most = clock.pause * 10 >= last.saturating_since(first) * 9;
+        if let Some(start) = clock.pause_start.filter(|_| clock.pause >= PAUSE_MIN && is_most) {
+            let text = format!(
+                "no packet for {} after {}: a clock was set, or captures were merged",
+                human::duration(clock.pause),
+                start.rfc3339()
+            );
+            all.push(plain(Kind::Clock, 1, text));
+        }
+    }
+
+    fn tcp(&self, duplicate_count: u64, all: &mut Vec<Finding>) {
         let tcp = &self.tcp;
         let part = |count: u64, of: u64| count as f64 / of.max(1) as f64;
-        let retransmitted = part(tcp.retransmitted_count, tcp.segment_count);
-        if tcp.retransmitted_count >= 10 && retransmitted >= RETRANSMITTED_MIN {
+        // A duplicate of a segment with data counts as a retransmission too.
+        let retransmitted_count = tcp.retransmitted_count.saturating_sub(duplicate_count);
+        let retransmitted = part(retransmitted_count, tcp.segment_count);
+        if retransmitted_count >= 10 && retransmitted >= RETRANSMITTED_MIN {
             let mut finding = plain(
                 Kind::Retransmissions,
-                tcp.retransmitted_count,
+                retransmitted_count,
                 format!(
                     "{} of {} segments, {:.1} %",
-                    tcp.retransmitted_count,
+                    retransmitted_count,
                     tcp.segment_count,
                     retransmitted * 100.0
                 ),
@@ -310,11 +361,15 @@ impl Facts {
             finding.command = Some("--sort retransmitted --top 10".to_owned());
             all.push(finding);
         }
-        if tcp.zero_window_count > 0 {
+        if tcp.closed_count > 0 {
             let mut finding = plain(
                 Kind::ZeroWindow,
-                tcp.zero_window_count,
-                format!("{} with a window of zero", plural(tcp.zero_window_count, "segment")),
+                tcp.closed_count,
+                format!(
+                    "a window closed {}, for up to {}",
+                    plural(tcp.closed_count, "time"),
+                    human::duration(tcp.closed)
+                ),
             );
             finding.command =
                 Some("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"".to_owned());
@@ -323,13 +378,13 @@ impl Facts {
         let resets = part(tcp.reset_count, tcp.connection_count);
         if tcp.reset_count >= 10 && resets >= RESET_MIN {
             let text = format!(
-                "{} of {} connections, {:.0} %",
+                "{} of {} connections aborted, {:.0} %",
                 tcp.reset_count,
                 tcp.connection_count,
                 resets * 100.0
             );
             let mut finding = plain(Kind::Resets, tcp.reset_count, text);
-            finding.command = Some("--where \"conn_state in ('RSTO', 'RSTR', 'REJ')\"".to_owned());
+            finding.command = Some("--where \"conn_state in ('RSTO', 'RSTR')\"".to_owned());
             all.push(finding);
         }
         let median = |rtts: &[Duration]| {
@@ -384,12 +439,33 @@ fn capture(frames: &Frames, stats: &PipelineStats, all: &mut Vec<Finding>) {
     );
     let text = format!("{duplicate_count} of {frame_count} packets are duplicates; --dedup removes them");
     note(Kind::Duplicates, duplicate_count, text);
-    let late = stats.tracker.late_packet_count;
-    note(
-        Kind::Clock,
-        late,
-        format!("{} with a timestamp before that of an earlier packet", plural(late, "packet")),
-    );
+}
+
+/// Returns the number of connections as text.
+fn connections(attempts: &Attempts) -> String {
+    plural(attempts.flow_count, "connection")
+}
+
+impl Attempts {
+    /// Returns whether there are many attempts, and most of them have other targets. A client that tries again has few.
+    fn is_scan(&self) -> bool {
+        let targets = self.ports.len().max(self.hosts.len());
+        let are_most = targets as u64 * 5 >= self.flow_count * 4 || targets >= SCAN_TARGET_MANY;
+        self.flow_count >= SCAN_FLOW_MIN && targets >= SCAN_TARGET_MIN && are_most
+    }
+
+    /// Returns the numbers of hosts and ports as text.
+    fn targets(&self) -> String {
+        let ending = |count: usize| if count == 1 { "" } else { "s" };
+        let (hosts, ports) = (&self.hosts, &self.ports);
+        format!(
+            "to {} host{} and {} port{}",
+            hosts.count(),
+            ending(hosts.len()),
+            ports.count(),
+            ending(ports.len())
+        )
+    }
 }
 
 fn plain(kind: Kind, count: u64, text: String) -> Finding {
@@ -445,8 +521,16 @@ fn period(times: &Times) -> Option<(usize, Duration, f64)> {
     (period >= BEACON_PERIOD_MIN && jitter <= BEACON_JITTER_MAX).then_some((starts.len(), period, jitter))
 }
 
-/// Returns the last two labels of a name.
+/// Returns the last two labels of a name, or three if the second to last is one under which a country registers, as `co.uk`.
 fn domain(name: &str) -> &str {
-    let mut dots = name.trim_end_matches('.').rmatch_indices('.').map(|(at, _)| at);
-    dots.nth(1).map_or(name, |at| name.get(at + 1..).unwrap_or(name))
+    let name = name.trim_end_matches('.');
+    let labels: Vec<&str> = name.rsplit('.').take(3).collect();
+    let len = match labels.as_slice() {
+        [top, second, third] if top.len() == 2 && second.len() <= 3 => {
+            top.len() + second.len() + third.len() + 2
+        }
+        [top, second, ..] => top.len() + second.len() + 1,
+        _ => name.len(),
+    };
+    name.get(name.len() - len..).unwrap_or(name)
 }

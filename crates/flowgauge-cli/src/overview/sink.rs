@@ -1,12 +1,15 @@
 //! The sink that collects facts.
 
+use std::time::Duration;
+
+use flowgauge::base::DirectionEvidence;
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::protocols::{ftp, http1, http2, smtp};
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
     EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Sink,
-    Standard,
+    Standard, TcpFlags, Timestamp,
 };
 
 use super::facts::{Conversation, Facts};
@@ -30,6 +33,51 @@ fn login(message: &Message<'_>) -> Option<&'static str> {
     kind.filter(|kind| *kind != "cookie")
 }
 
+/// What is known of an open flow.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// For each side of the key, the time at which it closed its window; zero while it is open.
+    closed_ns: [u64; 2],
+    /// The user of FTP is one whose password is no secret.
+    is_anonymous: bool,
+}
+
+impl State {
+    /// Notes the window of a segment. Returns the time for which it was closed, if the segment opens it.
+    fn window(&mut self, packet: &Packet<'_>) -> Option<Duration> {
+        let flags = packet.tcp.flags;
+        let closed_ns = self.closed_ns.get_mut(packet.side.index())?;
+        // A reset has no window.
+        if packet.key.protocol() != IpProtocol::TCP || flags.contains(TcpFlags::RST) {
+            return None;
+        }
+        let now_ns = packet.timestamp.as_nanos();
+        if packet.tcp.window == 0 {
+            if *closed_ns == 0 {
+                *closed_ns = now_ns;
+            }
+            return None;
+        }
+        let since_ns = std::mem::take(closed_ns);
+        (since_ns > 0).then(|| Duration::from_nanos(now_ns.saturating_sub(since_ns)))
+    }
+}
+
+/// Returns whether a command of FTP names a user without a secret password; `None` if it names no user.
+fn is_anonymous(message: &Message<'_>) -> Option<bool> {
+    let Message::Ftp(ftp::Message::Command(command)) = message else { return None };
+    let is_user = command.verb.0.eq_ignore_ascii_case(b"USER");
+    let is_public =
+        |user: &[u8]| user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp");
+    is_user.then(|| command.argument.is_some_and(|user| is_public(user.0)))
+}
+
+/// Ports that are in general use for an application beside its registered ones.
+const USUAL_PORTS: [(&str, u16); 3] = [("tls", 5223), ("tls", 5228), ("rtsp", 8554)];
+
+/// Ports of multicast DNS and LLMNR, whose queries only the owner of the name answers.
+const LINK_NAME_PORTS: [u16; 2] = [5353, 5355];
+
 /// Applications whose ports are negotiated or configured for each installation.
 const ANY_PORT: [&str; 5] = ["bittorrent", "dcerpc", "rtcp", "rtp", "stun"];
 
@@ -38,7 +86,9 @@ fn is_known_port(view: &FlowView<'_>) -> bool {
     let (key, responder) = (view.key(), view.initiator().other());
     let Some((application, port)) = view.application().zip(key.port(responder)) else { return true };
     let name = application.name.as_str();
-    if ANY_PORT.contains(&name) {
+    // Without the begin of a flow, the port may be that of the client.
+    let is_sure = !matches!(view.direction_evidence(), DirectionEvidence::FirstSeen);
+    if ANY_PORT.contains(&name) || USUAL_PORTS.contains(&(name, port)) || !is_sure {
         return true;
     }
     let ports = |protocol: &'static flowgauge::Protocol| match key.protocol() {
@@ -61,32 +111,48 @@ fn conversation(view: &FlowView<'_>) -> Conversation {
 }
 
 impl Sink for Collecting {
-    type State = ();
+    type State = State;
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
         Interest::PACKETS
     }
 
-    fn packet(&mut self, _: &mut Flow<'_, ()>, packet: &Packet<'_>) {
+    fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
         self.facts.packet(packet);
+        if let Some(time) = flow.state.window(packet) {
+            self.facts.tcp.closed(time);
+        }
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
-        if let Some(kind) = login(message) {
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        if let Some(is_anonymous) = is_anonymous(message) {
+            flow.state.is_anonymous = is_anonymous;
+        }
+        if let Some(kind) = login(message).filter(|_| !flow.state.is_anonymous) {
             let server = flow.view.key().address(flow.view.initiator().other());
             self.facts.logins.entry((server, meta.protocol.name(), kind)).0 += 1;
         }
     }
 
-    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+    fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
         let is_known = is_known_port(&flow.view);
+        for since_ns in std::mem::take(&mut flow.state.closed_ns).into_iter().filter(|since_ns| *since_ns > 0)
+        {
+            self.facts.tcp.closed(flow.view.end().saturating_since(Timestamp::from_nanos(since_ns)));
+        }
         self.facts.record(&flow.view.record(reason), is_known);
     }
 }
 
 impl TransactionSink for Collecting {
-    fn transaction(&mut self, view: &FlowView<'_>, (): &mut (), transaction: &Transaction) {
+    fn transaction(&mut self, view: &FlowView<'_>, _: &mut State, transaction: &Transaction) {
+        let key = view.key();
+        let has_port =
+            |ports: &[u16]| key.port(view.initiator().other()).is_some_and(|port| ports.contains(&port));
+        if matches!(transaction.content, Content::Dns(_)) && has_port(&LINK_NAME_PORTS) {
+            return;
+        }
         // Further requests of a connection; its first one began with the flow.
         if let Content::Http(http) = &transaction.content
             && http.number > 0

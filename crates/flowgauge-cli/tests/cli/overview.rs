@@ -135,7 +135,7 @@ fn a_scan_is_seen() {
     assert_eq!((scan["source_address"].as_str(), scan["count"].as_u64()), (Some("10.0.0.66"), Some(2500)));
     assert_eq!(
         scan["evidence"],
-        "10.0.0.66: 2500 flows without an answer, 250 of them refused, to 250 hosts and 10 ports"
+        "10.0.0.66: 2500 connections without data, 250 of them refused, to 250 hosts and 10 ports"
     );
     // The command shows exactly these flows.
     let options = words(scan["command"].as_str().unwrap());

@@ -73,7 +73,7 @@ pub(super) struct HttpDetails {
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// That of the overview.
-    overview: (),
+    overview: super::super::sink::State,
     /// Times and octets of intervals that are not in the timeline yet.
     open: Vec<(u64, u64)>,
     transactions: Transactions,

@@ -370,7 +370,7 @@ impl Page<'_> {
         let rows = vec![
             vec!["Connections".to_owned(), tcp.connection_count.to_string(), String::new()],
             vec![
-                "with a reset".to_owned(),
+                "aborted".to_owned(),
                 tcp.reset_count.to_string(),
                 share(tcp.reset_count, tcp.connection_count),
             ],
@@ -381,9 +381,9 @@ impl Page<'_> {
                 share(tcp.retransmitted_count, tcp.segment_count),
             ],
             vec![
-                "with a window of zero".to_owned(),
-                tcp.zero_window_count.to_string(),
-                share(tcp.zero_window_count, tcp.segment_count),
+                "Times at which a window was closed".to_owned(),
+                tcp.closed_count.to_string(),
+                String::new(),
             ],
             vec!["Gaps in streams".to_owned(), gap_count.to_string(), String::new()],
             vec!["Octets missing in gaps".to_owned(), streams.gap_octet_count.to_string(), String::new()],
