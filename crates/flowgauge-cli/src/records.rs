@@ -172,7 +172,7 @@ impl RecordArgs {
     }
 
     /// Returns how sessions are parsed, if applications are identified or messages are needed. `is_view` states that a view
-    /// shows the applications.
+    /// shows the applications, and the names in messages.
     pub(crate) fn sessions(&self, is_view: bool) -> Option<DriverConfig> {
         let names_applications = match self.application {
             Applications::Always => true,
@@ -184,7 +184,7 @@ impl RecordArgs {
         let format = self.output.format().logs();
         let needs_messages = self.joined.needs_messages() || self.written.needs_transactions(format);
         let mut config = DriverConfig::default();
-        config.is_naming_only = !needs_messages;
+        config.is_naming_only = !(needs_messages || is_view);
         let is_needed = needs_messages || names_applications || self.written.is_wanted(format);
         is_needed.then_some(config)
     }

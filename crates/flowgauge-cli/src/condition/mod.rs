@@ -21,8 +21,7 @@ use sqlparser::tokenizer::Token;
 use compile::Compiler;
 pub(crate) use literal::{compare_values, number};
 use node::Node;
-use problem::Problem;
-pub(crate) use problem::nearest;
+pub(crate) use problem::{Problem, nearest};
 
 /// Maximum number of parentheses inside of each other.
 const DEPTH_MAX: usize = 50;
@@ -47,6 +46,12 @@ impl Condition {
         Self::new(text, &R::columns())
     }
 
+    /// Parses a condition on rows of a type, for a caller that shows the position of a problem.
+    #[cfg(feature = "view")]
+    pub(crate) fn parse<R: Row>(text: &str) -> Result<Self, Problem> {
+        Self::compiled(text, &R::columns())
+    }
+
     /// Parses a condition on rows of several tables, all with the columns of another one in front.
     pub(crate) fn of_tables(
         text: &str,
@@ -58,8 +63,11 @@ impl Condition {
     }
 
     fn new(text: &str, known: &[&'static Column]) -> Result<Self, String> {
-        let compiled = parse(text, known);
-        let (root, columns) = compiled.map_err(|problem| problem.describe(text))?;
+        Self::compiled(text, known).map_err(|problem| problem.describe(text))
+    }
+
+    fn compiled(text: &str, known: &[&'static Column]) -> Result<Self, Problem> {
+        let (root, columns) = parse(text, known)?;
         Ok(Self { root, columns, places: HashMap::new(), values: Vec::new() })
     }
 

@@ -6,11 +6,11 @@ use sqlparser::tokenizer::Span;
 
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// Number of the first character, from 1; 0 if it is not known.
-    pub(super) column: usize,
+    pub(crate) column: usize,
     pub(super) len: usize,
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 impl Problem {

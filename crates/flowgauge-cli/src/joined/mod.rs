@@ -17,7 +17,7 @@ use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
 use flowgauge::protocols::{NameCache, ServerName};
 use flowgauge::row::{Column, Row as _, Table as _};
 use flowgauge::{
-    Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Flows, Interest, MessageMeta, MessageOf, Packet,
+    Builder, EndReason, Filter, Flow, FlowRecord, Flows, Interest, Message, MessageMeta, MessageOf, Packet,
     PipelineStats, Sessions, Sink, Stage, Standard,
 };
 
@@ -207,37 +207,19 @@ type Writer = Box<dyn for<'r> RecordWriter<JoinedRow<'r>> + Send>;
 
 /// A stage whose messages may name a server.
 pub(crate) trait Named: Stage {
-    /// Returns the name of the server in a message, and teaches `names` what it answers to the address of its receiver.
-    fn name(
-        names: Option<&mut NameCache>,
-        view: &FlowView<'_>,
-        meta: &MessageMeta,
-        message: &Self::Message<'_>,
-    ) -> Option<ServerName>;
+    /// Returns a message of one of the standard protocols.
+    fn standard<'r, 'm>(message: &'r Self::Message<'m>) -> Option<&'r Message<'m>>;
 }
 
 impl Named for Flows {
-    fn name(
-        _: Option<&mut NameCache>,
-        _: &FlowView<'_>,
-        _: &MessageMeta,
-        _: &Self::Message<'_>,
-    ) -> Option<ServerName> {
+    fn standard<'r, 'm>(_: &'r Self::Message<'m>) -> Option<&'r Message<'m>> {
         None
     }
 }
 
 impl Named for Sessions<Standard> {
-    fn name(
-        names: Option<&mut NameCache>,
-        view: &FlowView<'_>,
-        meta: &MessageMeta,
-        message: &Self::Message<'_>,
-    ) -> Option<ServerName> {
-        if let Some(names) = names {
-            names.learn(view.key().address(meta.side.other()), meta.timestamp, message);
-        }
-        ServerName::of(message)
+    fn standard<'r, 'm>(message: &'r Self::Message<'m>) -> Option<&'r Message<'m>> {
+        Some(message)
     }
 }
 
@@ -333,10 +315,11 @@ impl<G: Named> Sink for JoinSink<'_, G> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &MessageOf<'_, Self>) {
-        if !self.has_names {
-            return;
+        let Some(message) = G::standard(message).filter(|_| self.has_names) else { return };
+        if let Some(names) = &mut self.names {
+            names.learn(flow.view.key().address(meta.side.other()), meta.timestamp, message);
         }
-        let found = G::name(self.names.as_mut(), &flow.view, meta, message);
+        let found = ServerName::of(message);
         // The first name in the content of the flow remains.
         let is_known = |known: &Arc<ServerName>| known.evidence != flowgauge::protocols::NameEvidence::Dns;
         if let Some(found) = found

@@ -81,8 +81,8 @@ pub(crate) struct LiveArgs {
     /// Show rates and the flows with the most traffic, instead of a line per flow
     ///
     /// `auto` shows the view if standard input and output are terminals, the format is `table`, and the program was built
-    /// with the feature `view`. Keys: Tab selects
-    /// flows, hosts or protocols, s the order, p pauses, / selects flows by an expression as in --filter, q quits.
+    /// with the feature `view`. Keys: Tab selects flows, hosts or protocols, s the order, / a condition as in --where, Enter
+    /// shows one flow with its messages, ? lists all keys, q ends the capture.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ViewChoice::Auto)]
     pub(super) view: ViewChoice,
 

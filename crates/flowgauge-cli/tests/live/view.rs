@@ -5,6 +5,8 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use etherparse::PacketBuilder;
+
 use super::{free_port, wait_for};
 
 /// A tmux server with one session, which ends with the test.
@@ -72,44 +74,102 @@ fn a_hangup_restores_the_terminal_and_writes_the_summary() {
     std::fs::remove_file(&pid).unwrap();
 }
 
+/// Returns a query of DNS for `www.example` from 192.0.2.1, in Ethernet and VXLAN.
+fn query(port: u16) -> Vec<u8> {
+    let mut message = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    message.extend(b"\x03www\x07example\0\0\x01\0\x01");
+    let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+        .ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64)
+        .udp(port, 53);
+    let mut frame = vec![8, 0, 0, 0, 0, 0, 1, 0];
+    builder.write(&mut frame, &message).unwrap();
+    frame
+}
+
 #[test]
 fn the_view_shows_traffic_and_obeys_keys() {
-    for (width, height) in [(80, 24), (132, 43)] {
+    for (width, height) in [(80, 24), (160, 50)] {
         let port = free_port();
         let program = env!("CARGO_BIN_EXE_flowgauge");
         let line =
             format!("{program} live --listen udp://127.0.0.1:{port}/vxlan; echo ended with $?; sleep 30");
         let Some(terminal) = Terminal::start(width, height, &line) else { return };
         terminal.wait("flowgauge live: udp://127.0.0.1:");
-        // A UDP datagram to port 53 in Ethernet and IPv4.
-        let mut frame = vec![8, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-        frame.extend([0x45, 0, 0, 36, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
-        frame.extend([0x9c, 0x40, 0, 53, 0, 16, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        for _ in 0..10 {
-            sender.send_to(&frame, ("127.0.0.1", port)).unwrap();
+        let send = |source_port, count| {
+            for _ in 0..count {
+                sender.send_to(&query(source_port), ("127.0.0.1", port)).unwrap();
+            }
+        };
+        send(40_000, 9);
+        send(40_001, 1);
+        terminal.wait("2 flows open");
+        let screen = terminal.screen();
+        for text in
+            ["192.0.2.1:40000", "192.0.2.2:53", "www.example", "S0", "OUT▼bps", "kbit/s┤", "Drops none"]
+        {
+            assert!(screen.contains(text), "{text}: {screen}");
         }
-        terminal.wait("192.0.2.1:40000");
-        assert!(terminal.screen().contains("1 flow open, 10 packets"), "{}", terminal.screen());
+        assert!(screen.contains("10 packets"), "{screen}");
+        // The order is visible at once.
+        terminal.press(&["s"]);
+        terminal.wait("sorted by rate out");
+        terminal.press(&["s", "s"]);
+        terminal.wait("OCTETS▼");
         terminal.press(&["Tab"]);
         terminal.wait("HOST");
         terminal.press(&["Tab"]);
-        terminal.wait("PROTOCOL");
+        terminal.wait("udp/dns");
         terminal.press(&["Tab", "p"]);
         terminal.wait("PAUSED");
         terminal.press(&["p", "/"]);
-        terminal.wait("filter: _");
-        terminal.press(&["tcp prt", "Enter"]);
-        terminal.wait("column 5");
-        terminal.press(&["BSpace", "BSpace", "BSpace", "port 1", "Enter"]);
-        terminal.wait("FILTERED");
-        wait_for("an empty table", || !terminal.screen().contains("192.0.2.1:40000"));
-        terminal.press(&["Escape"]);
+        terminal.wait("where: _");
+        terminal.press(&["-l", "source_prt = 40001"]);
+        terminal.press(&["Enter"]);
+        terminal.wait("^ column 1: `source_prt` is not a column; did you mean `source_port`?");
+        terminal.press(&["C-u"]);
+        terminal.press(&["-l", "source_port = 40001 and server_name = 'www.example'"]);
+        terminal.press(&["Enter"]);
+        terminal.wait("1 of 2 where source_port = 40001");
+        wait_for("a table of one flow", || !terminal.screen().contains("192.0.2.1:40000"));
+        terminal.press(&["Enter"]);
+        terminal.wait("── 1 message ─");
+        let screen = terminal.screen();
+        for text in
+            ["Flow   dns  192.0.2.1:40001  → 192.0.2.2:53  www.example", "(no reply)", "→ query id=7 "]
+        {
+            assert!(screen.contains(text), "{text}: {screen}");
+        }
+        send(40_001, 2);
+        terminal.wait("── 3 messages ─");
         // An escape may begin a sequence of a key.
+        terminal.press(&["Escape"]);
+        terminal.wait("[Flows]");
         thread::sleep(Duration::from_millis(700));
+        terminal.press(&["Escape"]);
         terminal.wait("192.0.2.1:40000");
-        terminal.press(&["q"]);
+        terminal.press(&["?"]);
+        terminal.wait("end the capture");
+        terminal.press(&["x", "q"]);
         terminal.wait("ended with 0");
-        assert!(terminal.screen().contains("10 packets"), "{}", terminal.screen());
+        assert!(terminal.screen().contains("12 packets"), "{}", terminal.screen());
     }
+}
+
+#[test]
+fn the_view_is_readable_in_40_columns() {
+    let port = free_port();
+    let program = env!("CARGO_BIN_EXE_flowgauge");
+    let line = format!("{program} live --listen udp://127.0.0.1:{port}/vxlan; sleep 30");
+    let Some(terminal) = Terminal::start(40, 12, &line) else { return };
+    terminal.wait("flowgauge live: ");
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(&query(40_000), ("127.0.0.1", port)).unwrap();
+    terminal.wait("1 flow");
+    let screen = terminal.screen();
+    let title = screen.lines().find(|line| line.contains("SOURCE")).unwrap();
+    let row = screen.lines().find(|line| line.contains("192.0.2.1")).unwrap();
+    assert!(title.ends_with("BIT/S▼") && title.chars().count() == 40, "{screen}");
+    assert!(row.contains("192.0.2.2:53") && row.chars().count() == 40, "{screen}");
+    assert!(screen.contains("sorted by rate"), "{screen}");
 }

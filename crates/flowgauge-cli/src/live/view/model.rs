@@ -1,166 +1,136 @@
 //! Content of the view: rates over time, and the flows, hosts and protocols with the most traffic.
 
-use std::cell::Cell;
-use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 
-use flowgauge::base::IpProtocol;
 use flowgauge::source::SourceStats;
-use flowgauge::{Filter, FlowView, PipelineStats, Side, Timestamp};
+use flowgauge::{
+    EndReason, Filter, FlowId, FlowRecord, FlowView, IpProtocol, Message, MessageMeta, PipelineStats, Side,
+    Timestamp,
+};
 use lru::LruCache;
 
+use super::messages::{Lines, Messages, Share};
+use super::name;
+use super::order::{Order, Tab, Times};
+use super::selected::FlowCondition;
+use super::traffic::{Activity, Counted, Sum, Traffic, seconds};
 use crate::choice::matches;
 
-/// Counts of a flow that are part of the totals of its hosts and its protocol.
+/// Time between two refreshes of the content.
+pub(super) const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// State of a flow in the view.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    packet_count: Cell<u64>,
-    octet_count: Cell<u64>,
-}
-
-impl Seen {
-    /// Replaces the counts, and returns the previous ones.
-    pub(super) fn replace(&self, packet_count: u64, octet_count: u64) -> (u64, u64) {
-        (self.packet_count.replace(packet_count), self.octet_count.replace(octet_count))
-    }
+    counted: Counted,
+    name: Option<Arc<str>>,
+    share: Share,
 }
 
 /// Number of rows of each table that are kept.
 const ROW_COUNT_MAX: usize = 200;
 
 /// Number of hosts with totals; the one without traffic for the longest time is forgotten first.
-const HOST_COUNT_MAX: usize = 16_384;
+const HOST_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(16_384).unwrap();
 
 /// Number of protocols with totals. Names come from a fixed set, except for the numbers of IP protocols.
 const PROTOCOL_COUNT_MAX: usize = 1024;
 
-/// Number of rates that are kept, one per refresh.
-const RATE_COUNT_MAX: usize = 512;
+/// Number of samples that are kept, one per interval.
+const SAMPLE_COUNT_MAX: usize = 512;
 
-/// Tables of the view.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tab {
-    #[default]
-    Flows,
-    Hosts,
-    Protocols,
+/// Maximum number of octets of the names of all flows together.
+const NAME_OCTET_COUNT_MAX: usize = 16 << 20;
+
+/// A flow at the last refresh.
+#[derive(Clone, Debug)]
+pub(super) struct FlowRow {
+    pub(super) id: FlowId,
+    pub(super) record: FlowRecord,
+    /// Name of the server, or the name that was queried.
+    pub(super) name: Option<Arc<str>>,
+    pub(super) activity: Activity,
+    pub(super) age: Duration,
 }
 
-impl Tab {
-    pub(super) const ALL: [Self; 3] = [Self::Flows, Self::Hosts, Self::Protocols];
-
-    pub(super) const fn title(self) -> &'static str {
-        match self {
-            Self::Flows => "Flows",
-            Self::Hosts => "Hosts",
-            Self::Protocols => "Protocols",
+impl FlowRow {
+    fn new(view: &FlowView<'_>, seen: &Seen, now: Timestamp) -> Self {
+        Self {
+            id: view.id(),
+            // The flow continues.
+            record: view.record(EndReason::ActiveTimeout),
+            name: seen.name.clone(),
+            activity: seen.counted.activity(view.initiator()),
+            age: now.saturating_since(view.start()),
         }
     }
 
-    pub(super) const fn next(self) -> Self {
-        match self {
-            Self::Flows => Self::Hosts,
-            Self::Hosts => Self::Protocols,
-            Self::Protocols => Self::Flows,
-        }
-    }
-}
-
-/// Orders of the rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
-    #[default]
-    Rate,
-    Octets,
-    Packets,
-}
-
-impl Order {
-    pub(super) const fn next(self) -> Self {
-        match self {
-            Self::Rate => Self::Octets,
-            Self::Octets => Self::Packets,
-            Self::Packets => Self::Rate,
-        }
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Rate => "rate",
-            Self::Octets => "octets",
-            Self::Packets => "packets",
+    /// Returns the application protocol, or the IP protocol.
+    pub(super) fn protocol(&self) -> String {
+        match self.record.application {
+            Some(application) => application.to_string(),
+            None if self.record.protocol() == IpProtocol::ICMPV6 => "icmp6".to_owned(),
+            None => self.record.protocol().to_string(),
         }
     }
 }
 
-/// Traffic of a flow, host or protocol.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Traffic {
-    pub(super) packet_count: u64,
-    pub(super) octet_count: u64,
-    /// Octets since the last refresh.
-    pub(super) new_octet_count: u64,
-}
-
-impl Traffic {
-    fn add(&mut self, new: Self) {
-        self.packet_count += new.packet_count;
-        self.octet_count += new.octet_count;
-        self.new_octet_count += new.octet_count;
-    }
-
-    fn rank(&self, order: Order) -> u64 {
-        match order {
-            Order::Rate => self.new_octet_count,
-            Order::Octets => self.octet_count,
-            Order::Packets => self.packet_count,
-        }
-    }
-}
-
-/// A row of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
-    /// Protocol of a flow; empty in the other tables.
-    pub(super) protocol: String,
-    /// Source of a flow, or the name of a host or a protocol.
+/// A host or a protocol at the last refresh.
+#[derive(Clone, Debug)]
+pub(super) struct TotalRow {
     pub(super) name: String,
-    /// Destination of a flow; empty in the other tables.
-    pub(super) peer: String,
-    pub(super) traffic: Traffic,
+    pub(super) activity: Activity,
 }
 
-/// Rates between two refreshes.
+impl TotalRow {
+    /// Returns the condition that selects the flows of a host or a protocol.
+    fn condition(&self, tab: Tab) -> Option<FlowCondition> {
+        let Self { name, .. } = self;
+        let text = match (tab, name.split_once('/')) {
+            (Tab::Flows, _) => return None,
+            (Tab::Hosts, _) => format!("source_address = '{name}' or destination_address = '{name}'"),
+            (Tab::Protocols, None) => format!("protocol = '{name}' and application is null"),
+            (Tab::Protocols, Some((protocol, application))) => {
+                format!("protocol = '{protocol}' and application = '{}'", application.trim_end_matches('?'))
+            }
+        };
+        FlowCondition::parse(&text).ok()
+    }
+}
+
+/// The row that is marked. A flow remains marked when its row moves.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    index: usize,
+    flow: Option<FlowId>,
+}
+
+/// A flow with all its facts and its latest messages.
+#[derive(Debug)]
+pub(super) struct ShownFlow {
+    pub(super) row: FlowRow,
+    pub(super) lines: Lines,
+    /// Reason for the end of the flow, if it has ended.
+    pub(super) end_reason: Option<EndReason>,
+}
+
+/// Rates in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Rates {
-    pub(super) bits_per_second: f64,
-    pub(super) packets_per_second: f64,
-    pub(super) flows_per_second: f64,
-}
-
-/// Content of the view. Memory is bounded, whatever the traffic.
-pub(super) struct Model {
-    pub(super) tab: Tab,
-    pub(super) order: Order,
-    pub(super) is_paused: bool,
-    pub(super) filter: Option<Filter>,
-    pub(super) rows: Vec<Row>,
-    /// Rates of the last refreshes, the latest last.
-    pub(super) rates: VecDeque<Rates>,
-    pub(super) source: SourceStats,
-    pub(super) stats: PipelineStats,
-    pub(super) flow_count: usize,
-    pub(super) budget_bytes: u64,
-    /// Duration between the last two refreshes.
+pub(super) struct Sample {
     pub(super) interval: Duration,
-    hosts: LruCache<IpAddr, Traffic>,
-    protocols: HashMap<String, Traffic>,
+    pub(super) bits_per_second: f64,
+    pub(super) flows_per_second: f64,
+    /// Number of packets that were processed, and that were dropped.
+    pub(super) packet_count: u64,
+    pub(super) drop_count: u64,
 }
 
-/// What the pipeline reports at a refresh.
+/// What the pipeline reports at the end of an interval.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     pub(super) interval: Duration,
     pub(super) source: SourceStats,
@@ -169,156 +139,304 @@ pub(super) struct Report {
     pub(super) budget_bytes: u64,
 }
 
+/// Content of the view. Memory is bounded, whatever the traffic.
+pub(super) struct Model {
+    pub(super) tab: Tab,
+    pub(super) order: Order,
+    pub(super) is_reversed: bool,
+    pub(super) is_paused: bool,
+    pub(super) condition: Option<FlowCondition>,
+    /// The part of the filter of the command that applies to complete flows.
+    filter: Option<Filter>,
+    pub(super) flows: Vec<FlowRow>,
+    /// Number of open flows that meet the condition.
+    pub(super) selected_count: usize,
+    pub(super) totals: Vec<TotalRow>,
+    /// The row that is marked, if any.
+    mark: Option<Mark>,
+    pub(super) shown: Option<ShownFlow>,
+    /// Samples, the latest one last.
+    pub(super) samples: VecDeque<Sample>,
+    /// Traffic of all flows, from the view of their initiators.
+    pub(super) sum: Sum,
+    /// The report of the last complete interval.
+    pub(super) report: Report,
+    pub(super) elapsed: Duration,
+    messages: Messages,
+    hosts: LruCache<IpAddr, Sum>,
+    protocols: HashMap<String, Sum>,
+    /// Octets of the names of all flows.
+    name_octet_count: usize,
+}
+
+/// Returns the number of packets that the kernel and the interface dropped.
+pub(super) const fn drop_count(source: &SourceStats) -> u64 {
+    source.kernel_drop_count.saturating_add(source.interface_drop_count)
+}
+
 impl Model {
     /// Creates a model without traffic, which shows the flows that a filter selects.
     pub(super) fn new(filter: Option<Filter>) -> Self {
-        let host_count_max =
-            std::num::NonZeroUsize::new(HOST_COUNT_MAX).unwrap_or(std::num::NonZeroUsize::MIN);
         Self {
             tab: Tab::default(),
             order: Order::default(),
+            is_reversed: false,
             is_paused: false,
+            condition: None,
             filter,
-            rows: Vec::new(),
-            rates: VecDeque::new(),
-            source: SourceStats::default(),
-            stats: PipelineStats::default(),
-            flow_count: 0,
-            budget_bytes: 0,
-            interval: Duration::from_secs(1),
-            hosts: LruCache::new(host_count_max),
+            flows: Vec::new(),
+            selected_count: 0,
+            totals: Vec::new(),
+            mark: None,
+            shown: None,
+            samples: VecDeque::new(),
+            sum: Sum::default(),
+            report: Report { interval: REFRESH_INTERVAL, ..Report::default() },
+            elapsed: Duration::ZERO,
+            messages: Messages::default(),
+            hosts: LruCache::new(HOST_COUNT_MAX),
             protocols: HashMap::new(),
+            name_octet_count: 0,
         }
     }
 
-    /// Counts the packets of a flow since it was last counted. Returns its traffic.
-    pub(super) fn count(&mut self, view: &FlowView<'_>, seen: &Seen) -> Traffic {
-        let (packet_count, octet_count) = (view.packet_count(), view.octet_count());
-        let (old_packet_count, old_octet_count) = seen.replace(packet_count, octet_count);
-        let new = Traffic {
-            packet_count: packet_count - old_packet_count,
-            octet_count: octet_count - old_octet_count,
-            new_octet_count: 0,
+    /// Adds the traffic of a flow since its last count to the totals. Returns it, from the view of side A.
+    fn count(&mut self, view: &FlowView<'_>, seen: &Seen) -> Traffic {
+        let new = seen.counted.count(view);
+        if new.both().packet_count == 0 {
+            return new;
+        }
+        let [host, peer] = [Side::A, Side::B].map(|side| view.key().address(side));
+        self.hosts.get_or_insert_mut(host, Sum::default).add(new);
+        if peer != host {
+            self.hosts.get_or_insert_mut(peer, Sum::default).add(new.seen_by(Side::B));
+        }
+        let of_initiator = new.seen_by(view.initiator());
+        let name = match view.application() {
+            Some(application) => format!("{}/{application}", view.key().protocol()),
+            None => view.key().protocol().to_string(),
         };
-        if new.packet_count > 0 {
-            let [host, peer] = [Side::A, Side::B].map(|side| view.key().address(side));
-            self.hosts.get_or_insert_mut(host, Traffic::default).add(new);
-            if peer != host {
-                self.hosts.get_or_insert_mut(peer, Traffic::default).add(new);
-            }
-            let name = protocol_name(view);
-            if self.protocols.len() < PROTOCOL_COUNT_MAX || self.protocols.contains_key(&name) {
-                self.protocols.entry(name).or_default().add(new);
-            }
+        if self.protocols.len() < PROTOCOL_COUNT_MAX || self.protocols.contains_key(&name) {
+            self.protocols.entry(name).or_default().add(of_initiator);
         }
-        Traffic { packet_count, octet_count, new_octet_count: new.octet_count }
+        self.sum.add(of_initiator);
+        new
     }
 
-    /// Updates the totals and the rows from all open flows.
+    /// Counts a flow for which a record is due and that continues.
+    pub(super) fn record_ended(&mut self, view: &FlowView<'_>, seen: &Seen) {
+        self.count(view, seen);
+        seen.counted.begin_record();
+    }
+
+    /// Counts a flow that has ended.
+    pub(super) fn flow_ended(&mut self, view: &FlowView<'_>, seen: &Seen, reason: EndReason) {
+        self.count(view, seen);
+        self.name_octet_count -= seen.name.as_ref().map_or(0, |name| name.len());
+        if let Some(shown) = self.shown.as_mut().filter(|shown| shown.row.id == view.id()) {
+            shown.row = FlowRow { record: view.record(reason), ..FlowRow::new(view, seen, view.end()) };
+            shown.row.activity.recent = Traffic::default();
+            shown.end_reason = Some(reason);
+        }
+    }
+
+    /// Takes a message of a flow.
+    pub(super) fn message(
+        &mut self,
+        view: &FlowView<'_>,
+        seen: &mut Seen,
+        meta: &MessageMeta,
+        message: &Message<'_>,
+    ) {
+        if let Some(name) = name::of(message, seen.name.as_deref()) {
+            self.name_octet_count -= seen.name.take().map_or(0, |old| old.len());
+            if self.name_octet_count + name.len() <= NAME_OCTET_COUNT_MAX {
+                self.name_octet_count += name.len();
+                seen.name = Some(name);
+            }
+        }
+        let Some(line) = self.messages.add(view.id(), &mut seen.share, meta, message) else { return };
+        if let Some(shown) = self.shown.as_mut().filter(|shown| shown.row.id == view.id()) {
+            shown.lines.push(line.clone());
+        }
+    }
+
+    /// Updates the rows from all open flows; with a report, ends an interval first.
     pub(super) fn refresh<'v>(
         &mut self,
-        report: Report,
+        now: Timestamp,
+        report: Option<Report>,
         flows: impl Iterator<Item = (FlowView<'v>, &'v Seen)>,
     ) {
-        let mut rows = Vec::new();
-        let order = self.order;
+        let order = self.order.or_default_in(self.tab);
+        let mut top = Top::new(self.is_reversed);
+        let mut condition = self.condition.take();
+        // A key takes effect in a pause too.
+        let is_updated = !self.is_paused || report.is_none();
+        let has_rows = self.tab == Tab::Flows && is_updated;
+        let mut selected_count = 0;
         for (view, seen) in flows {
-            let traffic = self.count(&view, seen);
-            let is_shown =
-                self.tab == Tab::Flows && self.filter.as_ref().is_none_or(|filter| matches(filter, &view));
-            if is_shown {
-                // The text is made for the rows that remain.
-                rows.push((
-                    Reverse(traffic.rank(order)),
-                    view.start(),
-                    *view.key(),
-                    view.initiator(),
-                    traffic,
-                    protocol_of(&view),
-                ));
-                if rows.len() >= 2 * ROW_COUNT_MAX {
-                    rows.select_nth_unstable_by_key(ROW_COUNT_MAX, |row| (row.0, row.1));
-                    rows.truncate(ROW_COUNT_MAX);
-                }
+            if report.is_some() {
+                seen.counted.end_interval(self.count(&view, seen));
+            }
+            if let Some(shown) = self.shown.as_mut().filter(|shown| shown.row.id == view.id()) {
+                shown.row = FlowRow::new(&view, seen, now);
+            }
+            if !has_rows || self.filter.as_ref().is_some_and(|filter| !matches(filter, &view)) {
+                continue;
+            }
+            let is_selected = condition.as_mut().is_none_or(|condition| {
+                condition.matches(&view.record(EndReason::ActiveTimeout), seen.name.as_deref())
+            });
+            if is_selected {
+                selected_count += 1;
+                let times = Times { rtt: view.handshake_rtt(), age: now.saturating_since(view.start()) };
+                let activity = seen.counted.activity(view.initiator());
+                top.add(order.value(&activity, times), view.start(), (view, seen));
             }
         }
-        let seconds = report.interval.as_secs_f64().max(1e-3);
-        let rate = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds;
-        self.rates.push_back(Rates {
-            bits_per_second: 8.0 * rate(report.stats.octet_count, self.stats.octet_count),
-            packets_per_second: rate(report.stats.frame_count, self.stats.frame_count),
-            flows_per_second: rate(report.stats.tracker.started_count, self.stats.tracker.started_count),
+        self.condition = condition;
+        if has_rows {
+            self.selected_count = selected_count;
+            let rows = top.into_rows();
+            self.flows = rows.map(|(view, seen)| FlowRow::new(&view, seen, now)).collect();
+        }
+        if let Some(report) = report {
+            self.end_interval(report);
+        }
+        if is_updated {
+            self.totals = self.total_rows(order);
+        }
+        self.follow_mark();
+    }
+
+    /// Returns the number of rows of the current table.
+    fn row_count(&self) -> usize {
+        if self.tab == Tab::Flows { self.flows.len() } else { self.totals.len() }
+    }
+
+    /// Returns the index of the marked row.
+    pub(super) fn marked_index(&self) -> Option<usize> {
+        self.mark.map(|mark| mark.index)
+    }
+
+    /// Marks the row with an index, or the last one if there are fewer; `None` marks no row.
+    pub(super) fn mark(&mut self, index: Option<usize>) {
+        let last = self.row_count().checked_sub(1);
+        self.mark = index.zip(last).map(|(index, last)| {
+            let index = index.min(last);
+            let flow = self.flows.get(index).filter(|_| self.tab == Tab::Flows);
+            Mark { index, flow: flow.map(|row| row.id) }
         });
-        if self.rates.len() > RATE_COUNT_MAX {
-            self.rates.pop_front();
-        }
-        let Report { interval, source, stats, flow_count, budget_bytes } = report;
-        (self.interval, self.source, self.stats) = (interval, source, stats);
-        (self.flow_count, self.budget_bytes) = (flow_count, budget_bytes);
-        let new_rows = match self.tab {
-            Tab::Flows => {
-                rows.sort_by_key(|row| (row.0, row.1));
-                let row = |(_, _, key, initiator, traffic, protocol): (
-                    _,
-                    Timestamp,
-                    flowgauge::FlowKey,
-                    Side,
-                    _,
-                    _,
-                )| Row {
-                    protocol,
-                    name: endpoint(&key, initiator),
-                    peer: endpoint(&key, initiator.other()),
-                    traffic,
-                };
-                rows.into_iter().take(ROW_COUNT_MAX).map(row).collect()
-            }
-            Tab::Hosts => top(self.hosts.iter().map(|(host, traffic)| (*host, *traffic)), order),
-            Tab::Protocols => {
-                top(self.protocols.iter().map(|(name, traffic)| (name.clone(), *traffic)), order)
-            }
+    }
+
+    /// Moves the mark by a number of rows. The first or last row is marked if none was.
+    pub(super) fn move_mark(&mut self, by: isize) {
+        let index = match self.mark {
+            Some(mark) => mark.index.saturating_add_signed(by),
+            None if by < 0 => usize::MAX,
+            None => 0,
         };
-        if !self.is_paused {
-            self.rows = new_rows;
+        self.mark(Some(index));
+    }
+
+    /// Moves the mark to the new row of its flow; if the flow has no row, the row with the same index is marked.
+    fn follow_mark(&mut self) {
+        let Some(mark) = self.mark else { return };
+        let row = self.flows.iter().position(|row| Some(row.id) == mark.flow);
+        self.mark(Some(row.unwrap_or(mark.index)));
+    }
+
+    /// Shows the flows of a table from the start, and marks no row.
+    pub(super) fn select_tab(&mut self, tab: Tab) {
+        self.tab = tab;
+        self.mark = None;
+    }
+
+    /// Opens the marked row, or the first one: shows a flow, or the flows of a host or protocol.
+    pub(super) fn open(&mut self) {
+        let index = self.marked_index().unwrap_or_default();
+        if self.tab == Tab::Flows {
+            if let Some(row) = self.flows.get(index) {
+                let lines = self.messages.of(row.id);
+                self.shown = Some(ShownFlow { row: row.clone(), lines, end_reason: None });
+            }
+        } else if let Some(condition) = self.totals.get(index).and_then(|row| row.condition(self.tab)) {
+            self.condition = Some(condition);
+            self.select_tab(Tab::Flows);
         }
-        self.hosts.iter_mut().for_each(|(_, traffic)| traffic.new_octet_count = 0);
-        self.protocols.values_mut().for_each(|traffic| traffic.new_octet_count = 0);
+    }
+
+    fn end_interval(&mut self, report: Report) {
+        let old = std::mem::replace(&mut self.report, report);
+        let Report { interval, stats, source, .. } = &self.report;
+        let new = |now: u64, before: u64| now.saturating_sub(before);
+        let seconds = seconds(*interval);
+        let started = new(stats.tracker.started_count, old.stats.tracker.started_count);
+        self.samples.push_back(Sample {
+            interval: *interval,
+            bits_per_second: 8.0 * new(stats.octet_count, old.stats.octet_count) as f64 / seconds,
+            flows_per_second: started as f64 / seconds,
+            packet_count: new(stats.frame_count, old.stats.frame_count),
+            drop_count: new(drop_count(source), drop_count(&old.source)),
+        });
+        if self.samples.len() > SAMPLE_COUNT_MAX {
+            self.samples.pop_front();
+        }
+        self.elapsed += *interval;
+        self.sum.end_interval();
+        self.hosts.iter_mut().for_each(|(_, sum)| sum.end_interval());
+        self.protocols.values_mut().for_each(Sum::end_interval);
+        self.messages.end_interval();
+    }
+
+    /// Returns the rows of the hosts or protocols with the most traffic.
+    fn total_rows(&self, order: Order) -> Vec<TotalRow> {
+        let value = |sum: &Sum| order.value(&sum.activity, Times::default());
+        let activity = |sum: &Sum| sum.activity;
+        match self.tab {
+            Tab::Flows => Vec::new(),
+            Tab::Hosts => {
+                let mut top = Top::new(self.is_reversed);
+                self.hosts.iter().for_each(|(host, sum)| top.add(value(sum), *host, (host, sum)));
+                let row =
+                    |(host, sum): (&IpAddr, _)| TotalRow { name: host.to_string(), activity: activity(sum) };
+                top.into_rows().map(row).collect()
+            }
+            Tab::Protocols => {
+                let mut top = Top::new(self.is_reversed);
+                self.protocols.iter().for_each(|(name, sum)| top.add(value(sum), name, (name, sum)));
+                let row =
+                    |(name, sum): (&String, _)| TotalRow { name: name.clone(), activity: activity(sum) };
+                top.into_rows().map(row).collect()
+            }
+        }
     }
 }
 
-/// Returns the rows with the most traffic, in order.
-fn top<N: ToString + Ord + Hash>(all: impl Iterator<Item = (N, Traffic)>, order: Order) -> Vec<Row> {
-    let mut all: Vec<_> = all.collect();
-    all.sort_by(|a, b| b.1.rank(order).cmp(&a.1.rank(order)).then_with(|| a.0.cmp(&b.0)));
-    let row = |(name, traffic): (N, _)| Row {
-        protocol: String::new(),
-        name: name.to_string(),
-        peer: String::new(),
-        traffic,
-    };
-    all.into_iter().take(ROW_COUNT_MAX).map(row).collect()
+/// The first rows of an order.
+struct Top<T, R> {
+    is_reversed: bool,
+    rows: Vec<((u64, T), R)>,
 }
 
-fn endpoint(key: &flowgauge::FlowKey, side: Side) -> String {
-    match (key.address(side), key.port(side)) {
-        (IpAddr::V6(address), Some(port)) => format!("[{address}]:{port}"),
-        (address, Some(port)) => format!("{address}:{port}"),
-        (address, None) => address.to_string(),
+impl<T: Ord + Copy, R> Top<T, R> {
+    const fn new(is_reversed: bool) -> Self {
+        Self { is_reversed, rows: Vec::new() }
     }
-}
 
-fn protocol_of(view: &FlowView<'_>) -> String {
-    match view.application() {
-        Some(application) => application.to_string(),
-        None => view.key().protocol().to_string(),
+    /// Adds a row with its value, and what decides among rows with the same value.
+    fn add(&mut self, value: u64, tie: T, row: R) {
+        let rank = if self.is_reversed { value } else { !value };
+        self.rows.push(((rank, tie), row));
+        if self.rows.len() >= 2 * ROW_COUNT_MAX {
+            self.rows.select_nth_unstable_by_key(ROW_COUNT_MAX, |row| row.0);
+            self.rows.truncate(ROW_COUNT_MAX);
+        }
     }
-}
 
-/// Returns the transport protocol of a flow, with the application protocol if it was identified.
-fn protocol_name(view: &FlowView<'_>) -> String {
-    let protocol: IpProtocol = view.key().protocol();
-    match view.application() {
-        Some(application) => format!("{protocol}/{application}"),
-        None => protocol.to_string(),
+    fn into_rows(mut self) -> impl Iterator<Item = R> {
+        self.rows.sort_by_key(|row| row.0);
+        self.rows.into_iter().take(ROW_COUNT_MAX).map(|(_, row)| row)
     }
 }

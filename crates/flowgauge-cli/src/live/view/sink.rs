@@ -1,12 +1,13 @@
-//! The sink that counts flows that end for the view.
+//! The sink that counts flows that end, and takes messages, for the view.
 
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-use flowgauge::{EndReason, FlowView, Interest, Sink, Stage};
+use flowgauge::{EndReason, Flow, FlowView, Interest, MessageMeta, MessageOf, Sink};
 
 use super::model::{Model, Seen};
+use crate::joined::Named;
 
 /// Sink that counts the traffic of flows when they end. The traffic of open flows is counted at each refresh.
 pub(super) struct ViewSink<G> {
@@ -20,7 +21,7 @@ impl<G> ViewSink<G> {
     }
 }
 
-impl<G: Stage> Sink for ViewSink<G> {
+impl<G: Named> Sink for ViewSink<G> {
     type State = Seen;
     type Stage = G;
 
@@ -28,7 +29,19 @@ impl<G: Stage> Sink for ViewSink<G> {
         Interest::RECORDS
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, seen: Seen) {
-        self.model.borrow_mut().count(view, &seen);
+    fn message(&mut self, flow: &mut Flow<'_, Seen>, meta: &MessageMeta, message: &MessageOf<'_, Self>) {
+        if let Some(message) = G::standard(message) {
+            self.model.borrow_mut().message(&flow.view, flow.state, meta, message);
+        }
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, Seen>, reason: EndReason) {
+        if reason == EndReason::ActiveTimeout {
+            self.model.borrow_mut().record_ended(&flow.view, flow.state);
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, seen: Seen) {
+        self.model.borrow_mut().flow_ended(view, &seen, reason);
     }
 }
