@@ -68,6 +68,24 @@ pub(crate) fn stdout() -> Out {
     Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout()))
 }
 
+/// Returns whether standard output is a pipe or a socket that its reader has closed. Otherwise, only the next write would
+/// notice it.
+#[cfg(unix)]
+pub(crate) fn is_stdout_closed() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = io::stdout();
+    let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
+    let outcome = poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    let is_closed = |polled: &PollFd<'_>| polled.revents().intersects(PollFlags::ERR | PollFlags::HUP);
+    outcome.is_ok() && polled.iter().any(is_closed)
+}
+
+/// Returns `false`: only the next write notices that the reader of standard output has closed it.
+#[cfg(not(unix))]
+pub(crate) const fn is_stdout_closed() -> bool {
+    false
+}
+
 impl From<io::Error> for Failure {
     /// Converts an I/O error of standard output to a failure.
     fn from(error: io::Error) -> Self {

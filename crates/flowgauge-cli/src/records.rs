@@ -149,9 +149,15 @@ impl RecordArgs {
         self.tunnels.unwrap_or(if has_only_folders { Tunnels::Both } else { Tunnels::Innermost })
     }
 
-    /// Returns whether rows are wanted, which a view does not show.
+    /// Returns whether rows are wanted, which a view does not write.
     pub(crate) fn has_rows(&self) -> bool {
-        self.output.selection.is_used() || self.output.groups.is_used() || self.series.is_used()
+        let output = &self.output;
+        output.selection.is_used() || output.groups.is_used() || self.series.is_used() || self.is_several()
+    }
+
+    /// Returns whether standard output is the only output.
+    pub(crate) fn has_only_standard_output(&self) -> bool {
+        !self.is_several() && self.written.frames().is_none() && self.output.export.to.is_none()
     }
 
     /// Returns whether outer headers are recorded.

@@ -126,6 +126,8 @@ impl Run<'_> {
         console: &mut Console,
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let records = &self.args.records;
+        let monitor =
+            if records.has_only_standard_output() { monitor.until_output_is_closed() } else { monitor };
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
         if records.is_several() {
             let pipeline = (builder, self.filter);

@@ -9,11 +9,14 @@ use flowgauge::base::FrameBatch;
 use flowgauge::source::{self, Interface, Next, SourceStats, Warning};
 
 use super::recorder::Recorder;
-use crate::console::write_line;
+use crate::console::{is_stdout_closed, write_line};
 use crate::human::plural;
 
 /// Minimum time between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Minimum time between two checks of standard output.
+const OUTPUT_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Passes on the frames of a source. Reports drops while their number grows, and problems of connections; writes the
 /// frames to a file if there is a recorder.
@@ -26,6 +29,8 @@ pub(crate) struct Monitor {
     reported_warning_count: usize,
     next_report: Instant,
     is_quiet: bool,
+    /// Time of the next check of standard output, if its end is that of the source.
+    next_output_check: Option<Instant>,
 }
 
 impl Monitor {
@@ -47,7 +52,22 @@ impl Monitor {
             reported_warning_count: 0,
             next_report: Instant::now() + REPORT_INTERVAL,
             is_quiet,
+            next_output_check: None,
         }
+    }
+
+    /// Ends the source when the reader of standard output has closed it, even if there is nothing to write.
+    pub(super) fn until_output_is_closed(self) -> Self {
+        Self { next_output_check: Some(Instant::now()), ..self }
+    }
+
+    fn has_closed_output(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self.next_output_check.is_some_and(|check| now >= check);
+        if is_due {
+            self.next_output_check = Some(now + OUTPUT_CHECK_INTERVAL);
+        }
+        is_due && is_stdout_closed()
     }
 
     fn report(&mut self) {
@@ -75,6 +95,10 @@ impl Monitor {
 
 impl Source for Monitor {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, source::Error> {
+        if self.has_closed_output() {
+            batch.clear();
+            return Ok(Next::End);
+        }
         let next = self.source.next_batch(batch)?;
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(recorder) = &mut *recorder {

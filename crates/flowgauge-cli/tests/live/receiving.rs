@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Folder, Live, capture, comparable, flowgauge, flows, free_port, wait_for};
+use super::{Folder, Live, Process, capture, comparable, flowgauge, flows, free_port, wait_for};
 
 /// Returns the frames of a capture in pcap format with little-endian headers.
 fn frames(name: &str) -> Vec<Vec<u8>> {
@@ -208,4 +208,45 @@ fn a_missing_permission_is_named() {
         let outcome = Live::start(flowgauge(), &["--listen", "ip://127.0.0.1/gre"]).end();
         assert!(outcome.messages.contains("CAP_NET_RAW"), "{}", outcome.messages);
     }
+}
+
+/// `flowgauge live | head -1` ends although no further flow is written.
+#[test]
+fn a_closed_output_ends_the_capture() {
+    let port = free_port();
+    let mut command = flowgauge();
+    command.args(["live", "--format", "ndjson", "--listen", &format!("udp://127.0.0.1:{port}/vxlan")]);
+    let mut child =
+        Process::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()));
+    let mut messages = BufReader::new(child.0.stderr.take().unwrap());
+    let mut line = String::new();
+    messages.read_line(&mut line).unwrap();
+    assert!(line.contains("capturing on"), "{line}");
+    // An open flow.
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let octets = [&[8, 0, 0, 0, 0, 0, 42, 0], &frames("dns.pcap")[0][..]].concat();
+    sender.send_to(&octets, ("127.0.0.1", port)).unwrap();
+    thread::sleep(Duration::from_secs(1));
+    assert!(!child.has_ended());
+    let closed_at = Instant::now();
+    drop(child.0.stdout.take());
+    assert_eq!(child.end(), Some(0));
+    assert!(closed_at.elapsed() < Duration::from_secs(10), "{:?}", closed_at.elapsed());
+    line.clear();
+    messages.read_to_string(&mut line).unwrap();
+    assert_eq!(line, "", "as after any closed pipe");
+}
+
+/// The frames of a capture are written until it ends otherwise.
+#[test]
+fn a_closed_output_does_not_end_a_recording() {
+    let (port, folder) = (free_port(), Folder::new());
+    let path = folder.path("frames.pcapng");
+    let mut command = flowgauge();
+    let listen = format!("udp://127.0.0.1:{port}/vxlan");
+    command.args(["live", "--format", "ndjson", "--listen", &listen, "--write", &path]);
+    let mut child = Process::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()));
+    drop(child.0.stdout.take());
+    thread::sleep(Duration::from_secs(1));
+    assert!(!child.has_ended());
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 
-use super::{free_port, wait_for};
+use super::{Folder, free_port, wait_for};
 
 /// A tmux server with one session, which ends with the test.
 struct Terminal {
@@ -172,4 +172,20 @@ fn the_view_is_readable_in_40_columns() {
     assert!(title.ends_with("BIT/S▼") && title.chars().count() == 40, "{screen}");
     assert!(row.contains("192.0.2.2:53") && row.chars().count() == 40, "{screen}");
     assert!(screen.contains("sorted by rate"), "{screen}");
+}
+
+/// The view writes no logs.
+#[test]
+fn outputs_are_written_instead_of_a_view() {
+    let (port, folder) = (free_port(), Folder::new());
+    let (program, logs) = (env!("CARGO_BIN_EXE_flowgauge"), folder.path("logs"));
+    let line = format!("{program} live --listen udp://127.0.0.1:{port}/vxlan --write zeek={logs}; sleep 30");
+    let Some(terminal) = Terminal::start(90, 20, &line) else { return };
+    terminal.wait("flowgauge: capturing on udp://127.0.0.1:");
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.send_to(&query(40_000), ("127.0.0.1", port)).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    terminal.press(&["C-c"]);
+    let conn = std::path::Path::new(&logs).join("conn.log");
+    wait_for("the log", || std::fs::read_to_string(&conn).is_ok_and(|log| log.contains("192.0.2.1")));
 }
