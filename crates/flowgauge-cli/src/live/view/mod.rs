@@ -56,7 +56,7 @@ impl View<'_> {
         let mut pipeline = builder.build(ViewSink::<G>::new(Rc::clone(&model)))?;
         let terminal = ratatui::try_init().map_err(|error| Failure::Other(format!("terminal: {error}")))?;
         let controls = Controls::default();
-        let mut screen = Screen { view: self, terminal, model, controls, refreshed_at: Instant::now() };
+        let mut screen = Screen { view: self, terminal, model, controls };
         let outcome = screen.run(&mut pipeline, source);
         ratatui::restore();
         match outcome {
@@ -87,7 +87,6 @@ struct Screen<'a> {
     terminal: DefaultTerminal,
     model: Rc<RefCell<Model>>,
     controls: Controls,
-    refreshed_at: Instant,
 }
 
 impl Screen<'_> {
@@ -98,7 +97,8 @@ impl Screen<'_> {
     ) -> Result<(), Problem> {
         let stop = interrupt::stop();
         let mut batch = FrameBatch::new();
-        let mut next_keys = Instant::now();
+        let (mut next_keys, mut refreshed_at) = (Instant::now(), Instant::now());
+        let mut next_refresh = refreshed_at + REFRESH_INTERVAL;
         self.draw(source)?;
         while !stop.is_stopped() {
             match source.next_batch(&mut batch).map_err(Problem::Source)? {
@@ -116,15 +116,17 @@ impl Screen<'_> {
             if change == Some(Change::Quit) {
                 return Ok(());
             }
-            if now - self.refreshed_at >= REFRESH_INTERVAL {
+            if now >= next_refresh {
+                // The delay of a refresh does not accumulate, unless the next one is due already.
+                next_refresh = (next_refresh + REFRESH_INTERVAL).max(now + REFRESH_INTERVAL / 2);
                 let report = Report {
-                    interval: now - self.refreshed_at,
+                    interval: now - refreshed_at,
                     source: source.stats(),
                     stats: pipeline.stats(),
                     flow_count: pipeline.flow_count(),
                     budget_bytes: self.view.resources.budget.held(),
                 };
-                self.refreshed_at = now;
+                refreshed_at = now;
                 self.refresh(pipeline, Some(report));
                 self.draw(source)?;
             } else if let Some(change) = change {

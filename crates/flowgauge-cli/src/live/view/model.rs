@@ -1,5 +1,6 @@
 //! Content of the view: rates over time, and the flows, hosts and protocols with the most traffic.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
@@ -292,7 +293,9 @@ impl Model {
                 selected_count += 1;
                 let times = Times { rtt: view.handshake_rtt(), age: now.saturating_since(view.start()) };
                 let activity = seen.counted.activity(view.initiator());
-                top.add(order.value(&activity, times), view.start(), (view, seen));
+                // Of flows without traffic, those with the latest packets are first.
+                let tie = (Reverse(view.end()), view.start());
+                top.add(order.value(&activity, times), tie, (view, seen));
             }
         }
         self.condition = condition;

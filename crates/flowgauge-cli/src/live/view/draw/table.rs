@@ -1,6 +1,8 @@
 //! The tables of flows, hosts and protocols, with the columns that fit.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use flowgauge::export::human::{count, duration, octets};
@@ -15,7 +17,10 @@ use super::super::model::{FlowRow, Model, TotalRow};
 use super::super::order::{Order, Tab};
 use super::super::traffic::Activity;
 use super::style::BOLD;
-use super::text::{age, fit, printable, short_rate, width};
+use super::text::{age, fit, printable, short_rate, split, width};
+
+/// Width of an IPv4 address with a port.
+const IPV4_WIDTH: usize = 21;
 
 /// Columns of the tables, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,9 +65,12 @@ impl Column {
     /// Returns the width; of a column with text, the width that suffices for most rows.
     const fn width(self) -> usize {
         match self {
-            Self::Protocol | Self::State => 6,
-            Self::Source | Self::Name => 15,
-            Self::Destination => 17,
+            Self::Protocol => 5,
+            Self::State => 6,
+            // Of any IPv4 address, with a port at a destination.
+            Self::Source => 15,
+            Self::Destination => IPV4_WIDTH,
+            Self::Name => 11,
             Self::Total => 24,
             Self::Packets => 8,
             _ => 7,
@@ -72,7 +80,7 @@ impl Column {
     /// Returns the minimum width.
     const fn width_min(self) -> usize {
         match self {
-            Self::Source | Self::Destination | Self::Name | Self::Total => 12,
+            Self::Source | Self::Destination | Self::Total => 12,
             _ => self.width(),
         }
     }
@@ -156,11 +164,13 @@ fn place((tab, order): (Tab, Order), available: usize, demand: impl Fn(Column) -
         })
         .collect();
     let sum: usize = placed.iter().map(|(_, width)| width + 1).sum();
-    // Columns with text share the rest, one after another, as long as their texts need it.
+    // Columns with text share the rest in proportion, as long as their texts need it; names have the first share.
     for _ in sum..available {
         let short =
             placed.iter_mut().filter(|(column, width)| column.is_flexible() && *width < demand(*column));
-        if let Some((_, width)) = short.min_by_key(|(column, width)| (*width * 16) / column.width()) {
+        if let Some((_, width)) =
+            short.min_by_key(|(column, width)| ((*width * 16) / column.width(), Reverse(*column)))
+        {
             *width += 1;
         } else if let Some((_, width)) = placed.iter_mut().rfind(|(column, _)| column.is_flexible()) {
             // Numbers are at the right end.
@@ -192,67 +202,35 @@ pub(super) fn state_style(state: ConnState) -> Style {
 
 /// Draws the table.
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let order = model.order.or_default_in(model.tab);
-    let available = usize::from(area.width);
-    let place = |demand: &dyn Fn(Column) -> usize| place((model.tab, order), available, demand);
     let height = usize::from(area.height).saturating_sub(1);
     let first = model.marked_index().map_or(0, |index| (index + 1).saturating_sub(height));
-    let (placed, rows): (Vec<Placed>, Vec<Row<'_>>) = match model.tab {
-        Tab::Flows => {
-            let texts: Vec<_> = model.flows.iter().map(Texts::of_flow).collect();
-            let place = |has_ports: bool| {
-                place(&|column| texts.iter().map(|row| row.demand(column, has_ports)).max().unwrap_or(0))
-            };
-            let with_ports = place(true);
-            // The port of a source is of less importance than the other texts.
-            let has_ports = with_ports.iter().any(|(column, width)| {
-                *column == Column::Source && texts.iter().all(|row| row.demand(*column, true) <= *width)
-            });
-            let placed = if has_ports { with_ports } else { place(false) };
-            let visible = model.flows.iter().zip(&texts).enumerate().skip(first).take(height);
-            let rows = visible.map(|(index, (flow, texts))| {
-                let cells = placed.iter().map(|(column, width)| {
-                    let text = match column {
-                        Column::Source if has_ports => texts.source.clone(),
-                        Column::Source => texts.source_address.clone(),
-                        Column::Destination => texts.destination.clone(),
-                        Column::Name => texts.name.clone(),
-                        Column::Protocol => texts.protocol.clone(),
-                        Column::State => flow.record.conn_state.name().to_owned(),
-                        Column::Rtt => flow.record.handshake_rtt.map_or_else(String::new, duration),
-                        Column::Age => age(flow.age),
-                        _ => number(*column, &flow.activity, model.report.interval),
-                    };
-                    let cell = cell(&text, *column, *width);
-                    let is_state = *column == Column::State;
-                    if is_state { cell.style(state_style(flow.record.conn_state)) } else { cell }
-                });
-                marked(cells, model.marked_index() == Some(index))
-            });
-            let rows = rows.collect();
-            (placed, rows)
-        }
-        Tab::Hosts | Tab::Protocols => {
-            let placed = place(&|_| model.totals.iter().map(|row| width(&row.name)).max().unwrap_or(0));
-            let visible = model.totals.iter().enumerate().skip(first).take(height);
-            let rows = visible.map(|(index, TotalRow { name, activity })| {
-                let cells = placed.iter().map(|(column, width)| {
-                    let text = match column {
-                        Column::Total => name.clone(),
-                        _ => number(*column, activity, model.report.interval),
-                    };
-                    cell(&text, *column, *width)
-                });
-                marked(cells, model.marked_index() == Some(index))
-            });
-            let rows = rows.collect();
-            (placed, rows)
-        }
+    let visible = first..first.saturating_add(height);
+    let (placed, rows) = match model.tab {
+        Tab::Flows => flow_rows(model, usize::from(area.width), visible),
+        Tab::Hosts | Tab::Protocols => total_rows(model, usize::from(area.width), visible),
     };
+    let width = |(_, width): &Placed| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX));
+    let table = Table::new(rows, placed.iter().map(width)).header(header(model, &placed)).column_spacing(1);
+    // The first column has the mark of a row.
+    let [mark, columns] = Layout::horizontal([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    frame.render_widget(table, columns);
+    if let Some(index) = model.marked_index() {
+        let row = u16::try_from(index.saturating_sub(first)).unwrap_or(u16::MAX);
+        if let Some(cell) =
+            frame.buffer_mut().cell_mut((mark.x, mark.y.saturating_add(1).saturating_add(row)))
+        {
+            cell.set_char('>');
+        }
+    }
+}
+
+/// Returns the titles of columns, with a mark on those by which the rows are sorted.
+fn header(model: &Model, placed: &[Placed]) -> Row<'static> {
+    let sorted = sorted_columns(model.order.or_default_in(model.tab));
     let arrow = if model.is_reversed { '▲' } else { '▼' };
     let titles = placed.iter().map(|(column, width)| {
         let (name, unit) = column.title(model.tab);
-        let is_sorted = sorted_columns(order).contains(column) || *column == Column::Rate;
+        let is_sorted = sorted.contains(column) || *column == Column::Rate;
         let text = match (is_sorted, unit) {
             (false, "") => name.to_owned(),
             (false, unit) => format!("{name} {unit}"),
@@ -261,20 +239,66 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         let style = if is_sorted { BOLD.add_modifier(Modifier::REVERSED) } else { BOLD };
         cell(&text, *column, *width).style(style)
     });
-    let header = Row::new(titles);
-    let width = |(_, width): &Placed| Constraint::Length(u16::try_from(*width).unwrap_or(u16::MAX));
-    let table = Table::new(rows, placed.iter().map(width)).header(header).column_spacing(1);
-    // The first column has the mark of a row.
-    let [_, columns] = Layout::horizontal([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    frame.render_widget(table, columns);
-    for (offset, index) in (first..).take(height).enumerate() {
-        let y = area.y.saturating_add(1).saturating_add(u16::try_from(offset).unwrap_or(u16::MAX));
-        if model.marked_index() == Some(index)
-            && let Some(cell) = frame.buffer_mut().cell_mut((area.x, y))
-        {
-            cell.set_char('>');
-        }
-    }
+    Row::new(titles)
+}
+
+/// Returns the columns and the visible rows of the table of flows.
+fn flow_rows(model: &Model, available: usize, visible: Range<usize>) -> (Vec<Placed>, Vec<Row<'static>>) {
+    let order = model.order.or_default_in(model.tab);
+    let texts: Vec<_> = model.flows.iter().map(Texts::of_flow).collect();
+    let place = |has_ports: bool| {
+        let demand = |column| texts.iter().map(|row| row.demand(column, has_ports)).max().unwrap_or(0);
+        place((model.tab, order), available, demand)
+    };
+    let with_ports = place(true);
+    // The port of a source is of less importance than the other texts.
+    let has_ports = with_ports.iter().any(|(column, width)| {
+        let demands = || texts.iter().map(|row| row.demand(*column, true));
+        *column == Column::Source && (*width >= IPV4_WIDTH || demands().all(|demand| demand <= *width))
+    });
+    let placed = if has_ports { with_ports } else { place(false) };
+    let rows = model.flows.iter().zip(&texts).enumerate().skip(visible.start).take(visible.len());
+    let rows = rows.map(|(index, (flow, texts))| {
+        let state = flow.record.conn_state;
+        let cells = placed.iter().map(|(column, column_width)| {
+            let text = match column {
+                Column::Source if has_ports && width(&texts.source) <= *column_width => texts.source.clone(),
+                Column::Source => texts.source_address.clone(),
+                Column::Destination => texts.destination.clone(),
+                Column::Name => texts.name.clone(),
+                Column::Protocol => texts.protocol.clone(),
+                Column::State => state.name().to_owned(),
+                Column::Rtt => flow.record.handshake_rtt.map_or_else(String::new, duration),
+                Column::Age => age(flow.age),
+                _ => number(*column, &flow.activity, model.report.interval),
+            };
+            let cell = cell(&text, *column, *column_width);
+            if *column == Column::State { cell.style(state_style(state)) } else { cell }
+        });
+        marked(cells, model.marked_index() == Some(index))
+    });
+    let rows = rows.collect();
+    (placed, rows)
+}
+
+/// Returns the columns and the visible rows of the table of hosts or protocols.
+fn total_rows(model: &Model, available: usize, visible: Range<usize>) -> (Vec<Placed>, Vec<Row<'static>>) {
+    let order = model.order.or_default_in(model.tab);
+    let demand = |_| model.totals.iter().map(|row| width(&row.name)).max().unwrap_or(0);
+    let placed = place((model.tab, order), available, demand);
+    let rows = model.totals.iter().enumerate().skip(visible.start).take(visible.len());
+    let rows = rows.map(|(index, TotalRow { name, activity })| {
+        let cells = placed.iter().map(|(column, width)| {
+            let text = match column {
+                Column::Total => name.clone(),
+                _ => number(*column, activity, model.report.interval),
+            };
+            cell(&text, *column, *width)
+        });
+        marked(cells, model.marked_index() == Some(index))
+    });
+    let rows = rows.collect();
+    (placed, rows)
 }
 
 /// Texts of a flow whose widths determine those of the columns.
@@ -327,7 +351,12 @@ fn number(column: Column, activity: &Activity, interval: Duration) -> String {
 }
 
 fn cell(text: &str, column: Column, width: usize) -> Cell<'static> {
-    let line = Line::raw(fit(text, width).into_owned());
+    let text = match column {
+        // The beginning of a name from a fixed set identifies it.
+        Column::Protocol => split(text, width, 1).pop().unwrap_or_default(),
+        _ => fit(text, width).into_owned(),
+    };
+    let line = Line::raw(text);
     Cell::new(if column.is_right_aligned() { line.right_aligned() } else { line })
 }
 
