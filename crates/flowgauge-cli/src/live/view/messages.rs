@@ -132,3 +132,64 @@ impl flowgauge::row::Receiver for Text {
         text.into_boxed_str()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+    use flowgauge::base::Frame;
+    use flowgauge::{Flow, Interest, Pipeline, Sessions, Sink, Standard};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Keeping(Messages);
+
+    impl Sink for Keeping {
+        type State = Share;
+        type Stage = Sessions<Standard>;
+
+        fn interest(&self) -> Interest {
+            Interest::RECORDS
+        }
+
+        fn message(&mut self, flow: &mut Flow<'_, Share>, meta: &MessageMeta, message: &Message<'_>) {
+            self.0.add(flow.view.id(), flow.state, meta, message);
+        }
+    }
+
+    /// Returns a query of DNS for a name of 100 letters from one of many ports and addresses.
+    fn query(number: u32) -> Vec<u8> {
+        let mut message = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        message.extend([&[50][..], &[b'a'; 50], &[50], &[b'b'; 50], b"\0\0\x01\0\x01"].concat());
+        let [_, high, middle, low] = number.to_be_bytes();
+        let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+            .ipv4([10, high, middle, low], [192, 0, 2, 2], 64)
+            .udp(40_000, 53);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &message).unwrap();
+        frame
+    }
+
+    #[test]
+    fn memory_and_the_number_per_interval_are_bounded() {
+        let mut pipeline = Pipeline::builder().build(Keeping::default()).unwrap();
+        let mut number = 0;
+        for _ in 0..3 {
+            pipeline.sink_mut().0.end_interval();
+            for _ in 0..10_100 {
+                number += 1;
+                pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(u64::from(number)), &query(number)));
+            }
+            let messages = &pipeline.sink().0;
+            assert_eq!(messages.count, COUNT_PER_INTERVAL_MAX);
+        }
+        let messages = &pipeline.sink().0;
+        let sum: usize = messages.lines.iter().map(|line| line.text.len() + LINE_OVERHEAD).sum();
+        assert_eq!(sum, messages.octet_count);
+        assert!((OCTET_COUNT_MAX - 1000..=OCTET_COUNT_MAX).contains(&sum), "{sum}");
+        // The oldest ones were removed.
+        let last = messages.lines.back().map(|line| line.timestamp.as_nanos());
+        assert_eq!(last, Some(2 * 10_100 + u64::from(COUNT_PER_INTERVAL_MAX)));
+        assert!(messages.lines.front().is_some_and(|line| line.timestamp.as_nanos() > 1));
+    }
+}
