@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::protocols::tls::Hex;
 
-/// Number of first octets by which the type of a file is recognized.
-const SNIFFED_LEN: usize = 512;
+/// Number of first octets by which [`detected_type`] recognizes the type of a file.
+pub const SNIFFED_LEN: usize = 512;
 
 /// First octets and digests of a file that has not ended.
 #[derive(Debug)]
@@ -61,11 +61,7 @@ impl Digests {
     /// Returns the type of the file, and its digests if it is complete.
     pub(super) fn finish(self, is_complete: bool) -> Description {
         let Self { first, hashes } = self;
-        let detected_type = match infer::get(&first).map(|kind| kind.mime_type()) {
-            Some("text/xml") if is_xhtml(&first) => Some("text/html"),
-            Some(kind) => Some(kind),
-            None => text_type(&first),
-        };
+        let detected_type = detected_type(&first);
         let hex = |digest: &[u8]| Some(Hex(digest).to_string().into_boxed_str());
         let mut description = Description { detected_type, ..Description::default() };
         if let Some(hashes) = hashes.filter(|_| is_complete) {
@@ -75,6 +71,18 @@ impl Digests {
             description.sha256 = hex(&sha256.finalize());
         }
         description
+    }
+}
+
+/// Returns the type of a file by its first octets, such as `image/png`, of which [`SNIFFED_LEN`] suffice:
+/// `application/json` and `text/plain` for other text, `None` if they are not those of a known type.
+#[must_use]
+pub fn detected_type(first: &[u8]) -> Option<&'static str> {
+    let first = first.get(..SNIFFED_LEN).unwrap_or(first);
+    match infer::get(first).map(|kind| kind.mime_type()) {
+        Some("text/xml") if is_xhtml(first) => Some("text/html"),
+        Some(kind) => Some(kind),
+        None => text_type(first),
     }
 }
 

@@ -79,6 +79,12 @@ impl File {
         (self.md5, self.sha1, self.sha256) = (md5, sha1, sha256);
     }
 
+    /// Returns the command of FTP that transferred the file, such as `RETR`, if its control connection was captured.
+    #[must_use]
+    pub fn ftp_command(&self) -> Option<&str> {
+        self.transfer.as_ref().map(|transfer| &*transfer.command)
+    }
+
     /// Returns name and type.
     pub(super) fn kind(&self) -> BodyKind {
         BodyKind { name: self.name.clone(), detected_type: self.detected_type, decoded_len: self.decoded_len }

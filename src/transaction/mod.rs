@@ -33,6 +33,7 @@ mod x509;
 pub use config::TransactionConfig;
 pub use content::{Content, Transaction};
 pub use data_connections::Joins;
+pub use digests::{SNIFFED_LEN, detected_type};
 pub use dns::{Dns, DnsRecord};
 pub use file::{BodyKind, File};
 pub use ftp::Ftp;
