@@ -12,6 +12,7 @@ mod console;
 mod curve;
 mod endpoint;
 mod escape;
+mod files;
 mod flows;
 mod formats;
 mod groups;
@@ -25,6 +26,7 @@ mod live;
 mod log_format;
 mod manual;
 mod names;
+mod objects;
 mod order;
 mod output;
 mod overview;
@@ -59,6 +61,7 @@ use flows::FlowsArgs;
 use interfaces::InterfacesArgs;
 use live::LiveArgs;
 use manual::{CompletionsArgs, ManArgs};
+use objects::ObjectsArgs;
 use overview::SummaryArgs;
 use overview::report::{self, ReportArgs};
 use packets::PacketsArgs;
@@ -78,6 +81,7 @@ use streams::StreamsArgs;
   flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
   flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
   flowgauge sessions capture.pcap --protocol dns   a line per message
+  flowgauge export-objects capture.pcap --out DIR  bodies, mails, files and certificates
 
 `flowgauge COMMAND -h` lists the options of a command, and `flowgauge COMMAND --help` describes them.")]
 struct Cli {
@@ -94,6 +98,7 @@ enum Command {
     Slice(SliceArgs),
     Streams(StreamsArgs),
     Sessions(SessionsArgs),
+    ExportObjects(ObjectsArgs),
     Packets(PacketsArgs),
     Collect(CollectArgs),
     #[cfg(feature = "bus")]
@@ -157,6 +162,7 @@ fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
         Command::Slice(args) => slice::run(&args, console),
         Command::Streams(args) => streams::run(&args, console),
         Command::Sessions(args) => sessions::run(&args, console),
+        Command::ExportObjects(args) => objects::run(&args, console),
         Command::Packets(args) => packets::run(&args, console),
         Command::Collect(args) => collect::run(&args, console),
         #[cfg(feature = "bus")]

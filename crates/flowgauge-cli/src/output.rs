@@ -41,11 +41,32 @@ impl Identity {
     }
 }
 
+/// What happens to a file that exists at the path of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Existing {
+    /// It is replaced.
+    Replaced,
+    /// It is kept, and the output refused; a pipe or a device is written.
+    Kept,
+    /// It is kept, and the output refused, even if it is a pipe or a device: traffic determines the names of outputs.
+    Untouched,
+}
+
+impl Existing {
+    /// Returns the refusal of an output whose file exists.
+    const fn refusal(self) -> &'static str {
+        match self {
+            Self::Replaced | Self::Kept => "already exists; use --force to overwrite it",
+            Self::Untouched => "already exists and is not overwritten; use another folder",
+        }
+    }
+}
+
 /// The output files that a command may create or replace.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     inputs: Vec<Identity>,
-    may_overwrite: bool,
+    existing: Existing,
     /// Files that were claimed.
     claimed: Mutex<BTreeSet<PathBuf>>,
 }
@@ -57,7 +78,13 @@ impl Outputs {
         let path =
             |input: &PathBuf| if is_stdin(input) { PathBuf::from("/dev/stdin") } else { input.clone() };
         let inputs = inputs.iter().filter_map(|input| Identity::of(&path(input))).collect();
-        Self { inputs, may_overwrite, claimed: Mutex::default() }
+        let existing = if may_overwrite { Existing::Replaced } else { Existing::Kept };
+        Self { inputs, existing, claimed: Mutex::default() }
+    }
+
+    /// Permits only files that do not exist, not even as a pipe or a device.
+    pub(crate) fn only_new() -> Self {
+        Self { inputs: Vec::new(), existing: Existing::Untouched, claimed: Mutex::default() }
     }
 
     /// Returns the location for one of several output files; a failure also if another one is or was there.
@@ -93,10 +120,10 @@ impl Outputs {
             }
         }
         let location = self.checked_location(path);
-        if location.is_in_place || self.may_overwrite {
+        if location.is_in_place || self.existing == Existing::Replaced {
             Ok(location)
         } else {
-            Err(refusal("already exists; use --force to overwrite it"))
+            Err(refusal(self.existing.refusal()))
         }
     }
 
@@ -107,8 +134,8 @@ impl Outputs {
         let replaced = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
         Location {
             path: path.to_owned(),
-            is_in_place: fs::metadata(path).is_ok_and(is_special),
-            may_overwrite: self.may_overwrite,
+            is_in_place: self.existing != Existing::Untouched && fs::metadata(path).is_ok_and(is_special),
+            existing: self.existing,
             permissions: replaced.map(|replaced| replaced.permissions()),
         }
     }
@@ -120,7 +147,7 @@ pub(crate) struct Location {
     path: PathBuf,
     /// True for a pipe or a device, which is written directly, without a temporary file.
     is_in_place: bool,
-    may_overwrite: bool,
+    existing: Existing,
     /// Permissions of the existing regular file that the output replaces.
     permissions: Option<Permissions>,
 }
@@ -161,6 +188,23 @@ impl Location {
         reopen().map_err(|error| self.failure(&error))
     }
 
+    /// Opens the temporary file, which was created before and is complete, to read it.
+    pub(crate) fn open(&self) -> Result<File, Failure> {
+        let path = temporary(&self.path);
+        let open = || {
+            if fs::symlink_metadata(&path)?.is_symlink() {
+                return Err(io::Error::other("the temporary file was replaced by a symbolic link"));
+            }
+            File::open(&path)
+        };
+        open().map_err(|error| self.failure(&error))
+    }
+
+    /// Turns the temporary file of this output into that of another one in the same folder.
+    pub(crate) fn become_that(&self, other: &Self) -> Result<(), Failure> {
+        fs::rename(temporary(&self.path), temporary(&other.path)).map_err(|error| other.failure(&error))
+    }
+
     /// Renames the complete temporary file to the final name of the output.
     pub(crate) fn commit(&self) -> Result<(), Failure> {
         if self.is_in_place {
@@ -171,7 +215,7 @@ impl Location {
             if let Some(permissions) = &self.permissions {
                 fs::set_permissions(&temporary, permissions.clone())?;
             }
-            if self.may_overwrite {
+            if self.existing == Existing::Replaced {
                 return fs::rename(&temporary, &self.path);
             }
             // A rename would overwrite a file created in the meantime.
@@ -202,10 +246,9 @@ impl Location {
     /// Returns the failure for an I/O error of this output file.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::AlreadyExists => Failure::Other(format!(
-                "{}: already exists; use --force to overwrite it",
-                self.path.display()
-            )),
+            io::ErrorKind::AlreadyExists => {
+                Failure::Other(format!("{}: {}", self.path.display(), self.existing.refusal()))
+            }
             _ => Failure::writing(self.path.display(), error),
         }
     }

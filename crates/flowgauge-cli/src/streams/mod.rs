@@ -1,7 +1,6 @@
 //! `flowgauge streams`: writes the octets of TCP connections.
 
 mod args;
-mod files;
 mod index;
 mod name;
 
@@ -14,13 +13,13 @@ use flowgauge::{EndReason, Flow, FlowView, Interest, IpProtocol, Side, Sink, Str
 
 pub(crate) use args::StreamsArgs;
 use args::{Gaps, Sides};
-use files::Files;
 use index::{DirectionState, Line};
 use name::Pattern;
 
 use crate::args::{Pages, check, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
+use crate::files::Files;
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::{OutputFile, Outputs};

@@ -12,6 +12,7 @@ const COMMANDS: &[&[&str]] = &[
     &["slice"],
     &["streams"],
     &["sessions"],
+    &["export-objects"],
     &["packets"],
     &["collect"],
     #[cfg(feature = "bus")]

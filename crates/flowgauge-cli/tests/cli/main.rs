@@ -17,6 +17,7 @@ mod logs;
 mod long_files;
 mod memory;
 mod names;
+mod objects;
 mod outputs;
 mod overview;
 #[path = "../support/port.rs"]
@@ -29,6 +30,7 @@ mod selection;
 mod sessions;
 mod slice;
 mod streams;
+mod trace;
 mod transactions;
 
 use std::collections::BTreeMap;
@@ -931,6 +933,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-slice.1",
         "flowgauge-streams.1",
         "flowgauge-sessions.1",
+        "flowgauge-export-objects.1",
         "flowgauge-summary.1",
         "flowgauge-report.1",
         "flowgauge-packets.1",

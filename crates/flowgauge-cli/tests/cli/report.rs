@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::folder::Folder;
-use super::overview::Trace;
+use super::trace::Trace;
 use super::{number, objects, records, run, run_with_input};
 
 /// Returns the data of the table in a page.

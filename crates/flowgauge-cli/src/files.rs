@@ -1,4 +1,4 @@
-//! The output folder of streams.
+//! A folder of output files, of which more are written at the same time than can be open.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use lru::LruCache;
 
 use crate::console::Failure;
-use crate::output::{Location, OutputFile, Outputs};
+use crate::output::{Location, OutputFile, Outputs, write_whole};
 
 /// Maximum number of open files. When it is reached, files are closed, and reopened when they receive more octets.
 const OPEN_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(128).expect("not zero");
@@ -18,7 +18,7 @@ const OPEN_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(128).expect("not zero");
 const BUFFER_LEN: usize = 16 << 10;
 
 /// An output folder, with a bounded number of open files.
-pub(super) struct Files {
+pub(crate) struct Files {
     folder: PathBuf,
     outputs: Outputs,
     open: LruCache<String, OpenFile>,
@@ -34,7 +34,7 @@ struct OpenFile {
 
 impl Files {
     /// Creates the output folder if it does not exist.
-    pub(super) fn new(folder: &Path, outputs: Outputs) -> Result<Self, Failure> {
+    pub(crate) fn new(folder: &Path, outputs: Outputs) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
         Ok(Self {
             folder: folder.to_owned(),
@@ -45,7 +45,7 @@ impl Files {
     }
 
     /// Creates a file in the output folder that is written sequentially.
-    pub(super) fn create(&self, name: &str) -> Result<(OutputFile, File), Failure> {
+    pub(crate) fn create(&self, name: &str) -> Result<(OutputFile, File), Failure> {
         OutputFile::create(self.outputs.location(&self.folder.join(name))?)
     }
 
@@ -59,7 +59,7 @@ impl Files {
     }
 
     /// Writes octets to a file of the output folder at an offset. The first write creates the file.
-    pub(super) fn write(
+    pub(crate) fn write(
         &mut self,
         name: &str,
         is_first: bool,
@@ -98,7 +98,7 @@ impl Files {
     /// # Errors
     ///
     /// Returns an error of writing; the file is then removed.
-    pub(super) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
+    pub(crate) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
         if self.failed.contains(name) {
             return Err(Failure::Other(format!(
                 "{}: not written after an error",
@@ -118,6 +118,48 @@ impl Files {
                 location.discard();
                 Err(failure)
             }
+        }
+    }
+
+    /// Completes a file of consecutive octets under another name than that of its writes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`close`](Self::close).
+    pub(crate) fn close_as(&mut self, name: &str, final_name: &str) -> Result<(), Failure> {
+        let closed = self.flush(name).and_then(|()| {
+            let location = self.outputs.location(&self.folder.join(final_name))?;
+            self.checked_location(name).become_that(&location)?;
+            location.commit()
+        });
+        if closed.is_err() {
+            self.discard(name);
+        }
+        closed
+    }
+
+    /// Opens a file that was written, to read it.
+    pub(crate) fn read(&mut self, name: &str) -> Result<File, Failure> {
+        self.flush(name)?;
+        self.checked_location(name).open()
+    }
+
+    /// Removes a file that is not complete.
+    pub(crate) fn discard(&mut self, name: &str) {
+        self.open.pop(name);
+        self.checked_location(name).discard();
+    }
+
+    /// Writes a file whose content is complete in memory.
+    pub(crate) fn write_whole(&self, name: &str, octets: &[u8]) -> Result<(), Failure> {
+        write_whole(self.outputs.location(&self.folder.join(name))?, octets)
+    }
+
+    /// Writes the buffered octets of a file, and closes it.
+    fn flush(&mut self, name: &str) -> Result<(), Failure> {
+        match self.open.pop(name) {
+            Some(open) => flush(open.writer).map(drop).map_err(|error| self.failure(name, &error)),
+            None => Ok(()),
         }
     }
 

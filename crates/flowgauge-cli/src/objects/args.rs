@@ -1,0 +1,139 @@
+//! Command-line arguments of `flowgauge export-objects`.
+
+use std::num::NonZeroU64;
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, ValueEnum};
+
+use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_count, parse_size};
+use crate::formats::StyleArgs;
+
+/// Write bodies of HTTP, mails, files of FTP and certificates to files.
+///
+/// Each object is a file of DIR, and a row on standard output with its SHA-256 digest, its type by content and its flow.
+/// A file is named by a number and the name in the traffic, with `_` in place of each character that is not safe; it
+/// gets its name when it is complete, and never replaces another file. Of TLS 1.3 and QUIC, certificates are encrypted.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("choice").args(["community_id", "filter"])))]
+#[command(after_long_help = "Examples:
+  flowgauge export-objects capture.pcap --out objects
+  flowgauge export-objects capture.pcap --out objects --kind http --decode --format table
+  flowgauge export-objects capture.pcap --out objects --kind certificate --pem
+  flowgauge export-objects capture.pcap -o objects | jq -r 'select(.is_complete) | [.sha256, .file] | @tsv'
+
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, an output exists or could not be written, or a limit omitted objects or
+     octets.
+  2  The command line is invalid.")]
+pub(crate) struct ObjectsArgs {
+    /// Capture files; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(super) files: Vec<PathBuf>,
+
+    /// Output folder, which is created if it does not exist
+    #[arg(long, short = 'o', value_name = "DIR", required = true)]
+    pub(super) out: PathBuf,
+
+    /// Write only these kinds: http, mail, ftp, certificate
+    #[arg(
+        long,
+        short = 'k',
+        value_enum,
+        value_name = "LIST",
+        value_delimiter = ',',
+        hide_possible_values = true
+    )]
+    pub(super) kind: Vec<Kind>,
+
+    /// Decode bodies of HTTP that have a content coding
+    ///
+    /// The codings are gzip, deflate, br and zstd (with a window of up to 8 MiB). A body is written as sent if it has
+    /// another or several codings, is not complete, is not valid, or decodes to more than --max-size or 100 times its
+    /// length and 1 MiB.
+    #[arg(long)]
+    pub(super) decode: bool,
+
+    /// Write each certificate as PEM too
+    #[arg(long)]
+    pub(super) pem: bool,
+
+    /// Maximum number of objects
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = parse_count::<NonZeroU64>)]
+    pub(super) max_count: NonZeroU64,
+
+    /// Maximum size of an object; the rest is omitted
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = parse_size)]
+    pub(super) max_size: u64,
+
+    /// Maximum size of all objects together
+    #[arg(long, value_name = "SIZE", default_value = "10GiB", value_parser = parse_size)]
+    pub(super) max_total: u64,
+
+    /// Format of the rows: ndjson, table or csv
+    #[arg(long, short = 'f', value_enum, value_name = "FORMAT", default_value_t = Format::Ndjson)]
+    #[arg(hide_possible_values = true)]
+    pub(super) format: Format,
+
+    /// Select flows by Community ID; may be repeated
+    ///
+    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
+    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
+    pub(super) community_id: Vec<String>,
+
+    /// Select flows by an expression (see `flowgauge flows --help`)
+    ///
+    /// A file of FTP has a name only if its control connection is selected too.
+    #[arg(long, short = 'F', value_name = "EXPR")]
+    pub(super) filter: Option<String>,
+
+    /// Verify the checksums of IPv4, TCP and UDP
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
+    pub(super) checksums: Checksums,
+
+    #[command(flatten)]
+    pub(super) style: StyleArgs,
+
+    #[command(flatten)]
+    pub(super) grace: GraceArgs,
+
+    #[command(flatten)]
+    pub(super) shared: SharedArgs,
+}
+
+/// Kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Kind {
+    Http,
+    Mail,
+    Ftp,
+    Certificate,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Mail => "mail",
+            Self::Ftp => "ftp",
+            Self::Certificate => "certificate",
+        }
+    }
+
+    /// Returns the extension of files of this kind, if it does not depend on the object.
+    pub(super) const fn extension(self) -> Option<&'static str> {
+        match self {
+            Self::Http | Self::Ftp => None,
+            Self::Mail => Some("eml"),
+            Self::Certificate => Some("der"),
+        }
+    }
+}
+
+/// Formats of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Ndjson,
+    Table,
+    Csv,
+}

@@ -1,0 +1,186 @@
+//! Objects of a flow that are being received.
+
+use std::collections::BTreeMap;
+
+use flowgauge::protocols::{http1, http2};
+use flowgauge::record::CommunityId;
+use flowgauge::session::Text;
+use flowgauge::{FlowView, Message, MessageMeta, Role, Side, Timestamp};
+
+use super::args::Kind;
+use super::folder::Content;
+use super::row::ObjectRow;
+
+/// Maximum number of objects of a flow that are being received. At the limit, the first one ends.
+const INCOMING_MAX: usize = 256;
+
+/// Maximum length in octets of the host and of the target of a request; longer ones are truncated.
+const TEXT_LEN_MAX: usize = 1024;
+
+/// Identifies an object of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) kind: Kind,
+    /// Number of the transaction.
+    pub(super) number: u64,
+    is_of_server: bool,
+}
+
+impl Key {
+    pub(super) fn new(kind: Kind, number: u64, sender: Role) -> Self {
+        Self { kind, number, is_of_server: sender == Role::Server }
+    }
+
+    fn sender(self) -> Role {
+        if self.is_of_server { Role::Server } else { Role::Client }
+    }
+}
+
+/// State of a flow that the sink keeps.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) community_id: Option<CommunityId>,
+    /// Octets of output of this flow.
+    pub(super) spent: u64,
+    /// Requests of HTTP that have not ended. Their number is limited because [`Transactions`](flowgauge::Transactions) ends
+    /// them.
+    pub(super) requests: BTreeMap<u64, Request>,
+    /// Objects that are being received; nothing for one that is omitted because of a limit.
+    pub(super) incoming: BTreeMap<Key, Option<Box<Incoming>>>,
+    /// True if the content of the mail that ends is complete.
+    pub(super) is_mail_complete: bool,
+}
+
+/// What is known of a request of HTTP.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Request {
+    host: Option<Box<str>>,
+    pub(super) target: Option<Box<str>>,
+    status: Option<u16>,
+}
+
+fn copy(text: Text<'_>) -> Box<str> {
+    String::from_utf8_lossy(text.0.get(..TEXT_LEN_MAX).unwrap_or(text.0)).into()
+}
+
+impl State {
+    /// Notes the heads of requests and responses.
+    pub(super) fn note(&mut self, message: &Message<'_>) {
+        let (number, host, target) = match message {
+            Message::Http1(http1::Message::Request(head)) => (head.transaction, head.host, head.target),
+            Message::Http2(http2::Message::Request(head)) => (head.transaction, head.host, head.path),
+            Message::Http1(http1::Message::Response(head)) => {
+                self.requests.entry(head.transaction).or_default().status = Some(head.status);
+                return;
+            }
+            Message::Http2(http2::Message::Response(head)) => {
+                self.requests.entry(head.transaction).or_default().status = Some(head.status);
+                return;
+            }
+            _ => return,
+        };
+        let request = Request { host: host.map(copy), target: Some(copy(target)), status: None };
+        self.requests.insert(number, request);
+    }
+
+    /// Returns what is known of the request to which an object belongs.
+    pub(super) fn request(&self, key: Key) -> Request {
+        let request = self.requests.get(&key.number).filter(|_| key.kind == Kind::Http);
+        request.cloned().unwrap_or_default()
+    }
+
+    /// Notes that octets of an object are missing. Those before its first octets are noted with them.
+    pub(super) fn skip(&mut self, key: Key, len: u64) {
+        if let Some(Some(incoming)) = self.incoming.get_mut(&key) {
+            incoming.skip(len);
+        }
+    }
+
+    /// Returns the first object if there are as many as permitted.
+    pub(super) fn excess(&self) -> Option<Key> {
+        let first = self.incoming.first_key_value().filter(|_| self.incoming.len() >= INCOMING_MAX);
+        first.map(|(key, _)| *key)
+    }
+}
+
+/// An object that is being received.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) content: Content,
+    pub(super) request: Request,
+    protocol: &'static str,
+    side: Side,
+    start: Timestamp,
+    end: Timestamp,
+    /// Number of octets of the object so far, including missing ones.
+    pub(super) seen_len: u64,
+    missing_len: u64,
+    pub(super) gap_count: u64,
+    /// Number of octets that the parsers of the flow had received with the last octets.
+    pub(super) received_len: u64,
+}
+
+impl Incoming {
+    pub(super) fn new(content: Content, meta: &MessageMeta, request: Request) -> Self {
+        Self {
+            content,
+            request,
+            protocol: meta.protocol.name(),
+            side: meta.side,
+            start: meta.timestamp,
+            end: meta.timestamp,
+            seen_len: 0,
+            missing_len: 0,
+            gap_count: 0,
+            received_len: meta.received_len,
+        }
+    }
+
+    /// Notes octets that were received.
+    pub(super) fn extend(&mut self, meta: &MessageMeta, len: usize) {
+        self.seen_len = self.seen_len.saturating_add(len as u64);
+        self.end = self.end.max(meta.timestamp);
+        self.received_len = meta.received_len;
+    }
+
+    /// Notes octets that are missing.
+    pub(super) const fn skip(&mut self, len: u64) {
+        self.seen_len = self.seen_len.saturating_add(len);
+        self.missing_len = self.missing_len.saturating_add(len);
+        self.gap_count += 1;
+    }
+
+    /// Returns the row of the object as far as its protocol states nothing else.
+    pub(super) fn row(&self, view: &FlowView<'_>, community_id: CommunityId, key: Key) -> ObjectRow<'_> {
+        let end = |side| (view.key().address(side), view.key().port(side));
+        ObjectRow {
+            file: "",
+            pem_file: None,
+            kind: key.kind,
+            protocol: self.protocol,
+            name: None,
+            len: self.content.len,
+            is_complete: false,
+            missing_len: self.missing_len,
+            gap_count: self.gap_count,
+            omitted_len: self.content.omitted_len,
+            sha256: "",
+            detected_type: self.content.detected_type(),
+            content_type: None,
+            content_encoding: None,
+            decoding: None,
+            timestamp: self.start,
+            end: self.end,
+            community_id,
+            start: view.start(),
+            source: end(self.side),
+            destination: end(self.side.other()),
+            role: key.sender(),
+            transaction: key.number,
+            host: self.request.host.as_deref(),
+            target: self.request.target.as_deref(),
+            status: self.request.status.filter(|_| key.is_of_server),
+            command: None,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The output folder of objects, and its limits.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use flowgauge::transaction::{SNIFFED_LEN, detected_type};
+use sha2::{Digest as _, Sha256};
+
+use super::decode::{Coding, Decoding, decode};
+use crate::console::Failure;
+use crate::files::Files;
+use crate::output::Outputs;
+
+/// Limits of a folder.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) count_max: u64,
+    pub(super) len_max: u64,
+    pub(super) total_len_max: u64,
+}
+
+/// Content of a file that is not complete.
+#[derive(Debug)]
+pub(super) struct Content {
+    /// Number of the file among all that were begun.
+    number: u64,
+    pub(super) len: u64,
+    /// Octets that were omitted because of a limit.
+    pub(super) omitted_len: u64,
+    sha256: Sha256,
+    first: Vec<u8>,
+}
+
+impl Content {
+    fn new(number: u64) -> Self {
+        Self { number, len: 0, omitted_len: 0, sha256: Sha256::new(), first: Vec::new() }
+    }
+
+    /// Returns the content of a file that was written before.
+    pub(super) fn of(octets: &[u8]) -> Self {
+        let mut content = Self::new(u64::MAX);
+        content.add(octets);
+        content
+    }
+
+    /// Returns the name of the file until it is complete.
+    fn name(&self) -> String {
+        format!("object-{}", self.number)
+    }
+
+    fn add(&mut self, octets: &[u8]) {
+        self.len += octets.len() as u64;
+        self.sha256.update(octets);
+        let sniffed_len = SNIFFED_LEN.saturating_sub(self.first.len()).min(octets.len());
+        self.first.extend_from_slice(octets.get(..sniffed_len).unwrap_or_default());
+    }
+
+    /// Returns the SHA-256 digest in hexadecimal digits.
+    pub(super) fn sha256(&self) -> String {
+        self.sha256.clone().finalize().iter().map(|octet| format!("{octet:02x}")).collect()
+    }
+
+    /// Returns the type by the first octets.
+    pub(super) fn detected_type(&self) -> Option<&'static str> {
+        detected_type(&self.first)
+    }
+}
+
+/// The output folder of objects.
+pub(super) struct Folder {
+    files: Files,
+    limits: Limits,
+    /// Numbers of files that are not complete.
+    open: BTreeSet<u64>,
+    begun_count: u64,
+    /// Number of files that are complete.
+    pub(super) count: u64,
+    /// Octets of all files.
+    pub(super) len: u64,
+    /// Number of objects that were omitted because of a limit.
+    pub(super) omitted_count: u64,
+    /// Number of objects with octets that were omitted because of a limit.
+    pub(super) truncated_count: u64,
+}
+
+impl Folder {
+    /// Creates the folder if it does not exist.
+    pub(super) fn new(path: &Path, limits: Limits) -> Result<Self, Failure> {
+        Ok(Self {
+            files: Files::new(path, Outputs::only_new())?,
+            limits,
+            open: BTreeSet::new(),
+            begun_count: 0,
+            count: 0,
+            len: 0,
+            omitted_count: 0,
+            truncated_count: 0,
+        })
+    }
+
+    /// Begins a file; `None` at a limit.
+    pub(super) fn begin(&mut self) -> Option<Content> {
+        let is_full = self.count + self.open.len() as u64 >= self.limits.count_max
+            || self.len >= self.limits.total_len_max;
+        if is_full {
+            self.omitted_count += 1;
+            return None;
+        }
+        Some(self.begin_another())
+    }
+
+    fn begin_another(&mut self) -> Content {
+        let number = self.begun_count;
+        self.begun_count += 1;
+        self.open.insert(number);
+        Content::new(number)
+    }
+
+    /// Appends octets to a file, as far as the limits permit.
+    pub(super) fn write(&mut self, content: &mut Content, octets: &[u8]) -> Result<(), Failure> {
+        let Limits { len_max, total_len_max, .. } = self.limits;
+        let free_len = len_max.saturating_sub(content.len).min(total_len_max.saturating_sub(self.len));
+        // What follows omitted octets is omitted too.
+        let kept_len = if content.omitted_len == 0 { free_len.min(octets.len() as u64) } else { 0 };
+        let (kept, omitted) = octets.split_at_checked(kept_len as usize).unwrap_or((octets, b""));
+        if !omitted.is_empty() {
+            self.truncated_count += u64::from(content.omitted_len == 0);
+            content.omitted_len += omitted.len() as u64;
+        }
+        if kept.is_empty() { Ok(()) } else { self.append(content, kept) }
+    }
+
+    fn append(&mut self, content: &mut Content, octets: &[u8]) -> Result<(), Failure> {
+        self.files.write(&content.name(), content.len == 0, content.len, octets)?;
+        content.add(octets);
+        self.len += octets.len() as u64;
+        Ok(())
+    }
+
+    /// Decodes a file, and replaces it by the decoded one if that succeeds.
+    pub(super) fn decode(&mut self, content: &mut Content, coding: Coding) -> Result<Decoding, Failure> {
+        let file = self.files.read(&content.name())?;
+        let mut decoded = self.begin_another();
+        // The file as sent is removed.
+        let free_len = self.limits.total_len_max.saturating_sub(self.len.saturating_sub(content.len));
+        let len_max = self.limits.len_max.min(free_len);
+        let result =
+            decode(coding, file, (content.len, len_max), &mut |octets| self.append(&mut decoded, octets));
+        let result = match result {
+            // An empty file has not been created.
+            Ok(Decoding::Decoded) if decoded.len == 0 => {
+                self.append(&mut decoded, b"").map(|()| Decoding::Decoded)
+            }
+            result => result,
+        };
+        if matches!(result, Ok(Decoding::Decoded)) {
+            std::mem::swap(content, &mut decoded);
+        }
+        self.discard(&decoded);
+        result
+    }
+
+    /// Completes a file, which gets its final name.
+    pub(super) fn complete(&mut self, content: &Content, name: &str) -> Result<(), Failure> {
+        self.open.remove(&content.number);
+        self.files.close_as(&content.name(), name)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Writes another form of an object, which does not count as an object.
+    pub(super) fn add(&mut self, name: &str, octets: &[u8]) -> Result<(), Failure> {
+        self.files.write_whole(name, octets)
+    }
+
+    /// Removes a file that is not complete.
+    pub(super) fn discard(&mut self, content: &Content) {
+        if self.open.remove(&content.number) {
+            self.files.discard(&content.name());
+            self.len -= content.len;
+        }
+    }
+}
+
+/// Removes files that are not complete, after an error.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for number in std::mem::take(&mut self.open) {
+            self.files.discard(&Content::new(number).name());
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! `flowgauge export-objects`: writes the objects that application protocols transfer.
+
+mod args;
+mod decode;
+mod flow;
+mod folder;
+mod name;
+mod row;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::{self, IsTerminal as _};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use flowgauge::export::Style;
+use flowgauge::protocols::tls::CertificateChain;
+use flowgauge::protocols::{ftp_data, http1, http2, smtp, tls};
+use flowgauge::transaction::{Content as Transferred, Transaction};
+use flowgauge::{
+    EndReason, Flow, FlowView, Interest, KeyPolicy, Message, MessageMeta, ReassemblerConfig, Role, Sessions,
+    Sink, Standard, TransactionSink, Transactions,
+};
+
+pub(crate) use args::ObjectsArgs;
+use args::{Format, Kind};
+use decode::{Coding, Decoding};
+use flow::{Incoming, Key, State};
+use folder::{Content, Folder, Limits};
+use row::{ObjectRow, Writer};
+
+use crate::args::{Pages, Tunnels, check, parse_filter};
+use crate::bound::Bound;
+use crate::choice::Choice;
+use crate::console::{Console, Failure};
+use crate::human::plural;
+use crate::input::Input;
+use crate::sessions::id;
+use crate::summary;
+
+/// Minimum length in octets of data that may be a certificate.
+const CERTIFICATE_LEN_MIN: usize = 64;
+
+/// Length in characters of a line of PEM (RFC 7468 section 2).
+const PEM_LINE_LEN: usize = 64;
+
+/// Runs the command `flowgauge export-objects`.
+pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failure> {
+    let started_at = Instant::now();
+    let style = args.style.style();
+    if args.format == Format::Table && style != Style::default() {
+        return Err(Failure::Usage("--time and --nulls require --format ndjson or csv".to_owned()));
+    }
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    let resources = args.shared.resources();
+    let mut key_policy = KeyPolicy::DEFAULT;
+    key_policy.decapsulation = Tunnels::Innermost.into();
+    let flows =
+        args.shared.builder(&resources, filter.as_ref(), Pages::Huge).checksums(args.checksums.into());
+    let flows = flows.key_policy(key_policy);
+    let mut streams = ReassemblerConfig::default();
+    streams.ack_grace = args.grace.ack_grace;
+    let builder = flows.clone().streams(streams);
+    check::<Sessions<Standard>>(&builder)?;
+    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
+    let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
+    let sink = ObjectSink::new(choice, args, input.is_stream())?;
+    let mut pipeline = builder.build(Transactions::new(sink))?;
+    let run = input.run(&mut pipeline, console);
+    let ObjectSink { folder, writer, outcome, incomplete_count, suppressed_count, .. } =
+        pipeline.into_sink().into_inner();
+    // The rows of all files are written, even if another file failed.
+    let finished = writer.finish();
+    outcome?;
+    let mut stats = run?;
+    finished?;
+    stats.sessions.suppressed_message_count += suppressed_count;
+    if folder.omitted_count > 0 {
+        let what = plural(folder.omitted_count, "object");
+        console.problem(format!("{what} omitted at a limit; raise --max-count or --max-total to write all"));
+    }
+    if folder.truncated_count > 0 {
+        let what = plural(folder.truncated_count, "object");
+        console.problem(format!(
+            "{what} truncated at a limit; raise --max-size or --max-total to write all octets"
+        ));
+    }
+    if !args.shared.quiet {
+        let objects = plural(folder.count, "object");
+        let mut result = format!("{objects} of {} written", plural(folder.len, "octet"));
+        if incomplete_count > 0 {
+            result.push_str(&format!(", {incomplete_count} not complete"));
+        }
+        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+    }
+    Ok(())
+}
+
+/// What a protocol states about an object that ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Description<'d> {
+    name: Option<&'d str>,
+    content_type: Option<&'d str>,
+    content_encoding: Option<&'d str>,
+    command: Option<&'d str>,
+    /// Number of the transaction.
+    number: u64,
+    is_complete: bool,
+}
+
+/// Names of the files of an object.
+#[derive(Clone, Debug)]
+struct Names {
+    file: String,
+    pem_file: Option<String>,
+}
+
+/// An object that ended.
+struct Ended<'e> {
+    key: Key,
+    incoming: Incoming,
+    description: Description<'e>,
+    decoding: Option<Decoding>,
+    /// The object as PEM.
+    pem: Option<String>,
+    /// The files of the object if it was written before.
+    names: Option<Names>,
+}
+
+impl Ended<'_> {
+    /// Returns the name in the traffic.
+    fn name(&self) -> Option<&str> {
+        let target = self.incoming.request.target.as_deref();
+        self.description.name.or_else(|| target.and_then(name::of_target))
+    }
+
+    /// Returns the names of the files of the object with this number.
+    fn new_names(&self, number: u64) -> Names {
+        let stem = name::stem(number, self.key.kind, self.name());
+        let pem_file = self.pem.as_ref().map(|_| format!("{stem}.pem"));
+        let file = match self.key.kind.extension() {
+            Some(extension) => format!("{stem}.{extension}"),
+            None => stem,
+        };
+        Names { file, pem_file }
+    }
+}
+
+/// Sink that writes objects as they end.
+struct ObjectSink<'a> {
+    args: &'a ObjectsArgs,
+    choice: Choice,
+    started_count: u64,
+    folder: Folder,
+    writer: Writer,
+    bound: Bound,
+    /// Certificates that were written, by their digests.
+    certificates: HashMap<[u8; 32], Names>,
+    /// True if frames arrive in real time, so that rows must not wait in a buffer.
+    is_stream: bool,
+    incomplete_count: u64,
+    /// Number of objects without a row, and without a file, because of the bound on the output.
+    suppressed_count: u64,
+    row_count: u64,
+    flushed_count: u64,
+    outcome: Result<(), Failure>,
+}
+
+impl<'a> ObjectSink<'a> {
+    fn new(choice: Choice, args: &'a ObjectsArgs, is_stream: bool) -> Result<Self, Failure> {
+        let limits =
+            Limits { count_max: args.max_count.get(), len_max: args.max_size, total_len_max: args.max_total };
+        Ok(Self {
+            args,
+            choice,
+            started_count: 0,
+            folder: Folder::new(&args.out, limits)?,
+            writer: row::writer(args.format, args.style.style()),
+            bound: Bound::new(),
+            certificates: HashMap::new(),
+            is_stream,
+            incomplete_count: 0,
+            suppressed_count: 0,
+            row_count: 0,
+            flushed_count: 0,
+            outcome: Ok(()),
+        })
+    }
+
+    /// Returns whether objects of a kind are written.
+    fn wants(&self, kind: Kind) -> bool {
+        self.args.kind.is_empty() || self.args.kind.contains(&kind)
+    }
+
+    /// Returns an object that is being received, which is begun if it is not; `None` if it is omitted.
+    fn incoming<'s>(
+        &mut self,
+        (view, state): (&FlowView<'_>, &'s mut State),
+        meta: &MessageMeta,
+        key: Key,
+    ) -> Option<&'s mut Incoming> {
+        if !state.incoming.contains_key(&key) {
+            if let Some(first) = state.excess() {
+                self.end(view, state, first, Description { number: first.number, ..Description::default() });
+            }
+            let begun = self.folder.begin().map(|content| Incoming::new(content, meta, state.request(key)));
+            state.incoming.insert(key, begun.map(Box::new));
+        }
+        state.incoming.get_mut(&key)?.as_deref_mut()
+    }
+
+    /// Adds octets of an object.
+    fn octets(
+        &mut self,
+        flow: &mut Flow<'_, State>,
+        meta: &MessageMeta,
+        key: Key,
+        (offset, octets): (u64, &[u8]),
+    ) {
+        if octets.is_empty() || self.outcome.is_err() || !self.wants(key.kind) {
+            return;
+        }
+        let Some(incoming) = self.incoming((&flow.view, &mut *flow.state), meta, key) else { return };
+        if let Some(missing_len) = offset.checked_sub(incoming.seen_len).filter(|len| *len > 0) {
+            incoming.skip(missing_len);
+        }
+        incoming.extend(meta, octets.len());
+        self.outcome = self.folder.write(&mut incoming.content, octets);
+    }
+
+    /// Ends an object, which is complete as far as it was captured.
+    fn end(&mut self, view: &FlowView<'_>, state: &mut State, key: Key, description: Description<'_>) {
+        let Some(Some(incoming)) = state.incoming.remove(&key) else { return };
+        if self.outcome.is_ok() {
+            self.outcome = self.complete(view, state, (key, *incoming), description);
+        }
+    }
+
+    /// Decodes an object that ended if that is requested, and writes it.
+    fn complete(
+        &mut self,
+        view: &FlowView<'_>,
+        state: &mut State,
+        (key, mut incoming): (Key, Incoming),
+        description: Description<'_>,
+    ) -> Result<(), Failure> {
+        let is_complete =
+            description.is_complete && incoming.gap_count == 0 && incoming.content.omitted_len == 0;
+        let description = Description { is_complete, ..description };
+        let coding = description.content_encoding.filter(|_| self.args.decode).and_then(Coding::of_field);
+        let decoding = match coding {
+            Some(_) if !is_complete => Some(Decoding::Incomplete),
+            Some(coding) => Some(self.folder.decode(&mut incoming.content, coding)?),
+            None => None,
+        };
+        self.write(view, state, Ended { key, incoming, description, decoding, pem: None, names: None })?;
+        Ok(())
+    }
+
+    /// Writes the row of an object, and gives its file the final name, unless the row would exceed the bound on the output.
+    /// Returns the names of its files.
+    fn write(
+        &mut self,
+        view: &FlowView<'_>,
+        state: &mut State,
+        ended: Ended<'_>,
+    ) -> Result<Option<Names>, Failure> {
+        let Self { folder, writer, bound, .. } = self;
+        let is_new = ended.names.is_none();
+        let names = ended.names.clone().unwrap_or_else(|| ended.new_names(folder.count + 1));
+        let Ended { key, incoming, description, decoding, pem, .. } = &ended;
+        let sha256 = incoming.content.sha256();
+        let row = ObjectRow {
+            file: &names.file,
+            pem_file: names.pem_file.as_deref(),
+            name: ended.name(),
+            is_complete: description.is_complete,
+            sha256: &sha256,
+            content_type: description.content_type,
+            content_encoding: description.content_encoding,
+            decoding: *decoding,
+            transaction: description.number,
+            command: description.command,
+            ..incoming.row(view, id(&mut state.community_id, view), *key)
+        };
+        let mut outcome = Ok(());
+        let is_written = writer.write_if(&row, &mut |len| {
+            if !bound.permits(&mut state.spent, incoming.received_len, len) {
+                return false;
+            }
+            if is_new {
+                outcome = folder.complete(&incoming.content, &names.file);
+                if let (Ok(()), Some((file, pem))) = (&outcome, names.pem_file.as_ref().zip(pem.as_ref())) {
+                    outcome = folder.add(file, pem.as_bytes());
+                }
+            }
+            outcome.is_ok()
+        })?;
+        outcome?;
+        if !is_written {
+            self.suppressed_count += 1;
+            self.folder.discard(&incoming.content);
+            return Ok(None);
+        }
+        self.row_count += 1;
+        self.incomplete_count += u64::from(is_new && !description.is_complete);
+        Ok(Some(names))
+    }
+
+    /// Writes the certificates of a chain, each of them only once. The others have only a row.
+    fn certificates(
+        &mut self,
+        flow: &mut Flow<'_, State>,
+        meta: &MessageMeta,
+        chain: &CertificateChain<'_>,
+    ) -> Result<(), Failure> {
+        for (position, certificate) in chain.iter().enumerate() {
+            let (der, digest) = (certificate.der, certificate.sha256());
+            if der.len() < CERTIFICATE_LEN_MIN {
+                continue;
+            }
+            let names = self.certificates.get(&digest).cloned();
+            let content = match &names {
+                Some(_) => Some(Content::of(der)),
+                None => self.folder.begin(),
+            };
+            let Some(content) = content else { continue };
+            let key = Key::new(Kind::Certificate, position as u64, meta.from);
+            let mut incoming = Incoming::new(content, meta, flow.state.request(key));
+            if names.is_none() {
+                self.folder.write(&mut incoming.content, der)?;
+            }
+            let is_complete = incoming.content.omitted_len == 0;
+            let dns_name = certificate.dns_names().next().map(|name| name.to_string());
+            let name = dns_name.or_else(|| certificate.subject.common_name().map(Cow::into_owned));
+            let description = Description {
+                name: name.as_deref(),
+                number: position as u64,
+                is_complete,
+                ..Description::default()
+            };
+            let pem = (self.args.pem && is_complete).then(|| pem(der));
+            let ended = Ended { key, incoming, description, decoding: None, pem, names };
+            let names = self.write(&flow.view, &mut *flow.state, ended)?;
+            if let Some(names) = names.filter(|_| is_complete) {
+                self.certificates.insert(digest, names);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns a certificate as PEM (RFC 7468 section 5).
+fn pem(der: &[u8]) -> String {
+    let mut text = String::from("-----BEGIN CERTIFICATE-----\n");
+    for octets in der.chunks(PEM_LINE_LEN / 4 * 3) {
+        BASE64_STANDARD.encode_string(octets, &mut text);
+        text.push('\n');
+    }
+    text.push_str("-----END CERTIFICATE-----\n");
+    text
+}
+
+impl Sink for ObjectSink<'_> {
+    type State = State;
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        let wanted = if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS };
+        wanted | Interest::VARIES
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, State>) {
+        self.started_count += 1;
+        if !self.choice.selects(&flow.view, self.started_count) {
+            flow.mute();
+        }
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        match message {
+            Message::Http1(http1::Message::Body(body)) | Message::Http2(http2::Message::Body(body)) => {
+                let key = Key::new(Kind::Http, body.transaction, meta.from);
+                self.octets(flow, meta, key, (body.offset, body.bytes));
+            }
+            Message::Http1(http1::Message::Gap(gap)) | Message::Http2(http2::Message::Gap(gap)) => {
+                flow.state.skip(Key::new(Kind::Http, gap.transaction, meta.from), gap.len);
+            }
+            Message::Http1(_) | Message::Http2(_) if self.wants(Kind::Http) => flow.state.note(message),
+            Message::Smtp(smtp::Message::Content(content)) => {
+                let key = Key::new(Kind::Mail, content.mail, Role::Client);
+                self.octets(flow, meta, key, (content.offset, content.bytes));
+            }
+            Message::Smtp(smtp::Message::Gap(gap)) => {
+                flow.state.skip(Key::new(Kind::Mail, gap.mail, Role::Client), gap.len);
+            }
+            Message::Smtp(smtp::Message::Mail(mail)) => {
+                let key = Key::new(Kind::Mail, mail.mail, Role::Client);
+                let incoming = flow.state.incoming.get(&key).and_then(Option::as_ref);
+                // The reply to a chunk may be captured before the chunk.
+                flow.state.is_mail_complete = mail.is_complete
+                    && incoming.is_some_and(|incoming| incoming.seen_len == mail.content_len);
+            }
+            Message::FtpData(ftp_data::Message::Octets(octets)) => {
+                let key = Key::new(Kind::Ftp, 0, meta.from);
+                self.octets(flow, meta, key, (octets.offset, octets.bytes));
+            }
+            Message::FtpData(ftp_data::Message::Gap(gap)) => {
+                flow.state.skip(Key::new(Kind::Ftp, 0, meta.from), gap.len);
+            }
+            Message::Tls(tls::Message::CertificateChain(chain))
+            | Message::Dtls(tls::Message::CertificateChain(chain))
+                if self.outcome.is_ok() && self.wants(Kind::Certificate) =>
+            {
+                self.outcome = self.certificates(flow, meta, chain);
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, mut state: State) {
+        while let Some((&key, _)) = state.incoming.first_key_value() {
+            let description = Description { number: key.number, ..Description::default() };
+            self.end(view, &mut state, key, description);
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        if self.outcome.is_ok() && self.is_stream && self.row_count > self.flushed_count {
+            self.flushed_count = self.row_count;
+            self.outcome = self.writer.flush().map_err(Failure::from);
+        }
+        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
+impl TransactionSink for ObjectSink<'_> {
+    fn transaction(&mut self, view: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
+        match &transaction.content {
+            Transferred::Http(http) => {
+                state.requests.remove(&http.number);
+            }
+            // Parts of a mail are in its file.
+            Transferred::File(file) if file.part.is_none() => {
+                let is_ftp = transaction.protocol().name() == ftp_data::PROTOCOL.name();
+                let (kind, number) = if is_ftp { (Kind::Ftp, 0) } else { (Kind::Http, file.number) };
+                let key = Key::new(kind, number, file.role.unwrap_or(Role::Server));
+                let description = Description {
+                    name: file.name.as_deref(),
+                    content_type: file.content_type.as_deref(),
+                    content_encoding: file.content_encoding.as_deref(),
+                    command: file.ftp_command(),
+                    number: file.number,
+                    is_complete: file.is_complete,
+                };
+                self.end(view, state, key, description);
+            }
+            Transferred::Mail(mail) => {
+                let is_complete = std::mem::take(&mut state.is_mail_complete);
+                let description = Description {
+                    name: mail.subject.as_deref(),
+                    number: mail.number,
+                    is_complete,
+                    ..Description::default()
+                };
+                self.end(view, state, Key::new(Kind::Mail, mail.number, Role::Client), description);
+            }
+            _ => {}
+        }
+    }
+}
