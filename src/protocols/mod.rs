@@ -35,6 +35,7 @@ pub mod smtp;
 pub mod ssh;
 mod standard;
 mod starttls;
+pub mod tftp;
 pub mod tls;
 
 pub use owned::{HttpStart, OwnedAnswer, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead};

@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{dns, ftp, ftp_data, http1, http2, quic, recognizers, smtp, ssh, tls};
+use super::{dns, ftp, ftp_data, http1, http2, quic, recognizers, smtp, ssh, tftp, tls};
 
 crate::protocols! {
     /// The set of all protocols of this crate: those with a parser, then those that are recognized only. Probes are
@@ -26,6 +26,7 @@ crate::protocols! {
         FtpData: ftp_data::FtpDataParser = &ftp_data::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
         Dtls: tls::DtlsParser = &tls::DTLS,
+        Tftp: tftp::TftpParser = &tftp::PROTOCOL,
     }
 
     recognized { &http1::WEBSOCKET }

@@ -73,6 +73,22 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
     }
 
+    /// Starts the parser of a flow that another one announced, unless it may be of another protocol: its content or its
+    /// port would name the flow in a driver that did not process the announcement.
+    #[cold]
+    pub(super) fn probe_expected(&mut self, side: Side, payload: Payload<'_>, expected: Found) {
+        let opening = opening(self.context, side, self.session.role(side), payload);
+        let mut probing = DatagramProbing::default();
+        let answer = probing.run_probes::<P>(&opening);
+        let is_nameless = matches!(answer, Answer::Unknown)
+            && probing.decide::<P>(self.context.ports(self.session.client)).is_none();
+        if is_nameless {
+            self.start(expected);
+        } else {
+            self.probe_datagram(side, payload);
+        }
+    }
+
     /// Calls the probe of the protocol to which the port belongs, for a datagram of a flow that another protocol's
     /// parser processes. If the probe matches, its protocol replaces the other one.
     #[cold]

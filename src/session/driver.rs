@@ -230,7 +230,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             State::Off | State::Stream(_) | State::Resuming(_) => return,
             State::New => {
                 self.session.client = self.context.initiator;
-                self.probe_datagram(side, payload);
+                match self.driver.expected.take(self.context) {
+                    Some(expected) => self.probe_expected(side, payload, expected),
+                    None => self.probe_datagram(side, payload),
+                }
             }
             State::Datagrams(_) => self.probe_datagram(side, payload),
         }
@@ -239,6 +242,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             let Payload { bytes, len } = payload;
             let datagram = Datagram { bytes, len, from, timestamp: self.context.timestamp };
             let outcome = parsing.datagram(&datagram, &mut self.driver.allowance, self.receiver);
+            if !parsing.announced.is_empty() {
+                self.driver.expected.announce::<P>(self.context, parsing.client, &mut parsing.announced);
+            }
             self.driver.stats.count_suppressed(&mut parsing.quota);
             match outcome {
                 Outcome::More | Outcome::Handover(_) => {}

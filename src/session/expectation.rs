@@ -14,6 +14,6 @@ pub struct Expectation {
     /// Address of the end that listens, if the message states one. The address of the announcing flow is expected too,
     /// because an address behind a translator (NAT) is not the one in the message.
     pub address: Option<IpAddr>,
-    /// Port of the end that listens.
-    pub port: u16,
+    /// Port of the end that listens; `None` if it is the port of that end in the announcing flow.
+    pub port: Option<u16>,
 }

@@ -90,6 +90,7 @@ impl ExpectedFlows {
     ) {
         let Some(entry) = P::TABLE.iter().position(|entry| entry.protocol == protocol) else { return };
         let opener = if opened_by == Role::Client { client } else { client.other() };
+        let port = port.unwrap_or_else(|| context.key.raw_port(opener.other()));
         let ends = AnnouncedEnds::new(context.key, opener, address, port);
         // An announcement may be repeated.
         let is_same = |known: &Expected| known.ends.port == ends.port && known.ends == ends;

@@ -294,8 +294,11 @@ impl<P: Protocols> Parsing<P> {
         self.tick(datagram.from, datagram.timestamp, receiver);
         self.count(datagram.bytes.len());
         let meta = self.meta(datagram.from, datagram.timestamp);
-        let quota = &mut self.quota;
-        match self.parser.datagram(datagram, &mut |message| quota.pass(&meta, message, receiver)) {
+        let (quota, announced) = (&mut self.quota, &mut self.announced);
+        let progress = self
+            .parser
+            .datagram(datagram, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
+        match progress {
             Ok(Progress::Done) => Outcome::Done,
             Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
             Err(fault) => Outcome::Fault(fault),

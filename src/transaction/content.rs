@@ -76,7 +76,7 @@ crate::messages! {
         Mail(Mail),
         /// A command of FTP with its reply.
         Ftp(Ftp),
-        /// A body of HTTP, or a part of a mail.
+        /// A body of HTTP, a part of a mail, or a file of FTP or TFTP.
         File(File),
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use super::config::TransactionConfig;
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::base::{FlowKey, Side};
 use crate::protocols::ftp::DataEnd;
@@ -10,21 +9,6 @@ use crate::session::{AnnouncedEnds, MessageMeta, Role};
 
 /// Maximum number of control connections that are known. At the limit, the one that was known first is forgotten.
 const CONNECTIONS_MAX: usize = 256;
-
-/// What the transactions of several flows have in common: the configuration, and the data connections of FTP.
-#[derive(Debug, Default)]
-pub struct Joins {
-    pub(super) config: TransactionConfig,
-    pub(super) connections: DataConnections,
-}
-
-impl Joins {
-    /// Creates joins without data connections.
-    #[must_use]
-    pub fn new(config: TransactionConfig) -> Self {
-        Self { config, connections: DataConnections::default() }
-    }
-}
 
 /// Maximum number of commands of a control connection that are known, and of their files.
 const TRANSFERS_MAX: usize = 16;

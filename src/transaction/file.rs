@@ -1,4 +1,4 @@
-//! Bodies of HTTP, parts of mails and files in data connections of FTP.
+//! Bodies of HTTP, parts of mails, and files in data connections of FTP and over TFTP.
 
 #[cfg(feature = "compression")]
 use super::coding::Decoder;
@@ -13,20 +13,20 @@ use crate::protocols::http1::{Body, BodyGap};
 use crate::session::{MessageMeta, Role, Text};
 
 crate::message! {
-    /// The body of a request or response of HTTP, a part of a mail that is no multipart, or a file or listing in a data
-    /// connection of FTP. The octets of a body are as sent: a coding such as gzip is not decoded. Those of a part are decoded
+    /// The body of a request or response of HTTP, a part of a mail that is no multipart, a file or listing in a data
+    /// connection of FTP, or a file over TFTP. The octets of a body are as sent: a coding such as gzip is not decoded. Those of a part are decoded
     /// from base64 or quoted-printable. A mail that is not MIME is one part of type `text/plain`.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.file" pub struct File {
-        /// Number of the transaction with the body, of the mail with the part, or of the command of FTP in its control
-        /// connection; 0 if the control connection was not captured.
+        /// Number of the transaction with the body, of the mail with the part, of the command of FTP in its control
+        /// connection, or of the request of TFTP; 0 if the control connection or the request was not captured.
         pub number: u64,
         /// Number of the part in its mail, starting at 0.
         pub part: Option<u32>,
         /// Role of the sender.
         pub role: Option<Role>,
         /// Name of the file in the Content-Disposition field, without folders; of a part without one, the name in the
-        /// Content-Type field; the last part of the path that the command of FTP names.
+        /// Content-Type field; the last part of the path that the command of FTP or the request of TFTP names.
         pub name: Option<Box<str>>,
         /// Value of the Content-Type field; of a part without one, the default, `text/plain` or `message/rfc822`.
         pub content_type: Option<Box<str>>,
@@ -44,7 +44,8 @@ crate::message! {
         pub missing_len: u64 [octets],
         /// Length of the body in the Content-Length field.
         pub declared_len: Option<u64> [octets],
-        /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, and no octets are missing.
+        /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, over TFTP with its last block,
+        /// and no octets are missing.
         pub is_complete: bool,
         /// MD5 digest of a complete file, on request.
         pub md5: Option<Box<str>>,

@@ -6,7 +6,7 @@ use super::data_connections::DataConnections;
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending, TEXT_LEN_MAX};
 use super::span::Span;
-use super::transfer::{FlowOrigin, Transfer, Transferred};
+use super::transfer::{FlowOrigin, Transfer, Transferred, last_part};
 use crate::base::Timestamp;
 use crate::protocols::ftp::{self, DataEnd, Message};
 use crate::session::{MessageMeta, Role, Text};
@@ -107,11 +107,6 @@ fn quoted_path(reply: &str) -> Option<String> {
 /// Returns whether a command transfers a file or a listing.
 fn is_transfer(verb: Text<'_>) -> bool {
     ftp::TRANSFERS.iter().any(|known| verb.0.eq_ignore_ascii_case(known.as_bytes()))
-}
-
-/// Returns the part of a path behind the last separator.
-fn last_part(path: &str) -> Option<&str> {
-    path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
 }
 
 impl FtpOpen {

@@ -1,7 +1,7 @@
 //! Files in data connections of FTP.
 
-use super::data_connections::Joins;
 use super::file::{BodyHead, File, FilesOpen};
+use super::joins::Joins;
 use super::open::Pending;
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::protocols::ftp_data::Message;

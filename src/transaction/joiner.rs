@@ -1,13 +1,14 @@
 //! Joins the messages of one flow to transactions.
 
 use super::content::Transaction;
-use super::data_connections::Joins;
 use super::dns::DnsOpen;
 use super::ftp::FtpOpen;
 use super::ftp_data::DataOpen;
 use super::http::{Ended, HttpOpen};
+use super::joins::Joins;
 use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
+use super::tftp::TftpOpen;
 use super::tls::{QuicOpen, TlsOpen};
 use super::transfer::FlowOrigin;
 use crate::base::{FlowKey, Timestamp};
@@ -32,6 +33,7 @@ struct Open {
     mail: MailOpen,
     ftp: FtpOpen,
     ftp_data: DataOpen,
+    tftp: TftpOpen,
     /// The flow; known with its first message.
     flow: Option<FlowOrigin>,
 }
@@ -99,6 +101,9 @@ impl Open {
             Message::FtpData(message) => {
                 self.ftp_data.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
             }
+            Message::Tftp(message) => {
+                self.tftp.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
+            }
             Message::Mdns(_) => {}
         }
     }
@@ -110,6 +115,7 @@ impl Open {
         self.quic.finish(&mut |ended| out(ended.into()));
         self.ssh.finish(&mut |ended| out(ended.into()));
         self.mail.finish(&mut |ended| out(ended.into()));
+        self.tftp.finish(&mut |ended| out(ended.into()));
         if let Some(flow) = self.flow {
             self.ftp.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
             self.ftp_data.finish((joins, flow), &mut |ended| out(ended.into()));

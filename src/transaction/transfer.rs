@@ -1,4 +1,4 @@
-//! A transfer of FTP: its command, and the file in its data connection.
+//! A transfer of FTP: its command, and the file in its data connection. The name of a file in a path.
 
 use crate::base::{FlowKey, Timestamp};
 use crate::session::Role;
@@ -38,4 +38,9 @@ pub(crate) struct Transferred {
     pub(crate) seen_len: u64,
     pub(crate) missing_len: u64,
     pub(crate) detected_type: Option<&'static str>,
+}
+
+/// Returns the part of a path behind the last separator.
+pub(super) fn last_part(path: &str) -> Option<&str> {
+    path.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
 }

@@ -31,4 +31,6 @@ mod ssh;
 #[path = "../support/sessions.rs"]
 mod support;
 #[cfg(feature = "protocols")]
+mod tftp;
+#[cfg(feature = "protocols")]
 mod tls;

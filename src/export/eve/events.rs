@@ -23,7 +23,7 @@ use super::tls::Tls;
 use crate::base::{EndReason, Evidence, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
-use crate::protocols::ftp_data;
+use crate::protocols::{ftp_data, tftp};
 use crate::record::FlowRecord;
 use crate::row::{Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
@@ -335,6 +335,8 @@ impl<W: Write> FlowLog for Events<W> {
                 }
                 Ok(self.write_file(view, flow, (transaction, None), permits)? && is_written)
             }
+            // Suricata writes no event of such a file.
+            Content::File(_) if name == tftp::PROTOCOL.name() => Ok(true),
             Content::File(_) => match self.held.hold_file(view.id(), transaction) {
                 Some(oldest) => self.write_file(view, flow, (&oldest, None), permits),
                 None => Ok(true),

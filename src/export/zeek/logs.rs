@@ -27,7 +27,7 @@ use crate::base::hash_state;
 use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
-use crate::protocols::ftp_data;
+use crate::protocols::{ftp_data, tftp};
 use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
@@ -360,6 +360,8 @@ impl<W: Write> FlowLog for Logs<W> {
                 let Some(row) = Ftp::new(ftp, ends, self.config.seed) else { return Ok(true) };
                 self.write(ts, (head, &row), permits)
             }
+            // Zeek does not read TFTP.
+            Content::File(_) if transaction.protocol() == &tftp::PROTOCOL => Ok(true),
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);
                 let duration = transaction.end().saturating_since(ts);

@@ -104,7 +104,7 @@ impl Parser for FtpParser {
         else {
             return None;
         };
-        Some(Expectation { protocol: &ftp_data::PROTOCOL, opened_by, address, port })
+        Some(Expectation { protocol: &ftp_data::PROTOCOL, opened_by, address, port: Some(port) })
     }
 
     fn heap_len(&self) -> usize {

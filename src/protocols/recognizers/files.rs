@@ -1,11 +1,7 @@
-//! Recognizers of file access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
+//! Recognizers of file access and transfer: NFS and other ONC RPC, rsync, git.
 
-use super::octets::{begins_with, dialogue, is_printable, u32_at};
+use super::octets::{begins_with, dialogue, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
-
-/// TFTP (RFC 1350), recognized by a request with a file name and a mode. The data are sent from another port, as a
-/// separate flow.
-pub static TFTP: Protocol = Protocol::new("tftp").over_datagrams(&[69], Some(tftp));
 
 /// NFS 2 to 4 (RFC 1813, RFC 8881), recognized by an ONC RPC call to the program number of NFS.
 pub static NFS: Protocol = Protocol::new("nfs")
@@ -22,15 +18,6 @@ pub static RSYNC: Protocol = Protocol::new("rsync").over_streams(&[873], Some(rs
 
 /// git protocol, recognized by a request in the client's first line.
 pub static GIT: Protocol = Protocol::new("git").over_streams(&[9418], Some(git));
-
-fn tftp(opening: &DatagramOpening<'_>) -> Verdict {
-    let [0, 1 | 2, rest @ ..] = opening.bytes else { return Verdict::No };
-    let mut words = rest.split(|octet| *octet == 0);
-    let (name, mode) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let is_mode =
-        [b"octet".as_slice(), b"netascii", b"mail"].iter().any(|word| mode.eq_ignore_ascii_case(word));
-    Verdict::of(is_printable(name) && is_mode)
-}
 
 const NFS_PROGRAM: u32 = 100_003;
 
@@ -86,14 +73,12 @@ fn git(opening: &StreamOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{GIT, NFS, RSYNC, SUNRPC, TFTP};
+    use super::{GIT, NFS, RSYNC, SUNRPC};
 
     const NFS_CALL: &[u8] = b"\x80\0\0\x28\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA3\0\0\0\x03\0\0\0\0";
     const PORTMAP_CALL: &[u8] = b"\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA0\0\0\0\x02\0\0\0\x03";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
-        datagram(&TFTP, 69, b"\0\x01rfc1350.txt\0octet\0"),
-        datagram(&TFTP, 69, b"\0\x02rfc1350.txt\0NetASCII\0blksize\x001428\0"),
         client(&NFS, 2049, NFS_CALL),
         datagram(&SUNRPC, 111, PORTMAP_CALL),
         server(&RSYNC, 873, b"@RSYNCD: 31.0\n"),
@@ -101,8 +86,6 @@ pub(super) mod samples {
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
-        datagram(&TFTP, 69, b"\0\x01rfc1350.txt\0binary\0"),
-        datagram(&TFTP, 69, b"\0\x01\0\0\0\0octet\0"),
         client(&NFS, 2049, b"\x80\0\0\x28\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA0\0\0\0\x03\0\0\0\0"),
         datagram(&SUNRPC, 111, b"\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA3\0\0\0\x02\0\0\0\x03"),
         server(&RSYNC, 873, b"@RSYNCX: 31.0\n"),

@@ -52,7 +52,7 @@ use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
 pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
-pub use files::{GIT, NFS, RSYNC, SUNRPC, TFTP};
+pub use files::{GIT, NFS, RSYNC, SUNRPC};
 pub use industry::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
@@ -116,7 +116,6 @@ pub const ALL: &[&Protocol] = &[
     &SOMEIP,
     &NFS,
     &SUNRPC,
-    &TFTP,
     &L2TP,
     &RTCP,
     // By the port in addition.

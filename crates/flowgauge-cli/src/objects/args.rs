@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_count, parse_size};
 use crate::formats::StyleArgs;
 
-/// Write bodies of HTTP, mails, files of FTP and certificates to files.
+/// Write bodies of HTTP, mails, files of FTP and TFTP, and certificates to files.
 ///
 /// Each object is a file of DIR, and a row on standard output with its SHA-256 digest, its type by content and its flow.
 /// A file is named by a number and the name in the traffic, with `_` in place of each character that is not safe; it
@@ -35,7 +35,7 @@ pub(crate) struct ObjectsArgs {
     #[arg(long, short = 'o', value_name = "DIR", required = true)]
     pub(super) out: PathBuf,
 
-    /// Write only these kinds: http, mail, ftp, certificate
+    /// Write only these kinds: http, mail, ftp, tftp, certificate
     #[arg(
         long,
         short = 'k',
@@ -83,7 +83,7 @@ pub(crate) struct ObjectsArgs {
 
     /// Select flows by an expression (see `flowgauge flows --help`)
     ///
-    /// A file of FTP has a name only if its control connection is selected too.
+    /// A file of FTP or TFTP has a name only if the control connection or the request is selected too.
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(super) filter: Option<String>,
 
@@ -107,6 +107,7 @@ pub(crate) enum Kind {
     Http,
     Mail,
     Ftp,
+    Tftp,
     Certificate,
 }
 
@@ -116,6 +117,7 @@ impl Kind {
             Self::Http => "http",
             Self::Mail => "mail",
             Self::Ftp => "ftp",
+            Self::Tftp => "tftp",
             Self::Certificate => "certificate",
         }
     }
@@ -123,7 +125,7 @@ impl Kind {
     /// Returns the extension of files of this kind, if it does not depend on the object.
     pub(super) const fn extension(self) -> Option<&'static str> {
         match self {
-            Self::Http | Self::Ftp => None,
+            Self::Http | Self::Ftp | Self::Tftp => None,
             Self::Mail => Some("eml"),
             Self::Certificate => Some("der"),
         }

@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use flowgauge::export::Style;
 use flowgauge::protocols::tls::CertificateChain;
-use flowgauge::protocols::{ftp_data, http1, http2, smtp, tls};
+use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp, tls};
 use flowgauge::transaction::{Content as Transferred, Transaction};
 use flowgauge::{
     EndReason, Flow, FlowView, Interest, KeyPolicy, Message, MessageMeta, ReassemblerConfig, Role, Sessions,
@@ -411,6 +411,20 @@ impl Sink for ObjectSink<'_> {
             Message::FtpData(ftp_data::Message::Gap(gap)) => {
                 flow.state.skip(Key::new(Kind::Ftp, 0, meta.from), gap.len);
             }
+            Message::Tftp(tftp::Message::Request(_)) => {
+                // It ends the transfer of an earlier one in the same flow.
+                for sender in [Role::Client, Role::Server] {
+                    let key = Key::new(Kind::Tftp, 0, sender);
+                    self.end(&flow.view, &mut *flow.state, key, Description::default());
+                }
+            }
+            Message::Tftp(tftp::Message::Octets(octets)) => {
+                let key = Key::new(Kind::Tftp, 0, meta.from);
+                self.octets(flow, meta, key, (octets.offset, octets.bytes));
+            }
+            Message::Tftp(tftp::Message::Gap(gap)) => {
+                flow.state.skip(Key::new(Kind::Tftp, 0, meta.from), gap.len);
+            }
             Message::Tls(tls::Message::CertificateChain(chain))
             | Message::Dtls(tls::Message::CertificateChain(chain))
                 if self.outcome.is_ok() && self.wants(Kind::Certificate) =>
@@ -445,8 +459,14 @@ impl TransactionSink for ObjectSink<'_> {
             }
             // Parts of a mail are in its file.
             Transferred::File(file) if file.part.is_none() => {
-                let is_ftp = transaction.protocol().name() == ftp_data::PROTOCOL.name();
-                let (kind, number) = if is_ftp { (Kind::Ftp, 0) } else { (Kind::Http, file.number) };
+                let protocol = transaction.protocol();
+                let (kind, number) = if protocol == &ftp_data::PROTOCOL {
+                    (Kind::Ftp, 0)
+                } else if protocol == &tftp::PROTOCOL {
+                    (Kind::Tftp, 0)
+                } else {
+                    (Kind::Http, file.number)
+                };
                 let key = Key::new(kind, number, file.role.unwrap_or(Role::Server));
                 let description = Description {
                     name: file.name.as_deref(),

@@ -91,7 +91,7 @@ fn downloads(all: &[(&str, Vec<u8>)]) -> Vec<u8> {
 #[test]
 fn objects_are_the_files_of_transactions() {
     for (file, kind, count) in
-        [("web.pcap", "http", 12), ("transfer.pcap", "ftp", 7), ("dns.pcap", "http", 0)]
+        [("web.pcap", "http", 12), ("transfer.pcap", "ftp,tftp", 8), ("dns.pcap", "http", 0)]
     {
         let found = exported_from(file, &["--kind", kind]);
         assert_eq!(found.len(), count, "{file}");
@@ -164,6 +164,14 @@ fn rows_have_names_hosts_and_senders() {
     assert!(ftp[1].1 == lines.as_bytes() && ftp[3].1 == lines.as_bytes());
     assert!(ftp[0].1[20_000..] == ftp[4].1);
     assert!(ftp[5].1.starts_with(b"-----BEGIN CERTIFICATE-----"));
+
+    let tftp = exported_from("transfer.pcap", &["-k", "tftp"]);
+    let [(row, octets)] = &tftp[..] else { panic!("{tftp:?}") };
+    assert!(octets == lines.as_bytes());
+    assert_eq!(
+        (&row["name"], &row["role"], &row["is_complete"]),
+        (&"lines.txt".into(), &"server".into(), &true.into())
+    );
 
     let mail = exported_from("mail.pcap", &[]);
     assert!(mail.iter().all(|(row, octets)| {
@@ -686,6 +694,15 @@ fn files_of_ftp_are_those_of_tshark() {
             assert!(hex == expected, "{file}: {row}");
         }
     }
+}
+
+#[test]
+fn files_of_tftp_are_those_of_tshark() {
+    let Some(tshark) = program("tshark") else { return };
+    let of_tshark = exported_by_tshark(&tshark, "transfer.pcap", "tftp");
+    let found = exported_from("transfer.pcap", &["--kind", "tftp"]);
+    assert_eq!(found.into_iter().map(|(_, octets)| octets).collect::<Vec<_>>(), of_tshark);
+    assert_eq!(of_tshark.len(), 1);
 }
 
 /// All captures of the corpus are read to their end, and each row has its file.

@@ -1,0 +1,62 @@
+//! Files of TFTP.
+
+use super::file::{BodyHead, File, FilesOpen};
+use super::joins::Joins;
+use super::open::{Copier, Pending};
+use super::requests::Request;
+use super::transfer::{FlowOrigin, last_part};
+use crate::protocols::http1::{Body, BodyGap};
+use crate::protocols::tftp::Message;
+use crate::session::{AnnouncedEnds, MessageMeta};
+
+/// The files of a flow.
+#[derive(Debug, Default)]
+pub(super) struct TftpOpen {
+    files: FilesOpen,
+    is_begun: bool,
+    /// The request to which the next file belongs.
+    request: Option<Box<Request>>,
+}
+
+impl TftpOpen {
+    pub(super) fn message(
+        &mut self,
+        (joins, flow): (&mut Joins, FlowOrigin),
+        meta: &MessageMeta,
+        message: &Message<'_>,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        if let Message::Request(request) = message {
+            let name = String::from_utf8_lossy(request.file_name.0);
+            let name = last_part(&name).map(|name| Copier::default().display(name));
+            let request = Request { number: request.transaction, name };
+            let ends = AnnouncedEnds::new(&flow.key, meta.side.other(), None, flow.key.raw_port(meta.side));
+            joins.requests.announce(ends, request.clone());
+            (self.is_begun, self.request) = (true, Some(Box::new(request)));
+            return;
+        }
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.request = joins.requests.of_data(&flow.key, meta).map(Box::new);
+        }
+        let Self { files, request, .. } = self;
+        let number = request.as_ref().map_or(0, |request| request.number);
+        let name = || request.as_ref().and_then(|request| request.name.clone());
+        let head = || BodyHead { name: name(), ..BodyHead::default() };
+        match message {
+            Message::Octets(octets) => {
+                let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
+                files.body(meta, (&body, joins.config), head, out);
+            }
+            Message::Gap(gap) => {
+                let gap = BodyGap { transaction: number, offset: gap.offset, len: gap.len };
+                files.gap(meta, &gap, head, out);
+            }
+            Message::End(end) => files.end(meta, number, end.is_complete, out),
+            Message::Request(_) | Message::OptionAcknowledgment(_) | Message::Error(_) => {}
+        }
+    }
+
+    pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {
+        self.files.finish(out);
+    }
+}
