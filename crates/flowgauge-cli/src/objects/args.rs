@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_count, parse_size};
 use crate::formats::StyleArgs;
+use crate::summary::SummaryLineArgs;
 
 /// Write bodies of HTTP, mails, files of FTP and TFTP, and certificates to files.
 ///
@@ -96,6 +97,9 @@ pub(crate) struct ObjectsArgs {
 
     #[command(flatten)]
     pub(super) grace: GraceArgs,
+
+    #[command(flatten)]
+    pub(super) summary: SummaryLineArgs,
 
     #[command(flatten)]
     pub(super) shared: SharedArgs,

@@ -38,7 +38,6 @@ use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::Input;
 use crate::sessions::id;
-use crate::summary;
 
 /// Minimum length in octets of data that may be a certificate.
 const CERTIFICATE_LEN_MIN: usize = 64;
@@ -94,7 +93,7 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
         if incomplete_count > 0 {
             result.push_str(&format!(", {incomplete_count} not complete"));
         }
-        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
+        args.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }
