@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flowgauge::export::{Style, write_json};
-use flowgauge::protocols::{ftp_data, http1, http2, smtp};
+use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp};
 use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
 use flowgauge::session::{MessageHead, MessageMeta};
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
@@ -283,6 +283,34 @@ fn differing_transfers(rows: &[Value], messages: &Messages) -> Vec<String> {
         }
     }
     different.extend(files.keys().map(|key| format!("{key:?}: a file without octets")));
+    different
+}
+
+/// Compares the files of TFTP. Returns what differs.
+fn differing_files_of_tftp(rows: &[Value], messages: &Messages) -> Vec<String> {
+    let files = rows.iter().filter(|row| row["kind"] == "file" && row["protocol"] == "tftp");
+    let files: BTreeMap<_, _> = files.map(|row| (data_key(row), row)).collect();
+    let is_same = |key: &(String, String), (octets, missing_len): &Body| {
+        let Some(row) = files.get(key) else { return false };
+        let is_request = |other: &&Value| {
+            let is_of = |name| other[name] == row[name];
+            is(other, "client", "request")
+                && other["protocol"] == "tftp"
+                && is_of("source_address")
+                && is_of("source_port")
+        };
+        let path = messages.rows.iter().rfind(is_request).and_then(|request| request["file_name"].as_str());
+        let digest: String = Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect();
+        row["name"].as_str() == path.map(|path| path.rsplit(['/', '\\']).next().unwrap_or_default())
+            && row["seen_len"] == octets.len()
+            && row["missing_len"] == *missing_len
+            && (row["sha256"] == digest) == (row["is_complete"] == true)
+    };
+    let different = messages.tftp.iter().filter(|(key, body)| !is_same(key, body));
+    let mut different: Vec<_> = different.map(|(key, _)| format!("{key:?}: {:?}", files.get(key))).collect();
+    if files.len() != messages.tftp.len() {
+        different.push(format!("{} files of {}", files.len(), messages.tftp.len()));
+    }
     different
 }
 
@@ -582,11 +610,13 @@ struct Messages {
     contents: BTreeMap<Key, MailContent>,
     /// Files in data connections of FTP by flow and sender, each with the row of a message.
     data: BTreeMap<(String, String), (Value, Data)>,
+    /// Files of TFTP by flow and sender.
+    tftp: BTreeMap<(String, String), Body>,
 }
 
 fn messages(path: &Path) -> Messages {
     let mut all = Messages::default();
-    let Messages { rows, bodies, contents, data } = &mut all;
+    let Messages { rows, bodies, contents, data, tftp: of_tftp } = &mut all;
     pass(
         path,
         on_message::<Standard>(|view, meta, message| {
@@ -599,6 +629,16 @@ fn messages(path: &Path) -> Messages {
                     ftp_data::Message::Octets(piece) => file.octets.extend(piece.bytes),
                     ftp_data::Message::Gap(gap) => file.missing_len += gap.len,
                     _ => file.end = Some(begin),
+                }
+                return;
+            }
+            if let Message::Tftp(message) = message {
+                match message {
+                    tftp::Message::Octets(piece) => {
+                        of_tftp.entry(data_key(&row)).or_default().0.extend(piece.bytes);
+                    }
+                    tftp::Message::Gap(gap) => of_tftp.entry(data_key(&row)).or_default().1 += gap.len,
+                    _ => rows.push(row),
                 }
                 return;
             }
@@ -689,8 +729,10 @@ fn facts_of(part: &NaivePart, is_ended: bool) -> Facts {
 
 /// Compares files with the bodies of messages. Returns what differs.
 fn differing_files(rows: &[Value], bodies: &BTreeMap<(Key, String), Body>) -> Vec<String> {
-    let is_body =
-        |row: &&Value| row["kind"] == "file" && row["part"].is_null() && row["protocol"] != "ftp_data";
+    let is_body = |row: &&Value| {
+        let is_other = row["protocol"] == "ftp_data" || row["protocol"] == "tftp";
+        row["kind"] == "file" && row["part"].is_null() && !is_other
+    };
     let files: Vec<_> = rows.iter().filter(is_body).collect();
     let mut different = Vec::new();
     if files.len() != bodies.len() {
@@ -740,10 +782,13 @@ fn check(paths: impl Iterator<Item = PathBuf>) -> usize {
         }
         let bodies = &messages.bodies;
         count += expected.len() + bodies.len() + messages.contents.len() + messages.data.len();
+        count += messages.tftp.len();
         let parts = differing_parts(&rows, &messages);
         different.extend(parts.into_iter().map(|part| format!("{name} {part}")));
         let transfers = differing_transfers(&rows, &messages);
         different.extend(transfers.into_iter().map(|transfer| format!("{name} {transfer}")));
+        let of_tftp = differing_files_of_tftp(&rows, &messages);
+        different.extend(of_tftp.into_iter().map(|file| format!("{name} {file}")));
         different.extend(differing_files(&rows, bodies).into_iter().map(|file| format!("{name} {file}")));
         for (key, expected) in &expected {
             if found.get(key) != Some(expected) {
@@ -763,6 +808,7 @@ fn transactions_are_those_of_two_passes_over_all_messages() {
     let examples = ["web", "dns", "mail", "ssh", "lossy", "transfer"]
         .map(|name| format!("examples/data/{name}.pcap").into());
     assert!(check(examples.into_iter()) > 80);
+    assert_eq!(messages(Path::new("examples/data/transfer.pcap")).tftp.len(), 1);
     let Some(captures) = corpus::captures() else { return };
     let count = check(captures.iter().map(corpus::Capture::path));
     println!("{count} transactions");

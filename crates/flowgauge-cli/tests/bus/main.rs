@@ -175,7 +175,8 @@ fn summary(err: &str) -> (Vec<(u64, u64)>, u64) {
         (number(counts), counts.split_once(", ").map_or(0, |(_, dropped)| number(dropped)))
     });
     let unsubscribed = err.lines().find(|line| line.contains("without a subscriber")).unwrap();
-    (subscribers.collect(), number(unsubscribed.rsplit_once(", ").unwrap().1))
+    let (result, _) = unsubscribed.split_once("; processed in ").unwrap();
+    (subscribers.collect(), number(result.rsplit_once(", ").unwrap().1))
 }
 
 /// Writes a capture of a number of flows, and returns its path.

@@ -316,13 +316,13 @@ fn a_condition_selects_flows_and_its_problem_is_at_its_position() {
     let packets = scene.lines(80, 24)[2].clone();
     scene.press(KeyCode::Char('/'));
     assert!(scene.lines(80, 24)[23].starts_with("where: _"));
-    scene.enter("destination_port = 8080 and octets > 1");
+    scene.enter("destination_port = 8080 and octet_cont > 1");
     let lines = scene.lines(80, 24);
-    assert_eq!(lines[22], "where: destination_port = 8080 and octets > 1_  Enter applies, Esc cancels");
-    let mark = "^ column 29: `octets` is not a column; did you mean `octet_count`?";
+    assert_eq!(lines[22], "where: destination_port = 8080 and octet_cont > 1_  Enter applies, Esc cancels");
+    let mark = "^ column 29: `octet_cont` is not a column; did you mean `octet_count`?";
     assert_eq!(lines[23], format!("{mark:>80}"), "moved to the left, so that it is complete");
     let wide = scene.lines(160, 50);
-    assert_eq!(wide[49].find('^'), wide[48].find("octets"), "{}", wide[49]);
+    assert_eq!(wide[49].find('^'), wide[48].find("octet_cont"), "{}", wide[49]);
     assert!(scene.lines(40, 12)[10].starts_with("where: "));
     scene.press_with(KeyCode::Char('u'), KeyModifiers::CONTROL);
     scene.enter("destination_port = 8080");
