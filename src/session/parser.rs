@@ -262,8 +262,10 @@ pub trait Parser: Sized + 'static {
         false
     }
 
-    /// Returns the flow that a message announces, such as a data connection of FTP. Its octets are then passed to a parser of the announced protocol, whichever the probes find. Both flows need the same driver; the
-    /// application in the record of a flow does not depend on announcements, and so not on the number of shards.
+    /// Returns the flow that a message announces, such as a data connection of FTP. Its octets are then passed to a parser of
+    /// the announced protocol: those of a stream whichever protocol the probes find, datagrams unless content or port names
+    /// another one. Both flows need the same driver; the application in the record of a flow does not depend on
+    /// announcements, and so not on the number of shards.
     #[must_use]
     fn expectation(message: &Self::Message<'_>) -> Option<Expectation> {
         let _ = message;
