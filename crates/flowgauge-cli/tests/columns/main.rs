@@ -1,5 +1,6 @@
 //! Parquet and Arrow IPC, as DuckDB, Polars and pyarrow read them, logs of Zeek, as zat and DuckDB read them, and features,
-//! compared with those of NFStream.
+//! compared with those of NFStream; groups and counts over time, compared with those of DuckDB and tshark; and the recipes
+//! of docs/recipes.md.
 //!
 //! The tests run the Python interpreter of the variable `FLOWGAUGE_PYTHON`, or `python3`. Without these libraries,
 //! they print a note and pass. If `FLOWGAUGE_READERS` is set to `required`, they fail instead. With `FLOWGAUGE_CORPUS`, its
@@ -304,6 +305,17 @@ fn bad_requests_and_full_devices_are_reported() {
     assert!(message.contains("already exists; use --force to overwrite it"), "{message}");
     run_into(&folder.path("empty"), &[&sessions[..], &["--force"]].concat());
     assert!(Folder::names(&Folder(out.into())).iter().all(|name| name.ends_with(".parquet")));
+}
+
+#[test]
+fn groups_and_intervals_are_those_of_duckdb_and_tshark() {
+    let captures = captures();
+    let args: Vec<_> =
+        [env!("CARGO_BIN_EXE_flowgauge")].into_iter().chain(captures.iter().map(String::as_str)).collect();
+    if let Some(report) = python("groups.py", "duckdb", &args) {
+        assert!(!report.contains(" 0 groups"), "{report}");
+        print!("{report}");
+    }
 }
 
 /// Blocks of a document: the language, the text, and the number of the line behind it.
