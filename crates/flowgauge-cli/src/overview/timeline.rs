@@ -15,34 +15,59 @@ pub(super) struct Timeline<const N: usize = 1> {
     interval_ns: u64,
     /// Octets by number of the interval.
     octets: BTreeMap<u64, [u64; N]>,
+    /// Octets of neighboring packets that are not in the map yet.
+    pending: Pending,
+}
+
+/// Octets of one kind in one interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    start_ns: u64,
+    /// Start of the next interval; zero if nothing is pending.
+    end_ns: u64,
+    number: u64,
+    kind: usize,
+    octet_count: u64,
 }
 
 impl<const N: usize> Default for Timeline<N> {
     fn default() -> Self {
-        Self { interval_ns: START_NS, octets: BTreeMap::new() }
+        Self { interval_ns: START_NS, octets: BTreeMap::new(), pending: Pending::default() }
     }
 }
 
 impl<const N: usize> Timeline<N> {
     /// Adds octets of a kind of traffic.
+    #[inline]
     pub(super) fn add(&mut self, time_ns: u64, kind: usize, octet_count: u64) {
+        let pending = &mut self.pending;
+        if (pending.start_ns..pending.end_ns).contains(&time_ns) && pending.kind == kind {
+            pending.octet_count += octet_count;
+        } else {
+            self.begin(time_ns, kind, octet_count);
+        }
+    }
+
+    /// Adds the pending octets to the map, and begins with those of another interval or kind.
+    fn begin(&mut self, time_ns: u64, kind: usize, octet_count: u64) {
+        let Pending { number, kind: pending_kind, octet_count: sum, .. } = std::mem::take(&mut self.pending);
+        if let Some(octets) = self.octets.get_mut(&number).and_then(|octets| octets.get_mut(pending_kind)) {
+            *octets += sum;
+        }
         let mut number = time_ns / self.interval_ns;
-        if !self.octets.contains_key(&number) {
-            let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
-            let (mut first, mut last) = bounds.map_or((number, number), |((first, _), (last, _))| {
-                (*first.min(&number), *last.max(&number))
-            });
-            while last - first >= INTERVAL_MAX {
-                self.interval_ns = self.interval_ns.saturating_mul(2);
-                (first, last) = (first / 2, last / 2);
-                let finer = std::mem::take(&mut self.octets);
-                finer.into_iter().for_each(|(number, octets)| self.join(number / 2, octets));
-            }
-            number = time_ns / self.interval_ns;
+        let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
+        let (mut first, mut last) = bounds
+            .map_or((number, number), |((first, _), (last, _))| (*first.min(&number), *last.max(&number)));
+        while last - first >= INTERVAL_MAX {
+            self.interval_ns = self.interval_ns.saturating_mul(2);
+            (first, last, number) = (first / 2, last / 2, number / 2);
+            let finer = std::mem::take(&mut self.octets);
+            finer.into_iter().for_each(|(number, octets)| self.join(number / 2, octets));
         }
-        if let Some(octets) = self.octets.entry(number).or_insert([0; N]).get_mut(kind) {
-            *octets += octet_count;
-        }
+        self.octets.entry(number).or_insert([0; N]);
+        let start_ns = number.saturating_mul(self.interval_ns);
+        let end_ns = start_ns.saturating_add(self.interval_ns);
+        self.pending = Pending { start_ns, end_ns, number, kind, octet_count };
     }
 
     fn join(&mut self, number: u64, octets: [u64; N]) {
@@ -58,8 +83,14 @@ impl<const N: usize> Timeline<N> {
     pub(super) fn intervals(&self) -> (u64, Vec<[u64; N]>) {
         let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
         let Some(((first, _), (last, _))) = bounds else { return (0, Vec::new()) };
-        let octets = (*first..=*last).map(|number| self.octets.get(&number).copied().unwrap_or([0; N]));
-        (first.saturating_mul(self.interval_ns), octets.collect())
+        let octets = |number| {
+            let mut octets = self.octets.get(&number).copied().unwrap_or([0; N]);
+            if let Some(sum) = octets.get_mut(self.pending.kind).filter(|_| self.pending.number == number) {
+                *sum += self.pending.octet_count;
+            }
+            octets
+        };
+        (first.saturating_mul(self.interval_ns), (*first..=*last).map(octets).collect())
     }
 
     /// Returns the octets in this number of equal parts of the time from the first to the last interval, as an octet belongs to
