@@ -17,7 +17,7 @@ pub const TIME_JUMP_MAX: Duration = Duration::from_secs(300);
 /// State of the check for frame times that are far ahead of all earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
-    /// Time of the first frame in nanoseconds; zero before it.
+    /// Time of the first frame with a time in nanoseconds; zero before it.
     first_ns: u64,
     /// Latest accepted frame time in nanoseconds; zero before the first one.
     latest_ns: u64,
@@ -53,7 +53,8 @@ impl Jumps {
         // If the latest time needs no check, neither does any other time of the batch.
         let latest_ns = batch.latest().as_nanos();
         if self.latest_ns == 0 {
-            self.first_ns = batch.iter().next().map_or(0, |frame| frame.timestamp.as_nanos());
+            let mut times_ns = batch.iter().map(|frame| frame.timestamp.as_nanos());
+            self.first_ns = times_ns.find(|time_ns| *time_ns > 0).unwrap_or(0);
         }
         if self.is_plain(latest_ns) {
             self.latest_ns = self.latest_ns.max(latest_ns);
@@ -134,7 +135,7 @@ impl Jumps {
         self.doubted_count += 1;
     }
 
-    /// Returns the time of the first frame, and the latest accepted time; `None` before the first frame with a time.
+    /// Returns the time of the first frame with a time, and the latest accepted time; `None` before that frame.
     pub(super) fn times(&self) -> Option<(Timestamp, Timestamp)> {
         let times = (Timestamp::from_nanos(self.first_ns), Timestamp::from_nanos(self.latest_ns));
         (self.latest_ns > 0).then_some(times)

@@ -19,8 +19,8 @@ pub struct PipelineStats {
     pub frame_count: u64,
     /// Number of octets of the frames on the wire.
     pub octet_count: u64,
-    /// Time of the first frame, and the latest time of all frames that was accepted; `None` before the first frame with a
-    /// time. A frame that is late may have an earlier time than the first one.
+    /// Time of the first frame with a time, and the latest time of all frames that was accepted; `None` before that frame. A
+    /// frame that is late may have an earlier time than the first one.
     pub times: Option<(Timestamp, Timestamp)>,
     /// Number of frames with a time far ahead of all earlier ones that the next frame did not confirm; the latest
     /// earlier time is used for them. See [`TIME_JUMP_MAX`](super::TIME_JUMP_MAX).
