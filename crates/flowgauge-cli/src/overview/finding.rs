@@ -24,8 +24,36 @@ pub(super) struct Finding {
     pub(super) count: u64,
     /// The evidence in one line.
     pub(super) text: String,
-    /// The command that shows the flows, without the name of the capture.
-    pub(super) command: Option<String>,
+    /// The command that shows the flows or transactions.
+    pub(super) command: Option<Command>,
+}
+
+/// A command that shows the flows or transactions of a finding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) name: &'static str,
+    /// The options, as a shell reads them.
+    pub(super) options: String,
+}
+
+impl Command {
+    /// Returns the command that shows flows.
+    fn flows(options: impl Into<String>) -> Option<Self> {
+        Some(Self { name: "flows", options: options.into() })
+    }
+
+    /// Returns the command that shows the transactions of a protocol that meet a condition. `None` if the condition has a character
+    /// that a shell interprets in double quotes: names are chosen by others.
+    fn transactions(protocol: &str, condition: &str) -> Option<Self> {
+        let is_plain = |letter: char| !letter.is_control() && !"\"$`\\!".contains(letter);
+        let options = format!("--transactions --protocol {protocol} --where \"{condition}\"");
+        condition.chars().all(is_plain).then_some(Self { name: "sessions", options })
+    }
+}
+
+/// Returns a text of a condition, in which a quote is doubled.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Kinds of findings, in the order in which they are shown.
@@ -91,8 +119,8 @@ flowgauge::table! {
         "count": u64 = finding.count;
         /// The evidence.
         "evidence": String = finding.text.clone();
-        /// The command that shows the flows.
-        "command": Option<String> = finding.command.clone();
+        /// The command that shows the flows or transactions, and its options; without the name of the capture.
+        "command": Option<String> = finding.command.as_ref().map(|command| format!("{} {}", command.name, command.options));
     }
 }
 
@@ -160,7 +188,7 @@ impl Facts {
                 port: None,
                 count: attempts.flow_count,
                 text: format!("{source}: {} without data{refused}, {}", connections(attempts), attempts.targets()),
-                command: Some(format!(
+                command: Command::flows(format!(
                     "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0')\""
                 )),
             });
@@ -180,7 +208,9 @@ impl Facts {
                     plural(attempts.flow_count, "flow"),
                     attempts.targets()
                 ),
-                command: Some(format!("--filter \"src host {source} and dst host {destination} and udp\"")),
+                command: Command::flows(format!(
+                    "--filter \"src host {source} and dst host {destination} and udp\""
+                )),
             });
         }
     }
@@ -207,7 +237,7 @@ impl Facts {
                     human::duration(period),
                     jitter * 100.0
                 ),
-                command: Some(conversation((source, destination, protocol, port))),
+                command: Command::flows(conversation((source, destination, protocol, port))),
             });
         }
     }
@@ -240,7 +270,7 @@ impl Facts {
                     "{host}: {} over {protocol} without encryption ({kind})",
                     plural(count.0, "login")
                 ),
-                command: Some(format!(
+                command: Command::flows(format!(
                     "--where \"destination_address = '{host}' and application = '{protocol}'\""
                 )),
             });
@@ -252,16 +282,16 @@ impl Facts {
             if !["1.0", "1.1", "SSL 3.0", "TLS 1.0", "TLS 1.1"].contains(&version.as_str()) {
                 continue;
             }
-            all.push(plain(
-                Kind::TlsVersion,
-                *count,
-                format!("{} of version {version}", plural(*count, "connection")),
-            ));
+            let text = format!("{} of version {version}", plural(*count, "connection"));
+            let command = Command::transactions("tls", &format!("version = {}", literal(version)));
+            all.push(Finding { command, ..plain(Kind::TlsVersion, *count, text) });
         }
         for (what, certificates) in [("expired", &self.expired), ("self-signed", &self.self_signed)] {
             for (subject, count) in certificates.first(4) {
-                let text = format!("{what} certificate: {}", subject);
-                all.push(plain(Kind::Certificate, count.0, text));
+                let text = format!("{what} certificate: {subject}");
+                let condition = format!("subject = {} and position = 0", literal(subject));
+                let command = Command::transactions("tls", &condition);
+                all.push(Finding { command, ..plain(Kind::Certificate, count.0, text) });
             }
         }
     }
@@ -280,8 +310,11 @@ impl Facts {
                 ),
             );
             finding.port = *port;
-            finding.command = port.map(|port| {
-                format!("--where \"application = '{}' and destination_port = {port}\"", name.as_str())
+            finding.command = port.and_then(|port| {
+                Command::flows(format!(
+                    "--where \"application = '{}' and destination_port = {port}\"",
+                    name.as_str()
+                ))
             });
             all.push(finding);
         }
@@ -296,13 +329,15 @@ impl Facts {
                 if let Some((name, _)) = names.failed.first(1).first().filter(|(name, _)| !name.is_empty()) {
                     text.push_str(&format!(", such as {name}"));
                 }
-                all.push(plain(Kind::DnsFailure, *count, text));
+                let command = Command::transactions("dns", &format!("rcode = {}", literal(code)));
+                all.push(Finding { command, ..plain(Kind::DnsFailure, *count, text) });
             }
         }
         if names.unanswered_count >= 5 {
             let text =
                 format!("{} of {} queries without an answer", names.unanswered_count, names.query_count);
-            all.push(plain(Kind::DnsFailure, names.unanswered_count, text));
+            let command = Command::transactions("dns", "rcode IS NULL");
+            all.push(Finding { command, ..plain(Kind::DnsFailure, names.unanswered_count, text) });
         }
         let mut domains: BTreeMap<String, u64> = BTreeMap::new();
         for (name, count) in names.queried.iter() {
@@ -312,8 +347,10 @@ impl Facts {
         }
         for (domain, count) in domains {
             if count >= 25 {
-                let text = format!("{count} names in {} queried once each", domain);
-                all.push(plain(Kind::NamesOnce, count, text));
+                let text = format!("{count} names in {domain} queried once each");
+                let command =
+                    Command::transactions("dns", &format!("query ILIKE {}", literal(&format!("%.{domain}"))));
+                all.push(Finding { command, ..plain(Kind::NamesOnce, count, text) });
             }
         }
     }
@@ -358,7 +395,7 @@ impl Facts {
                     retransmitted * 100.0
                 ),
             );
-            finding.command = Some("--sort retransmitted --top 10".to_owned());
+            finding.command = Command::flows("--sort retransmitted --top 10");
             all.push(finding);
         }
         if tcp.closed_count > 0 {
@@ -372,7 +409,7 @@ impl Facts {
                 ),
             );
             finding.command =
-                Some("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"".to_owned());
+                Command::flows("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"");
             all.push(finding);
         }
         let resets = part(tcp.reset_count, tcp.connection_count);
@@ -384,7 +421,7 @@ impl Facts {
                 resets * 100.0
             );
             let mut finding = plain(Kind::Resets, tcp.reset_count, text);
-            finding.command = Some("--where \"conn_state in ('RSTO', 'RSTR')\"".to_owned());
+            finding.command = Command::flows("--where \"conn_state in ('RSTO', 'RSTR')\"");
             all.push(finding);
         }
         let median = |rtts: &[Duration]| {
@@ -412,7 +449,7 @@ impl Facts {
                     human::duration(rtt),
                     human::duration(whole)
                 ),
-                command: Some(format!("--where \"destination_address = '{host}'\" --sort rtt")),
+                command: Command::flows(format!("--where \"destination_address = '{host}'\" --sort rtt")),
             });
         }
     }
@@ -481,7 +518,7 @@ fn of_flow(kind: Kind, record: &FlowRecord, text: &str) -> Finding {
         port: record.destination_port(),
         count: 1,
         text: format!("{source} to {destination}: {text}"),
-        command: Some(format!("--community-id {}", record.key.community_id(0).as_str())),
+        command: Command::flows(format!("--community-id {}", record.key.community_id(0).as_str())),
     }
 }
 

@@ -79,7 +79,7 @@ impl PassArgs {
     }
 }
 
-/// Quotes a file name for a shell, if that is necessary.
+/// Quotes a word for a shell, if that is necessary.
 fn quoted(name: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || "._-/+=:@%,".contains(letter);
     if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }

@@ -7,7 +7,7 @@ use flowgauge::export::human;
 use flowgauge::{IpProtocol, PipelineStats, Timestamp};
 
 use super::facts::Facts;
-use super::finding::Finding;
+use super::finding::{Command, Finding};
 use super::timeline::sparkline;
 use super::watch::Frames;
 use crate::escape;
@@ -250,10 +250,9 @@ impl Screen<'_> {
         while let Some(finding) = rest.clone().next() {
             let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
             if let Some(command) = &finding.command {
-                own.extend(wrapped(&escape::text(&format!(
-                    "    flowgauge flows {} {command}",
-                    self.arguments
-                ))));
+                let Command { name, options } = command;
+                let line = format!("    flowgauge {name} {} {options}", self.arguments);
+                own.extend(wrapped(&escape::text(&line)));
             }
             // The last line names the number of the others.
             let is_last = rest.len() == 1;

@@ -1,5 +1,8 @@
 //! `flowgauge summary` on captures with known answers, which are written here.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
 use super::trace::{Connection, Trace};
@@ -59,9 +62,7 @@ fn a_scan_is_seen() {
         "10.0.0.66: 2500 connections without data, 250 of them refused, to 250 hosts and 10 ports"
     );
     // The command shows exactly these flows.
-    let options = words(scan["command"].as_str().unwrap());
-    let args = [&["flows", "-", "--format", "ndjson", "-q"][..], &options].concat();
-    assert_eq!(run_with_input(&args, &capture).out.lines().count(), 2500);
+    assert_eq!(rows_of(scan, &capture).len(), 2500);
 }
 
 #[test]
@@ -107,10 +108,7 @@ fn an_upload_is_seen() {
     let capture = trace.file();
     let found = findings(&capture);
     assert_eq!(kinds(&found), ["upload"]);
-    let options = words(found[0]["command"].as_str().unwrap());
-    let shown =
-        run_with_input(&[&["flows", "-", "--format", "ndjson", "-q"][..], &options].concat(), &capture);
-    let shown = objects(&shown.out);
+    let shown = rows_of(&found[0], &capture);
     assert_eq!((shown.len(), shown[0]["source_address"].as_str()), (1, Some("10.0.0.88")));
 }
 
@@ -146,24 +144,51 @@ fn the_screen_has_24_lines_of_100_characters() {
         assert_eq!(shown.out, run(&["summary", capture, "-q"]).out);
         let widths: Vec<_> = shown.out.lines().map(|line| line.chars().count()).collect();
         assert!(widths.len() <= 24 && widths.iter().all(|width| *width <= 100), "{}", shown.out);
-        // Each command shows flows.
+        // Each command shows flows or transactions.
+        let octets = super::data(capture);
         for finding in objects(&run(&["summary", capture, "--format", "ndjson", "-q"]).out) {
-            let Some(command) = finding["command"].as_str() else { continue };
-            let flows = run(&[&["flows", capture, "--format", "ndjson", "-q"][..], &words(command)].concat());
-            assert_eq!((flows.status, flows.err.as_str()), (0, ""), "{capture}: {command}");
-            assert!(!flows.out.is_empty(), "{capture}: {command}");
+            if finding.get("command").is_some() {
+                assert!(!rows_of(&finding, &octets).is_empty(), "{capture}: {finding}");
+            }
         }
     }
 }
 
-/// Splits a command at its spaces outside of double quotes, as a shell does.
-fn words(command: &str) -> Vec<&str> {
-    let mut is_quoted = false;
-    let words = command.split(|letter| {
-        is_quoted ^= letter == '"';
-        letter == ' ' && !is_quoted
-    });
-    words.map(|word| word.trim_matches('"')).collect()
+#[test]
+fn each_command_shows_what_was_found() {
+    let folder = super::repository().join("examples/findings");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "zst") {
+            let octets = std::fs::read(&path).unwrap();
+            for finding in findings(&octets) {
+                if finding.get("command").is_some() {
+                    assert!(!rows_of(&finding, &octets).is_empty(), "{}: {finding}", path.display());
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert!(count > 25, "{count} commands");
+}
+
+/// Returns the rows that the command of a finding shows, when a shell runs it.
+fn rows_of(finding: &Value, capture: &[u8]) -> Vec<Value> {
+    let (command, options) = finding["command"].as_str().unwrap().split_once(' ').unwrap();
+    let line = format!("exec \"$0\" {command} - {options} --format ndjson -q");
+    let mut child = Command::new("sh")
+        .args(["-c", &line, env!("CARGO_BIN_EXE_flowgauge")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut input, octets) = (child.stdin.take().unwrap(), capture.to_vec());
+    let writer = std::thread::spawn(move || drop(input.write_all(&octets)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success(), "{line}");
+    objects(&String::from_utf8(output.stdout).unwrap())
 }
 
 /// Sums of a list: the number before the word `flow` of each line.

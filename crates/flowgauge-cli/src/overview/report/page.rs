@@ -192,7 +192,7 @@ impl Page<'_> {
         html.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Finding</th><th scope=\"col\">Evidence</th></tr></thead><tbody>");
         for finding in self.findings {
             let command = match &finding.command {
-                Some(options) => format!("<br>{}", self.command("flows", options)),
+                Some(command) => format!("<br>{}", self.command(command.name, &command.options)),
                 None => String::new(),
             };
             let _ = write!(
