@@ -52,7 +52,7 @@ impl Jumps {
     pub(super) fn review(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
         // If the latest time needs no check, neither does any other time of the batch.
         let latest_ns = batch.latest().as_nanos();
-        if self.latest_ns == 0 {
+        if self.first_ns == 0 {
             let mut times_ns = batch.iter().map(|frame| frame.timestamp.as_nanos());
             self.first_ns = times_ns.find(|time_ns| *time_ns > 0).unwrap_or(0);
         }
@@ -70,7 +70,7 @@ impl Jumps {
         let time_ns = frame.timestamp.as_nanos();
         // Before the first time there is no reference.
         let is_first = self.latest_ns == 0 && self.held.is_empty();
-        if is_first {
+        if self.first_ns == 0 {
             self.first_ns = time_ns;
         }
         if is_first || self.is_plain(time_ns) {
@@ -138,7 +138,7 @@ impl Jumps {
     /// Returns the time of the first frame with a time, and the latest accepted time; `None` before that frame.
     pub(super) fn times(&self) -> Option<(Timestamp, Timestamp)> {
         let times = (Timestamp::from_nanos(self.first_ns), Timestamp::from_nanos(self.latest_ns));
-        (self.latest_ns > 0).then_some(times)
+        (self.first_ns > 0).then_some(times)
     }
 
     /// Returns a copy of the current state.

@@ -294,6 +294,34 @@ impl DedupArgs {
 }
 
 impl SharedArgs {
+    /// Returns the options that decide about flows and packets, as they are on the command line.
+    pub(crate) fn reading_options(&self) -> String {
+        let time = |time: Duration| humantime::format_duration(time).to_string().replace(' ', "");
+        let mut options = Vec::new();
+        match self.idle_timeout {
+            Some(Timeout(Some(timeout))) => options.push(format!("--idle-timeout {}", time(timeout))),
+            Some(Timeout(None)) => options.push("--idle-timeout none".to_owned()),
+            None => {}
+        }
+        if let Some(count) = self.max_flows {
+            options.push(format!("--max-flows {count}"));
+        }
+        let DedupArgs { dedup, dedup_mode, dedup_verify, dedup_between_interfaces } = self.dedup;
+        if let Some(window) = dedup {
+            options.push(format!("--dedup={}", time(window)));
+        }
+        if dedup_mode == DedupMode::Mirror {
+            options.push("--dedup-mode mirror".to_owned());
+        }
+        if dedup_verify {
+            options.push("--dedup-verify".to_owned());
+        }
+        if dedup_between_interfaces {
+            options.push("--dedup-between-interfaces".to_owned());
+        }
+        options.join(" ")
+    }
+
     /// Returns the limits and the memory budget, which the pipelines and the source of a command share.
     pub(crate) fn resources(&self) -> Resources {
         let mut limits = Limits::DEFAULT;

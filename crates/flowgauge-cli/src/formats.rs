@@ -75,7 +75,8 @@ pub(crate) struct OrderArgs {
     /// segments): sums of both directions; rtt: round-trip time of the TCP handshake. Other names are those of fields
     /// (docs/fields.md), of which numbers and lengths of time sort in descending order, and the others in ascending order. With --group-by, the field is a column
     /// of the groups.
-    #[arg(long, short = 's', value_name = "FIELD")]
+    #[arg(long, short = 's', value_name = "FIELD", hide_possible_values = true)]
+    #[arg(value_parser = completed_fields(clap::builder::StringValueParser::new()))]
     pub(crate) sort: Option<String>,
 
     /// Reverse the order of --sort

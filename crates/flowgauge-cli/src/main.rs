@@ -118,9 +118,17 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
         let is_command = word.to_str().is_some_and(|word| {
             word == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == word)
         });
-        !is_command && (word == "-" || Path::new(word).exists() && !Path::new(word).is_dir())
+        // A word with a dot or slash is a path, not a command that is misspelled.
+        let is_path = word.to_string_lossy().contains(['.', '/']) && !word.to_string_lossy().starts_with('-');
+        !is_command && (word == "-" || is_path || Path::new(word).exists() && !Path::new(word).is_dir())
     };
-    if arguments.get(1).is_some_and(is_input) {
+    let is_option = |word: &OsString| {
+        let word = word.to_string_lossy();
+        word.len() > 1 && word.starts_with('-') && !["-h", "--help", "-V", "--version"].contains(&&*word)
+    };
+    let has_input = arguments.get(1).is_some_and(is_option)
+        && arguments.iter().skip(2).any(|word| Path::new(word).is_file());
+    if has_input || arguments.get(1).is_some_and(is_input) {
         arguments.insert(1, "summary".into());
     }
     arguments

@@ -8,21 +8,15 @@ use flowgauge::transaction::Content;
 use flowgauge::{FlowRecord, Message, Packet, Protocols as _, Standard};
 
 /// Other names of fields: short ones, and those of Zeek.
-const ALIASES: [(&str, &str); 34] = [
+const ALIASES: [(&str, &str); 28] = [
     ("app", "application"),
-    ("bytes", "octet_count"),
     ("dport", "destination_port"),
     ("dst", "destination_address"),
     ("dst_ip", "destination_address"),
     ("dst_mac", "destination_mac_address"),
     ("dst_port", "destination_port"),
     ("flags", "tcp_flags"),
-    ("octets", "octet_count"),
-    ("packets", "packet_count"),
     ("proto", "protocol"),
-    ("reverse_bytes", "reverse_octet_count"),
-    ("reverse_octets", "reverse_octet_count"),
-    ("reverse_packets", "reverse_packet_count"),
     ("rtt", "handshake_rtt"),
     ("sport", "source_port"),
     ("src", "source_address"),
@@ -44,6 +38,10 @@ const ALIASES: [(&str, &str); 34] = [
     ("service", "application"),
     ("ts", "start"),
 ];
+
+/// Names that could mean both directions or one of them, with the field that is suggested for them.
+const AMBIGUOUS: [(&str, &str); 3] =
+    [("bytes", "octet_count"), ("octets", "octet_count"), ("packets", "packet_count")];
 
 /// Groups of fields of flow records.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -99,7 +97,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Options whose value `help` prints the names of fields.
-const FIELD_OPTIONS: [&str; 6] = ["--fields", "--group-by", "--by", "--sum", "--sort", "--where"];
+const FIELD_OPTIONS: [&str; 7] =
+    ["--fields", "--group-by", "--by", "--sum", "--aggregate", "--sort", "--where"];
 
 /// Returns the name of a field that another name stands for, or the name itself. A name of a field stands for itself.
 pub(crate) fn field_name(name: &str, is_field: impl Fn(&str) -> bool) -> &str {
@@ -111,21 +110,30 @@ pub(crate) fn field_name(name: &str, is_field: impl Fn(&str) -> bool) -> &str {
 pub(crate) fn field_names<'n>(list: &[&'n str], columns: &[&'static Column]) -> Vec<&'n str> {
     let is_field = |name: &str| columns.iter().any(|column| column.name == name);
     let mut names: Vec<&'n str> = Vec::new();
+    let mut grouped: Vec<&str> = Vec::new();
     for name in list {
         let group =
             GROUPS.iter().find(|(group, fields)| group == name && fields.iter().all(|field| is_field(field)));
         match group {
             Some((_, fields)) => {
-                fields.iter().for_each(|field| {
-                    if !names.contains(field) {
-                        names.push(field)
-                    }
-                });
+                let new: Vec<_> = fields.iter().filter(|field| !names.contains(*field)).copied().collect();
+                grouped.extend(*fields);
+                names.extend(new);
             }
-            None => names.push(field_name(name, is_field)),
+            None => {
+                let name = field_name(name, is_field);
+                if !grouped.contains(&name) {
+                    names.push(name);
+                }
+            }
         }
     }
     names
+}
+
+/// Returns the name of a field that was probably meant, if it is one that people expect.
+pub(crate) fn suggested(name: &str) -> Option<&'static str> {
+    AMBIGUOUS.iter().find(|(ambiguous, _)| *ambiguous == name).map(|(_, field)| *field)
 }
 
 /// Appends names with their descriptions, in lines of at most 100 columns.

@@ -4,6 +4,8 @@ use flowgauge::row::Column;
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::Span;
 
+use crate::names::suggested;
+
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
@@ -45,7 +47,11 @@ impl Problem {
 
 /// Returns the name that was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let (distance, nearest) = known.map(|known| (distance(name, known), known)).min()?;
+    let known: Vec<_> = known.collect();
+    if let Some(suggested) = suggested(name).filter(|name| known.contains(name)) {
+        return Some(suggested);
+    }
+    let (distance, nearest) = known.into_iter().map(|known| (distance(name, known), known)).min()?;
     (distance <= name.len() / 3).then_some(nearest)
 }
 

@@ -15,7 +15,7 @@ use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
 
 use crate::console::{Failure, write_line};
 use crate::human::plural;
-use crate::names::completed_fields;
+use crate::names::{completed_fields, field_name};
 use crate::order::Place;
 use crate::rows::RowWriter;
 pub(crate) use function::Aggregate;
@@ -43,7 +43,14 @@ pub(crate) struct GroupArgs {
     group_by: Option<Selection>,
 
     /// With --group-by, add the sums of fields, such as octet_count
-    #[arg(long, value_name = "LIST", value_parser = Aggregate::sum, value_delimiter = ',', requires = "group_by")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        requires = "group_by",
+        hide_possible_values = true
+    )]
+    #[arg(value_parser = completed_fields(Aggregate::sum))]
     sum: Vec<Aggregate>,
 
     /// With --group-by, add functions such as p95(duration)
@@ -92,13 +99,16 @@ impl GroupArgs {
             return Err(Failure::Usage(format!("--group-by: the column `{name}` exists twice")));
         }
         let sorted_by = match order.column {
-            Some(name) => columns.iter().position(|column| column.name == name).ok_or_else(|| {
-                let names: Vec<_> = columns.iter().map(|column| column.name).collect();
-                Failure::Usage(format!(
-                    "--sort: `{name}` is not a column of the groups, which are {}",
-                    names.join(", ")
-                ))
-            })?,
+            Some(name) => {
+                let name = field_name(name, |name| columns.iter().any(|column| column.name == name));
+                columns.iter().position(|column| column.name == name).ok_or_else(|| {
+                    let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+                    Failure::Usage(format!(
+                        "--sort: `{name}` is not a column of the groups, which are {}",
+                        names.join(", ")
+                    ))
+                })?
+            }
             None => fields.len() + usize::from(!aggregates.is_empty()),
         };
         GroupRow::set_columns(columns);

@@ -22,7 +22,7 @@ impl<K, V, const MAX: usize> Default for Bounded<K, V, MAX> {
     }
 }
 
-impl<K: Eq + Hash, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
+impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
     /// Returns the entry of a key, which is added if there is none.
     pub(super) fn entry(&mut self, key: K) -> &mut V {
         if self.entries.len() >= MAX && !self.entries.contains_key(&key) {
@@ -31,27 +31,24 @@ impl<K: Eq + Hash, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
         self.entries.entry(key).or_default()
     }
 
+    /// Removes the half with the least weights; of equal ones, those with the greatest keys, so that runs have equal results.
     #[cold]
     fn shrink(&mut self) {
-        let mut weights: Vec<_> = self.entries.values().map(Weight::weight).collect();
-        let middle = weights.len() / 2;
-        let (.., limit, _) = weights.select_nth_unstable(middle);
-        let (limit, mut excess) = (*limit, middle + 1);
-        let before = self.entries.len();
-        self.entries.retain(|_, entry| {
-            let is_removed = excess > 0 && entry.weight() <= limit;
-            excess -= usize::from(is_removed);
-            !is_removed
-        });
-        self.removed_count += (before - self.entries.len()) as u64;
+        let mut all: Vec<_> = self.entries.iter().map(|(key, entry)| (entry.weight(), key.clone())).collect();
+        let middle = all.len() / 2;
+        let by_weight = |(weight, key): &(u64, K), (other_weight, other): &(u64, K)| {
+            weight.cmp(other_weight).then_with(|| other.cmp(key))
+        };
+        all.select_nth_unstable_by(middle, by_weight);
+        all.truncate(middle + 1);
+        self.removed_count += all.len() as u64;
+        all.iter().for_each(|(_, key)| drop(self.entries.remove(key)));
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter()
     }
-}
 
-impl<K: Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
     /// Returns the entries with the greatest weights, in this order; of equal ones, those with the least keys.
     pub(super) fn first(&self, count: usize) -> Vec<(&K, &V)> {
         let mut all: Vec<_> = self.entries.iter().collect();

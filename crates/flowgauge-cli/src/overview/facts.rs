@@ -104,7 +104,7 @@ pub(super) struct Top {
 }
 
 /// Maximum number of flows of a list.
-const TOP_MAX: usize = 8;
+const TOP_MAX: usize = 100;
 
 impl Top {
     fn add(&mut self, value: u64, record: &FlowRecord) {
@@ -226,7 +226,9 @@ impl Facts {
         let name = application.map(|application| application.name);
         self.services.entry((protocol, name, is_proven)).add(record);
         self.hosts.entry(source).add(record);
-        self.hosts.entry(destination).add_reversed(record);
+        if source != destination {
+            self.hosts.entry(destination).add_reversed(record);
+        }
         let conversation = (source, destination, protocol.0, port);
         self.conversations.entry(conversation).add(record);
         if is_unanswered(record) || is_probe(record) {

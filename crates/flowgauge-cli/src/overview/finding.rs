@@ -10,6 +10,7 @@ use flowgauge::{FlowRecord, IpProtocol, PipelineStats, Timestamp};
 
 use super::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
 use super::watch::Frames;
+use crate::escape;
 use crate::human::plural;
 
 /// A finding: what was seen, not a verdict.
@@ -40,6 +41,22 @@ impl Command {
     /// Returns the command that shows flows.
     fn flows(options: impl Into<String>) -> Option<Self> {
         Some(Self { name: "flows", options: options.into() })
+    }
+
+    /// Adds the options with which the captures were read, so that the command reads the same packets.
+    pub(super) fn add(&mut self, filter: Option<&str>, others: &str) {
+        let own = self.options.strip_prefix("--filter \"").and_then(|rest| rest.split_once('"'));
+        let filter = match (filter, own) {
+            (Some(filter), Some((own, rest))) => Some((format!("({filter}) and {own}"), rest.to_owned())),
+            (Some(filter), None) => Some((filter.to_owned(), format!(" {}", self.options))),
+            (None, _) => None,
+        };
+        if let Some((filter, rest)) = filter {
+            self.options = format!("--filter {}{rest}", escape::shell_word(&filter));
+        }
+        if !others.is_empty() {
+            self.options = format!("{} {others}", self.options);
+        }
     }
 
     /// Returns the command that shows the transactions of a protocol that meet a condition. `None` if the condition has a character
@@ -137,6 +154,9 @@ const REGULAR_PORTS: [u16; 5] = [67, 68, 123, 546, 547];
 /// Time without a packet that a capture has if its clock was set, or if it was merged of others.
 const PAUSE_MIN: Duration = Duration::from_secs(30 * 86_400);
 
+/// Maximum number of findings of a kind, or of a form of it.
+const FINDING_MAX: usize = 100;
+
 /// Flows or requests that a beacon has at least, and their period and jitter.
 const BEACON_COUNT_MIN: usize = 5;
 const BEACON_PERIOD_MIN: Duration = Duration::from_secs(1);
@@ -171,7 +191,7 @@ impl Facts {
     }
 
     fn scans(&self, all: &mut Vec<Finding>) {
-        for (source, attempts) in self.attempts.first(16) {
+        for (source, attempts) in self.attempts.first(FINDING_MAX) {
             if !attempts.is_scan() {
                 continue;
             }
@@ -189,11 +209,12 @@ impl Facts {
                 count: attempts.flow_count,
                 text: format!("{source}: {} without data{refused}, {}", connections(attempts), attempts.targets()),
                 command: Command::flows(format!(
-                    "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0')\""
+                    "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0') and \
+                     payload_octet_count + reverse_payload_octet_count = 0 and protocol = 'tcp'\""
                 )),
             });
         }
-        for ((source, destination), attempts) in self.datagrams.first(16) {
+        for ((source, destination), attempts) in self.datagrams.first(FINDING_MAX) {
             if !attempts.is_scan() {
                 continue;
             }
@@ -209,7 +230,8 @@ impl Facts {
                     attempts.targets()
                 ),
                 command: Command::flows(format!(
-                    "--filter \"src host {source} and dst host {destination} and udp\""
+                    "--where \"source_address = '{source}' and destination_address = '{destination}' and \
+                     protocol = 'udp' and conn_state = 'S0'\""
                 )),
             });
         }
@@ -221,10 +243,10 @@ impl Facts {
         };
         let times = self.times.iter().filter(|(key, _)| !is_regular(key));
         let mut found: Vec<_> = times.filter_map(|(key, times)| Some((*key, period(times)?))).collect();
-        found.sort_by_key(|((source, destination, ..), (count, ..))| {
-            (std::cmp::Reverse(*count), *source, *destination)
-        });
-        for ((source, destination, protocol, port), (count, period, jitter)) in found.into_iter().take(8) {
+        found.sort_by_key(|(key, (count, ..))| (std::cmp::Reverse(*count), *key));
+        for ((source, destination, protocol, port), (count, period, jitter)) in
+            found.into_iter().take(FINDING_MAX)
+        {
             let end = port.map(|port| format!(" port {port}")).unwrap_or_default();
             all.push(Finding {
                 kind: Kind::Beacon,
@@ -259,7 +281,7 @@ impl Facts {
     }
 
     fn logins(&self, all: &mut Vec<Finding>) {
-        for ((host, protocol, kind), count) in self.logins.first(8) {
+        for ((host, protocol, kind), count) in self.logins.first(FINDING_MAX) {
             all.push(Finding {
                 kind: Kind::ClearTextLogin,
                 source: None,
@@ -271,7 +293,8 @@ impl Facts {
                     plural(count.0, "login")
                 ),
                 command: Command::flows(format!(
-                    "--where \"destination_address = '{host}' and application = '{protocol}'\""
+                    "--where \"destination_address = '{host}' and application = '{protocol}' and \
+                     application_evidence = 'content'\""
                 )),
             });
         }
@@ -287,7 +310,7 @@ impl Facts {
             all.push(Finding { command, ..plain(Kind::TlsVersion, *count, text) });
         }
         for (what, certificates) in [("expired", &self.expired), ("self-signed", &self.self_signed)] {
-            for (subject, count) in certificates.first(4) {
+            for (subject, count) in certificates.first(FINDING_MAX) {
                 let text = format!("{what} certificate: {subject}");
                 let condition = format!("subject = {} and position = 0", literal(subject));
                 let command = Command::transactions("tls", &condition);
@@ -297,7 +320,7 @@ impl Facts {
     }
 
     fn ports(&self, all: &mut Vec<Finding>) {
-        for ((name, port), traffic) in self.foreign_ports.first(6) {
+        for ((name, port), traffic) in self.foreign_ports.first(FINDING_MAX) {
             let port_text = port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}"));
             let mut finding = plain(
                 Kind::ForeignPort,
@@ -312,7 +335,8 @@ impl Facts {
             finding.port = *port;
             finding.command = port.and_then(|port| {
                 Command::flows(format!(
-                    "--where \"application = '{}' and destination_port = {port}\"",
+                    "--where \"application = '{}' and destination_port = {port} and application_evidence = 'content' and \
+                     direction_evidence <> 'first_seen'\"",
                     name.as_str()
                 ))
             });
@@ -326,7 +350,9 @@ impl Facts {
             let is_common = *count * 10 >= names.query_count && names.failed.iter().count() >= 3;
             if *count >= 10 || *count >= 3 && is_common {
                 let mut text = format!("{count} of {} queries answered by {code}", names.query_count);
-                if let Some((name, _)) = names.failed.first(1).first().filter(|(name, _)| !name.is_empty()) {
+                if let Some((name, _)) =
+                    names.failed.first(1).first().filter(|(name, _)| !matches!(name.as_str(), "" | "."))
+                {
                     text.push_str(&format!(", such as {name}"));
                 }
                 let command = Command::transactions("dns", &format!("rcode = {}", literal(code)));
@@ -395,7 +421,10 @@ impl Facts {
                     retransmitted * 100.0
                 ),
             );
-            finding.command = Command::flows("--sort retransmitted --top 10");
+            finding.command = Command::flows(
+                "--where \"retransmitted_count + reverse_retransmitted_count > 0 and conn_state not in ('S0', 'REJ')\" \
+                 --sort retransmitted --top 10",
+            );
             all.push(finding);
         }
         if tcp.closed_count > 0 {
@@ -437,7 +466,7 @@ impl Facts {
             .filter(|(_, count, rtt)| *count >= 3 && *rtt > whole * 5 && *rtt >= Duration::from_millis(100))
             .collect();
         slow.sort_by_key(|(host, _, rtt)| (std::cmp::Reverse(*rtt), *host));
-        for (host, count, rtt) in slow.into_iter().take(4) {
+        for (host, count, rtt) in slow.into_iter().take(FINDING_MAX) {
             all.push(Finding {
                 kind: Kind::RoundTrip,
                 source: None,
@@ -472,9 +501,13 @@ fn capture(frames: &Frames, stats: &PipelineStats, all: &mut Vec<Finding>) {
     note(
         Kind::Truncated,
         truncated_count,
-        format!("{truncated_count} of {frame_count} packets were not captured as a whole"),
+        format!("{truncated_count} of {} captured only in part", plural(frame_count, "packet")),
     );
-    let text = format!("{duplicate_count} of {frame_count} packets are duplicates; --dedup removes them");
+    let text = format!(
+        "{} in {}; --dedup removes them",
+        plural(duplicate_count, "duplicate"),
+        plural(frame_count, "packet")
+    );
     note(Kind::Duplicates, duplicate_count, text);
 }
 

@@ -63,10 +63,14 @@ enum Format {
 
 /// Runs the command `flowgauge summary`.
 pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failure> {
+    if args.format == Format::Ndjson && args.section.is_some_and(|section| section != Section::Findings) {
+        let usage = "--format ndjson writes findings, and cannot be combined with another --section";
+        return Err(Failure::Usage(usage.to_owned()));
+    }
     let is_terminal_free = !io::stdout().is_terminal();
     let Some(pass) = args.pass.read(Collecting::default(), is_terminal_free, console)? else { return Ok(()) };
     let Pass { sink: Collecting { facts }, frames, stats } = pass;
-    let findings = facts.findings(&frames, &stats);
+    let findings = args.pass.findings(&facts, &frames, &stats);
     let mut out = stdout();
     if args.format == Format::Ndjson {
         let mut lines = Lines::ndjson(out, None, Style::default());

@@ -6,9 +6,12 @@ use clap::Args;
 use flowgauge::pipeline::{TransactionSink, Transactions};
 use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
 
+use super::facts::Facts;
+use super::finding::Finding;
 use super::watch::{Frames, Watched};
 use crate::args::{Pages, SharedArgs, check, parse_filter};
 use crate::console::{Console, Failure};
+use crate::escape;
 use crate::input::Input;
 
 /// Captures, and how they are read.
@@ -61,6 +64,16 @@ impl PassArgs {
         Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames, stats }))
     }
 
+    /// Returns the findings, with commands that read the same packets.
+    pub(super) fn findings(&self, facts: &Facts, frames: &Frames, stats: &PipelineStats) -> Vec<Finding> {
+        let mut findings = facts.findings(frames, stats);
+        let options = self.options();
+        for command in findings.iter_mut().filter_map(|finding| finding.command.as_mut()) {
+            command.add(self.filter.as_deref(), &options);
+        }
+        findings
+    }
+
     /// Returns the names of the captures for people: up to three, or their number.
     pub(super) fn title(&self) -> String {
         match self.names() {
@@ -71,16 +84,26 @@ impl PassArgs {
 
     /// Returns the names of the captures as arguments of a command.
     pub(super) fn arguments(&self) -> String {
-        self.names().iter().map(|name| quoted(name)).collect::<Vec<_>>().join(" ")
+        self.names().iter().map(|name| escape::shell_word(name)).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Returns the other options with which packets are read, for commands.
+    fn options(&self) -> String {
+        self.shared.reading_options()
+    }
+
+    /// Returns all options with which packets are read, for commands.
+    pub(super) fn all_options(&self) -> String {
+        let filter = self.filter.as_deref().map(|filter| format!("--filter {}", escape::shell_word(filter)));
+        filter
+            .into_iter()
+            .chain([self.options()])
+            .filter(|option| !option.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     fn names(&self) -> Vec<String> {
         self.files.iter().map(|file| file.display().to_string()).collect()
     }
-}
-
-/// Quotes a word for a shell, if that is necessary.
-fn quoted(name: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "._-/+=:@%,".contains(letter);
-    if name.chars().all(is_plain) { name.to_owned() } else { format!("'{}'", name.replace('\'', r"'\''")) }
 }

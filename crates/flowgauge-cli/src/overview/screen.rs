@@ -1,5 +1,6 @@
 //! The screen: at most 24 lines of 100 columns.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use flowgauge::base::LinkType;
@@ -7,7 +8,7 @@ use flowgauge::export::human;
 use flowgauge::{IpProtocol, PipelineStats, Timestamp};
 
 use super::facts::Facts;
-use super::finding::{Command, Finding};
+use super::finding::{Command, Finding, Kind};
 use super::timeline::sparkline;
 use super::watch::Frames;
 use crate::escape;
@@ -15,6 +16,9 @@ use crate::human::plural;
 
 /// Width in characters.
 const WIDTH: usize = 100;
+
+/// Maximum number of findings of a kind on the screen.
+const KIND_MAX: usize = 3;
 
 /// Number of lines.
 const LINE_MAX: usize = 24;
@@ -130,7 +134,8 @@ impl Screen<'_> {
         lines.iter().map(|line| fitted(line)).collect()
     }
 
-    fn capture(&self) -> Vec<String> {
+    /// Returns what the capture is, and its traffic over time.
+    pub(super) fn capture(&self) -> Vec<String> {
         let Self { facts, frames, stats, .. } = self;
         let links: Vec<_> = frames.link_types.iter().map(|number| LinkType(*number).to_string()).collect();
         let [v4, v6] = facts.packet_count;
@@ -172,8 +177,14 @@ impl Screen<'_> {
             let parts = facts.timeline.parts(60);
             let peak = parts.iter().copied().max().unwrap_or(0);
             let seconds = (duration.as_secs_f64() / 60.0).max(1e-9);
-            let rate = human::octets((peak as f64 / seconds) as u64);
-            lines.push(format!("Traffic  {}  at most {rate}/s", sparkline(&parts)));
+            let rate = peak as f64 / seconds;
+            // A single time has no rate.
+            let rate = if duration.is_zero() || rate < 1.0 {
+                String::new()
+            } else {
+                format!("  at most {}/s", human::octets(rate as u64))
+            };
+            lines.push(format!("Traffic  {}{rate}", sparkline(&parts)));
         }
         lines
     }
@@ -246,7 +257,16 @@ impl Screen<'_> {
             return vec!["Findings: none of those that docs/cli.md lists".to_owned()];
         }
         let mut lines = vec!["Findings".to_owned()];
-        let mut rest = self.findings.iter();
+        // A kind with many findings leaves space for others.
+        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        let is_shown = |finding: &&Finding| {
+            let count = counts.entry(finding.kind).or_default();
+            *count += 1;
+            line_max == usize::MAX || *count <= KIND_MAX
+        };
+        let chosen: Vec<_> = self.findings.iter().filter(is_shown).collect();
+        let mut omitted_count = self.findings.len() - chosen.len();
+        let mut rest = chosen.into_iter();
         while let Some(finding) = rest.clone().next() {
             let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
             if let Some(command) = &finding.command {
@@ -255,15 +275,16 @@ impl Screen<'_> {
                 own.extend(wrapped(&escape::text(&line)));
             }
             // The last line names the number of the others.
-            let is_last = rest.len() == 1;
+            let is_last = rest.len() == 1 && omitted_count == 0;
             if lines.len() + own.len() + usize::from(!is_last) > line_max {
                 break;
             }
             lines.append(&mut own);
             rest.next();
         }
-        if rest.len() > 0 {
-            lines.push(format!("  {} more: --section findings", rest.len()));
+        omitted_count += rest.len();
+        if omitted_count > 0 {
+            lines.push(format!("  {omitted_count} more: --section findings"));
         }
         lines
     }

@@ -16,16 +16,16 @@ fn other_names_stand_for_fields_in_all_options() {
     let flows = |args: &[&str]| output(&[&["flows", "web.pcap", "-q", "--format", "csv"], args].concat());
     let cases: [(&[&str], &[&str]); 6] = [
         (
-            &["--fields", "src_ip,id.resp_p,bytes"],
-            &["--fields", "source_address,destination_port,octet_count"],
+            &["--fields", "src_ip,id.resp_p,orig_ip_bytes"],
+            &["--fields", "source_address,destination_port,ip_octet_count"],
         ),
         (
-            &["--where", "id.resp_p = 80 and bytes > 500"],
-            &["--where", "destination_port = 80 and octet_count > 500"],
+            &["--where", "id.resp_p = 80 and orig_ip_bytes > 500"],
+            &["--where", "destination_port = 80 and ip_octet_count > 500"],
         ),
         (
-            &["--group-by", "dst_port", "--sum", "bytes"],
-            &["--group-by", "destination_port", "--sum", "octet_count"],
+            &["--group-by", "dst_port", "--sum", "orig_ip_bytes"],
+            &["--group-by", "destination_port", "--sum", "ip_octet_count"],
         ),
         (
             &["--group-by", "service", "--aggregate", "max(orig_bytes)"],
@@ -60,6 +60,7 @@ fn groups_of_fields_are_lists_of_fields() {
         let csv = output(&["flows", "web.pcap", "-q", "--format", "csv", "--fields", fields]);
         csv.lines().next().unwrap().to_owned()
     };
+    assert_eq!(header("basic,source_address"), header("basic"));
     let both = header("history,tcp,community_id");
     assert!(
         both.starts_with("history,tcp_state,conn_state,handshake_rtt") && both.ends_with(",community_id"),
@@ -94,6 +95,8 @@ fn unknown_names_have_a_suggestion() {
         (&["--fields", "octet_conut"][..], "`octet_conut` is not a field; did you mean `octet_count`?"),
         (&["--fields", "src_ip,source_address"], "`source_address` is listed twice"),
         (&["--where", "src_prt = 1"], "`src_prt` is not a column"),
+        (&["--fields", "bytes"], "`bytes` is not a field; did you mean `octet_count`?"),
+        (&["--where", "octets > 1"], "did you mean `octet_count`?"),
         (&["--top", "-1"], "must be a whole number greater than zero"),
         (&["--max-flows", "-5"], "must be a whole number greater than zero"),
         (&["--memory", "1PiB"], "must be a size greater than zero, such as 256MiB"),

@@ -203,18 +203,47 @@ fn flow_count(lines: &str) -> u64 {
 #[test]
 fn sections_count_each_flow() {
     for capture in ["any.pcap", "dns.pcap", "mail.pcap", "vlan.pcapng"] {
-        let count = run(&["flows", capture, "--format", "ndjson", "-q"]).out.lines().count() as u64;
-        for (section, factor) in [("protocols", 1), ("conversations", 1), ("hosts", 2)] {
+        let flows = objects(&run(&["flows", capture, "--format", "ndjson", "-q"]).out);
+        let count = flows.len() as u64;
+        // A host that talks to itself has one flow.
+        let is_own = |flow: &&Value| flow["source_address"] == flow["destination_address"];
+        let own_count = flows.iter().filter(is_own).count() as u64;
+        let host_count = 2 * count - own_count;
+        for (section, expected) in [("protocols", count), ("conversations", count), ("hosts", host_count)] {
             let shown = run(&["summary", capture, "--section", section, "-q"]);
-            assert_eq!(flow_count(&shown.out), factor * count, "{capture}: {}", shown.out);
+            assert_eq!(flow_count(&shown.out), expected, "{capture}: {}", shown.out);
         }
     }
+}
+
+/// The commands read the same packets as the summary, also with options.
+#[test]
+fn commands_have_the_options_of_the_run() {
+    let octets = super::data("web.pcap");
+    let options = ["--filter", "tcp port 443 or tcp port 8080", "--idle-timeout", "30s", "--dedup"];
+    let args = [&["summary", "-", "--format", "ndjson", "-q"][..], &options].concat();
+    let found = objects(&run_with_input(&args, &octets).out);
+    assert!(!found.is_empty());
+    for finding in &found {
+        if let Some(command) = finding.get("command").and_then(Value::as_str) {
+            assert!(command.contains("tcp port 443 or tcp port 8080"), "{command}");
+            assert!(command.contains("--idle-timeout 30s --dedup=1ms"), "{command}");
+            assert!(!rows_of(finding, &octets).is_empty(), "{command}");
+        }
+    }
+    let refused = run(&["summary", "web.pcap", "--format", "ndjson", "--section", "hosts"]);
+    assert!(refused.status == 2 && refused.err.contains("writes findings"), "{}", refused.err);
 }
 
 #[test]
 fn an_unknown_first_word_is_refused_with_a_suggestion() {
     let shown = run(&["flwos", "web.pcap"]);
     assert!(shown.status == 2 && shown.err.contains("'flows'"), "{}", shown.err);
-    // A capture that does not exist is no command either.
-    assert_eq!(run(&["absent.pcap"]).status, 2);
+    for absent in ["absent.pcap", "./absent"] {
+        let shown = run(&[absent]);
+        assert_eq!(shown.status, 1, "{}", shown.err);
+        assert!(shown.err.contains("No such file"), "{}", shown.err);
+    }
+    // Options may precede the capture.
+    assert_eq!(run(&["--section", "hosts", "web.pcap"]).out, run(&["web.pcap", "--section", "hosts"]).out);
 }

@@ -59,7 +59,8 @@ fn the_table_has_the_flows_and_their_transactions() {
         let mut expected: Vec<_> = flows
             .iter()
             .map(|flow| {
-                let application = flow["application"].as_str().unwrap_or_default().to_owned();
+                let mark = if flow["application_evidence"] == "port" { "?" } else { "" };
+                let application = flow["application"].as_str().unwrap_or_default().to_owned() + mark;
                 let octets = [number(flow, "octet_count"), number(flow, "reverse_octet_count")];
                 (flow["community_id"].as_str().unwrap().to_owned(), application, octets)
             })
@@ -125,6 +126,55 @@ fn an_existing_file_and_a_bad_name_are_refused() {
     assert_eq!(folder.names(), ["capture.pcap", "report.html"]);
 }
 
+/// Returns the text of an element in a page, without its markup.
+fn unescaped(text: &str) -> String {
+    let signs = [("&quot;", "\""), ("&#39;", "'"), ("&gt;", ">"), ("&lt;", "<"), ("&amp;", "&")];
+    signs.iter().fold(text.to_owned(), |text, (escape, sign)| text.replace(escape, sign))
+}
+
+/// The numbers of the figures are those of the commands below them, also of a part of the capture.
+#[test]
+fn the_numbers_of_figures_are_those_of_their_commands() {
+    for options in [&[][..], &["--filter", "tcp port 443"], &["--filter", "tcp", "--dedup"]] {
+        let report = run(&[&["report", "web.pcap", "-o", "-", "-q"], options].concat());
+        let figure = |title: &str| {
+            let (_, rest) = report.out.split_once(&format!("<h3>{title}</h3>")).unwrap();
+            let (content, rest) = rest.split_once("<figcaption><code>flowgauge ").unwrap();
+            let (command, _) = rest.split_once("</code>").unwrap();
+            let line = format!("exec \"$0\" {} -q --format ndjson", unescaped(command));
+            let outcome = Command::new("sh")
+                .args(["-c", &line, env!("CARGO_BIN_EXE_flowgauge")])
+                .current_dir(super::repository().join("examples/data"))
+                .output()
+                .unwrap();
+            assert!(outcome.status.success(), "{line}");
+            (content.to_owned(), objects(&String::from_utf8(outcome.stdout).unwrap()))
+        };
+        let (bars, rows) = figure("Outcome of connections");
+        assert!(!rows.is_empty());
+        for row in rows {
+            let (state, count) = (row["conn_state"].as_str().unwrap(), number(&row, "flow_count"));
+            assert!(
+                bars.contains(&format!("<title>{state} ")) && bars.contains(&format!(": {count}</title>")),
+                "{bars}"
+            );
+        }
+        let (table, rows) = figure("TCP health");
+        let sum = |name: &str| {
+            number(&rows[0], &format!("{name}_sum")) + number(&rows[0], &format!("reverse_{name}_sum"))
+        };
+        for (name, count) in [
+            ("Connections", number(&rows[0], "flow_count")),
+            ("Segments", sum("packet_count")),
+            ("retransmitted", sum("retransmitted_count")),
+            ("with a window of zero", sum("zero_window_count")),
+        ] {
+            let cells = format!("<td class=\"\">{name}</td><td class=\"number\">{count}</td>");
+            assert!(table.contains(&cells), "{options:?} {name} {count}: {table}");
+        }
+    }
+}
+
 /// Each command that a page names succeeds, and writes something.
 #[test]
 fn each_command_of_a_page_runs() {
@@ -134,11 +184,7 @@ fn each_command_of_a_page_runs() {
         assert!(commands.len() >= 9, "{}", commands.len());
         for command in commands {
             let (command, _) = command.split_once("</code>").unwrap();
-            let command = command
-                .replace("&quot;", "\"")
-                .replace("&#39;", "'")
-                .replace("&gt;", ">")
-                .replace("&lt;", "<");
+            let command = unescaped(command);
             let line = format!("exec \"$0\" {command} -q");
             let outcome = Command::new("sh")
                 .args(["-c", &line, env!("CARGO_BIN_EXE_flowgauge")])

@@ -7,7 +7,7 @@ use flowgauge::export::human;
 
 use super::histogram::BINS_PER_DECADE;
 use crate::escape;
-use crate::human::time_of_day;
+use crate::human::{rate as rate_of, time_of_day};
 
 /// Number of classes of colors.
 pub(super) const COLOR_COUNT: usize = 9;
@@ -92,6 +92,21 @@ fn rounded_up(value: f64) -> f64 {
     steps.into_iter().map(|step| step * power).find(|step| *step >= value).unwrap_or(value)
 }
 
+/// Formats a time on an axis of a length in nanoseconds: with its date if that is more than a day.
+fn time_text(time: Timestamp, len_ns: u64) -> String {
+    const DAY_NS: u64 = 86_400_000_000_000;
+    if len_ns <= DAY_NS {
+        return time_of_day(time);
+    }
+    let text = time.rfc3339().to_string();
+    text.get(..16).unwrap_or(&text).replace('T', " ")
+}
+
+/// Formats a rate in bits per second.
+fn rate_text(rate: f64) -> String {
+    if rate > 0.0 && rate < 10.0 { format!("{rate:.2} bit/s") } else { format!("{}bit/s", rate_of(rate)) }
+}
+
 /// A kind of traffic and its bits per second in each interval.
 pub(super) struct Series {
     pub(super) name: String,
@@ -113,7 +128,7 @@ pub(super) fn areas(title: &str, series: &[Series], start_ns: u64, interval_ns: 
     for part in 0..=2 {
         let rate = greatest * f64::from(part) / 2.0;
         svg.line((LEFT, y(rate), WIDTH, y(rate)));
-        svg.text((LEFT - 6.0, y(rate) + 4.0), "end", &format!("{}bit/s", human::octets(rate as u64)));
+        svg.text((LEFT - 6.0, y(rate) + 4.0), "end", &rate_text(rate));
     }
     let mut below = vec![0.0; count];
     for (number, series) in series.iter().enumerate() {
@@ -145,7 +160,11 @@ pub(super) fn areas(title: &str, series: &[Series], start_ns: u64, interval_ns: 
             4 => "end",
             _ => "middle",
         };
-        svg.text((at, HEIGHT - 6.0), anchor, &time_of_day(Timestamp::from_nanos(time)));
+        svg.text(
+            (at, HEIGHT - 6.0),
+            anchor,
+            &time_text(Timestamp::from_nanos(time), interval_ns * count as u64),
+        );
     }
     svg.end()
 }
@@ -162,16 +181,16 @@ pub(super) fn legend(series: &[Series]) -> String {
 
 /// Returns horizontal bars with their names and numbers.
 pub(super) fn bars(title: &str, rows: &[(String, u64)]) -> String {
-    const WIDTH: f64 = 460.0;
+    const WIDTH: f64 = 560.0;
     const STEP: f64 = 20.0;
-    const LEFT: f64 = 190.0;
+    const LEFT: f64 = 240.0;
     const RIGHT: f64 = 64.0;
     let greatest = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1) as f64;
     let mut svg = Svg::new(title, WIDTH, STEP * rows.len() as f64 + 4.0);
     for (index, (name, count)) in rows.iter().enumerate() {
         let y = STEP * index as f64 + 2.0;
         let width = ((WIDTH - LEFT - RIGHT) * *count as f64 / greatest).max(1.0);
-        svg.text((LEFT - 6.0, y + 13.0), "end", &shortened(&escape::text(name), 28));
+        svg.text((LEFT - 6.0, y + 13.0), "end", &shortened(&escape::text(name), 32));
         svg.bar((LEFT, y, width, STEP - 4.0), "class=\"c0\"", &format!("{name}: {count}"));
         svg.text((LEFT + width + 6.0, y + 13.0), "start", &human::count(*count, 100_000));
     }
@@ -224,10 +243,10 @@ pub(super) fn matrix(title: &str, hosts: &[String], octets: &[Vec<u64>]) -> Stri
     let mut svg = Svg::new(title, LEFT + side + 8.0, TOP + side + 8.0);
     for (row, host) in hosts.iter().enumerate() {
         let y = TOP + CELL * row as f64;
-        let name = format!("{} {}", shortened(host, 39), row + 1);
+        let name = format!("{}  #{}", shortened(host, 39), row + 1);
         svg.text((LEFT - 6.0, y + 17.0), "end", &name);
         let middle = LEFT + CELL * (row as f64 + 0.5);
-        svg.text((middle, TOP - 6.0), "middle", &(row + 1).to_string());
+        svg.text((middle, TOP - 6.0), "middle", &format!("#{}", row + 1));
         for (column, other) in hosts.iter().enumerate() {
             let value = octets.get(row).and_then(|row| row.get(column)).copied().unwrap_or(0);
             let place = (LEFT + CELL * column as f64 + 1.0, y + 1.0, CELL - 2.0, CELL - 2.0);

@@ -42,10 +42,18 @@ pub(super) struct Details {
     pub(super) octets: Histogram,
     pub(super) handshakes: Histogram,
     pub(super) states: BTreeMap<&'static str, u64>,
+    pub(super) tcp: TcpDetails,
     pub(super) tls: TlsDetails,
     pub(super) dns: DnsDetails,
     pub(super) http: HttpDetails,
     pub(super) kept: Kept,
+}
+
+/// Sums of all connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct TcpDetails {
+    pub(super) retransmitted_count: u64,
+    pub(super) zero_window_count: u64,
 }
 
 #[derive(Debug, Default)]
@@ -121,6 +129,10 @@ impl Details {
         }
         if record.protocol() == flowgauge::IpProtocol::TCP {
             *self.states.entry(record.conn_state.name()).or_default() += 1;
+            for side in [&record.forward, &record.reverse] {
+                self.tcp.retransmitted_count += u64::from(side.tcp.retransmitted_count);
+                self.tcp.zero_window_count += u64::from(side.tcp.zero_window_count);
+            }
         }
         self.kept.record(record, transactions);
     }

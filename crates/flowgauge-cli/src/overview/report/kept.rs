@@ -172,7 +172,6 @@ impl Flow {
             *written_len += text.len();
             lines.push(json!([since_ns, protocol, text]));
         }
-        let application = record.application.map(|application| application.name);
         let name = transactions.name.as_deref().map(escape::text);
         let retransmitted = u64::from(record.forward.tcp.retransmitted_count)
             + u64::from(record.reverse.tcp.retransmitted_count);
@@ -184,7 +183,7 @@ impl Flow {
             record.destination_address(),
             record.destination_port(),
             record.protocol().to_string(),
-            application.as_ref().map(ApplicationName::as_str),
+            record.application.map(|application| application.to_string()),
             name,
             record.conn_state.name(),
             record.forward.counters.packet_count,

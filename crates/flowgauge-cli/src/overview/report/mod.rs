@@ -59,10 +59,12 @@ pub(crate) fn run(args: &ReportArgs, console: &mut Console) -> Result<(), Failur
     }
     let Some(pass) = args.pass.read(Detailed::default(), true, console)? else { return Ok(()) };
     let Pass { sink: Detailed { overview, mut details }, frames, stats } = pass;
-    let findings = overview.facts.findings(&frames, &stats);
+    let findings = args.pass.findings(&overview.facts, &frames, &stats);
     let page = Page {
         title: args.pass.title(),
         arguments: args.pass.arguments(),
+        options: args.pass.all_options(),
+        is_complete: console.is_clean(),
         facts: &overview.facts,
         findings: &findings,
         frames: &frames,

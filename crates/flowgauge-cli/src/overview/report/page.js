@@ -27,11 +27,12 @@
   const time = (ns) => {
     const whole = BigInt(ns);
     const date = new Date(Number(whole / 1000000n));
-    return isNaN(date) ? ns : date.toISOString().slice(11, 23);
+    if (isNaN(date)) return ns;
+    return date.toISOString().slice(data.has_dates ? 0 : 11, 23).replace("T", " ");
   };
   const end = (address, port) => port === null ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
   const columns = [
-    ["Start", (flow) => time(flow[START]), (flow) => BigInt(flow[START])],
+    ["Start (UTC)", (flow) => time(flow[START]), (flow) => BigInt(flow[START])],
     ["Duration", (flow) => duration(flow[DURATION]), (flow) => flow[DURATION], true],
     ["Source", (flow) => end(flow[SOURCE], flow[SOURCE_PORT])],
     ["Destination", (flow) => end(flow[DESTINATION], flow[DESTINATION_PORT])],
@@ -60,7 +61,7 @@
 
   const isFound = (index, words) => words.every((word) => {
     const [, name, text] = word.match(/^([a-z]+):(.+)$/) ?? [];
-    const column = name && columns.find(([title]) => title.toLowerCase() === name);
+    const column = name && columns.find(([title]) => title.toLowerCase().split(" ")[0] === name);
     return column ? String(column[1](data.flows[index])).toLowerCase().includes(text) : texts[index].includes(word);
   });
   const details = (flow) => {

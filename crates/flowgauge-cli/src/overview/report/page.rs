@@ -2,6 +2,7 @@
 
 use std::fmt::{Display, Write as _};
 use std::net::IpAddr;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,12 +13,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::facts::Facts;
 use super::super::finding::Finding;
-use super::super::screen::{Screen, Section, is_internal, percent};
+use super::super::screen::{Screen, is_internal, percent};
 use super::super::watch::Frames;
 use super::chart::{COLOR_COUNT, Escaped, Series, areas, bars, histogram, legend, matrix};
-use super::details::{Details, SERIES_MAX, Texts};
+use super::details::{Details, SERIES_MAX, TcpDetails, Texts};
 use crate::console::Failure;
 use crate::human::plural;
+
+/// Duration from which times have a date.
+const DAY: Duration = Duration::from_secs(86_400);
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -36,6 +40,10 @@ pub(super) struct Page<'a> {
     pub(super) title: String,
     /// Names of the captures in commands.
     pub(super) arguments: String,
+    /// Options with which the captures were read.
+    pub(super) options: String,
+    /// All input was read.
+    pub(super) is_complete: bool,
     pub(super) facts: &'a Facts,
     pub(super) findings: &'a [Finding],
     pub(super) frames: &'a Frames,
@@ -135,7 +143,13 @@ impl Page<'_> {
         for (id, name, content) in parts {
             let _ = write!(out, "<section id=\"{id}\"><h2>{name}</h2>\n{content}</section>\n");
         }
-        let data = json!({ "files": self.arguments, "flows": details.kept.json() });
+        let is_long = self
+            .facts
+            .first
+            .zip(self.facts.last)
+            .is_some_and(|(first, last)| last.saturating_since(first) > DAY);
+        let files = format!("{} {}", self.arguments, self.options);
+        let data = json!({ "files": files.trim_end(), "has_dates": is_long, "flows": details.kept.json() });
         let data = serde_json::to_string(&data)
             .map_err(|error| Failure::Other(format!("the report cannot be written: {error}")))?;
         // The end of the element, or the begin of a comment, would otherwise be found in a text.
@@ -149,7 +163,14 @@ impl Page<'_> {
 
     /// Returns the command that writes the numbers of a figure.
     fn command(&self, command: &str, options: &str) -> String {
-        format!("<code>flowgauge {command} {} {}</code>", Escaped(&self.arguments), Escaped(options))
+        let words = [command, &self.arguments, &self.options, options];
+        Self::code(&words)
+    }
+
+    /// Returns the words of a command that are not empty.
+    fn code(words: &[&str]) -> String {
+        let words: Vec<_> = words.iter().filter(|word| !word.is_empty()).copied().collect();
+        format!("<code>flowgauge {}</code>", Escaped(words.join(" ")))
     }
 
     /// Returns a figure with the command that writes its numbers.
@@ -178,8 +199,11 @@ impl Page<'_> {
             arguments: self.arguments.clone(),
         };
         // The last line is the sparkline.
-        for line in screen.section(Section::Capture, None).iter().take(2) {
+        for line in screen.capture().iter().take(2) {
             let _ = writeln!(out, "<p>{}</p>", Escaped(line));
+        }
+        if !self.is_complete {
+            out.push_str("<p class=\"note\">Some input could not be read; the messages of the command have the reasons.</p>\n");
         }
         let _ = writeln!(out, "<p class=\"dim\">{}</p>", self.command("summary", ""));
     }
@@ -192,7 +216,9 @@ impl Page<'_> {
         html.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Finding</th><th scope=\"col\">Evidence</th></tr></thead><tbody>");
         for finding in self.findings {
             let command = match &finding.command {
-                Some(command) => format!("<br>{}", self.command(command.name, &command.options)),
+                Some(command) => {
+                    format!("<br>{}", Self::code(&[command.name, &self.arguments, &command.options]))
+                }
                 None => String::new(),
             };
             let _ = write!(
@@ -253,7 +279,7 @@ impl Page<'_> {
         let image = histogram("Flows by duration", (decade, &bins), tick_of_seconds);
         let title = match details.durations.zero_count {
             0 => "Flows by duration".to_owned(),
-            count => format!("Flows by duration, without {count} of one packet or time"),
+            count => format!("Flows by duration; {count} of a single packet are not shown"),
         };
         html.push_str(&self.figure((&title, false), &image, ("flows", "--fields duration --format csv")));
         let services = &self.facts.services;
@@ -365,28 +391,13 @@ impl Page<'_> {
             html.push_str(&self.figure((title, false), &image, command));
         }
         let share = |count: u64, of: u64| format!("{:.2} %", count as f64 * 100.0 / of.max(1) as f64);
-        let streams = &self.stats.streams;
-        let gap_count: u64 = streams.gap_counts.iter().sum();
+        let row = |name: &str, count: u64, share: String| vec![name.to_owned(), count.to_string(), share];
+        let TcpDetails { retransmitted_count, zero_window_count, .. } = details.tcp;
         let rows = vec![
-            vec!["Connections".to_owned(), tcp.connection_count.to_string(), String::new()],
-            vec![
-                "aborted".to_owned(),
-                tcp.reset_count.to_string(),
-                share(tcp.reset_count, tcp.connection_count),
-            ],
-            vec!["Segments".to_owned(), tcp.segment_count.to_string(), String::new()],
-            vec![
-                "retransmitted".to_owned(),
-                tcp.retransmitted_count.to_string(),
-                share(tcp.retransmitted_count, tcp.segment_count),
-            ],
-            vec![
-                "Times at which a window was closed".to_owned(),
-                tcp.closed_count.to_string(),
-                String::new(),
-            ],
-            vec!["Gaps in streams".to_owned(), gap_count.to_string(), String::new()],
-            vec!["Octets missing in gaps".to_owned(), streams.gap_octet_count.to_string(), String::new()],
+            row("Connections", tcp.connection_count, String::new()),
+            row("Segments", tcp.segment_count, String::new()),
+            row("retransmitted", retransmitted_count, share(retransmitted_count, tcp.segment_count)),
+            row("with a window of zero", zero_window_count, share(zero_window_count, tcp.segment_count)),
         ];
         let titles = [("", ""), ("Number", "number"), ("Share", "number")];
         let table = Table { titles: &titles, rows }.to_string();
@@ -452,14 +463,14 @@ impl Page<'_> {
         let kept = details.kept.len() as u64;
         let note = if kept < count {
             format!(
-                "{kept} of {}: those with the most octets, and some of each protocol, application and state.",
+                "{kept} of {}: those with the most octets, and some of each protocol, application and state",
                 plural(count, "flow")
             )
         } else {
             plural(count, "flow")
         };
         format!(
-            "<p>{note} All flows: {}</p>\n<noscript><p>The table needs a script, which this browser does not run.</p></noscript>\n\
+            "<p>{note}</p>\n<p>All flows: {}</p>\n<noscript><p>The table needs a script, which this browser does not run.</p></noscript>\n\
              <div class=\"tools\" data-script hidden><label for=\"find\">Find (/)</label>\
              <input id=\"find\" type=\"search\" spellcheck=\"false\" placeholder=\"words, or application:dns\">\
              <span id=\"count\" role=\"status\"></span></div>\n\
