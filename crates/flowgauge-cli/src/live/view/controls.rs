@@ -95,7 +95,7 @@ impl Controls {
             }
             KeyCode::Esc if model.marked_index().is_some() => model.mark(None),
             KeyCode::Esc => {
-                model.condition = None;
+                model.close();
                 return Change::Rows;
             }
             KeyCode::Char('j') | KeyCode::Down => model.move_mark(1),

@@ -147,6 +147,8 @@ pub(super) struct Model {
     pub(super) is_reversed: bool,
     pub(super) is_paused: bool,
     pub(super) condition: Option<FlowCondition>,
+    /// The table from which the flows of a host or protocol were opened.
+    origin: Option<Tab>,
     /// The part of the filter of the command that applies to complete flows.
     filter: Option<Filter>,
     pub(super) flows: Vec<FlowRow>,
@@ -184,6 +186,7 @@ impl Model {
             is_reversed: false,
             is_paused: false,
             condition: None,
+            origin: None,
             filter,
             flows: Vec::new(),
             selected_count: 0,
@@ -352,6 +355,7 @@ impl Model {
 
     /// Shows the flows of a table from the start, and marks no row.
     pub(super) fn select_tab(&mut self, tab: Tab) {
+        self.origin = None;
         self.tab = tab;
         self.mark = None;
     }
@@ -366,7 +370,17 @@ impl Model {
             }
         } else if let Some(condition) = self.totals.get(index).and_then(|row| row.condition(self.tab)) {
             self.condition = Some(condition);
+            let origin = self.tab;
             self.select_tab(Tab::Flows);
+            self.origin = Some(origin);
+        }
+    }
+
+    /// Removes the condition, and returns to the table from which the flows were opened.
+    pub(super) fn close(&mut self) {
+        self.condition = None;
+        if let Some(origin) = self.origin {
+            self.select_tab(origin);
         }
     }
 

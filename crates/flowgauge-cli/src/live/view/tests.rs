@@ -295,6 +295,7 @@ fn hosts_and_protocols_have_the_traffic_of_all_flows_and_open_their_flows() {
     assert!(scene.table(100, 30)[1..].iter().all(|row| row.starts_with(" tls")), "{lines:#?}");
     scene.press(KeyCode::Esc);
     assert!(!scene.lines(100, 30).concat().contains("where protocol"));
+    assert_eq!(scene.model.borrow().tab, Tab::Protocols, "back to the table of protocols");
     // All rows of hosts and protocols are conditions.
     for tab in [Tab::Hosts, Tab::Protocols] {
         scene.model.borrow_mut().select_tab(tab);
