@@ -190,7 +190,7 @@ fn no_packet_is_lost_without_being_counted() {
     let sent = count(&server, "far") - before;
     let outcome = live.interrupt();
     let number = |text: &str| text.split(' ').next().unwrap().parse::<u64>().unwrap();
-    let captured = number(outcome.messages.lines().rfind(|line| line.contains("octets) in")).unwrap());
+    let captured = number(outcome.messages.lines().rfind(|line| line.contains("; processed in ")).unwrap());
     let dropped = outcome
         .messages
         .lines()
