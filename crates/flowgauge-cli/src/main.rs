@@ -112,23 +112,28 @@ enum Command {
     Man(ManArgs),
 }
 
-/// Returns the arguments, with the command `summary` if the first one is no command but an existing file or standard input.
+/// Returns the arguments, with the command `summary` if they begin with a capture, or with an option and name a capture but no
+/// command.
 fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let command = Cli::command();
+    let is_command = |word: &OsString| {
+        word == "help" || command.get_subcommands().any(|command| word.to_str() == Some(command.get_name()))
+    };
+    // A word with a dot or slash is a path, not a command that is misspelled.
+    let is_path = |word: &OsString| word.to_string_lossy().contains(['.', '/']);
     let is_input = |word: &OsString| {
-        let is_command = word.to_str().is_some_and(|word| {
-            word == "help" || Cli::command().get_subcommands().any(|command| command.get_name() == word)
-        });
-        // A word with a dot or slash is a path, not a command that is misspelled.
-        let is_path = word.to_string_lossy().contains(['.', '/']) && !word.to_string_lossy().starts_with('-');
-        !is_command && (word == "-" || is_path || Path::new(word).exists() && !Path::new(word).is_dir())
+        word == "-" || is_path(word) || Path::new(word).exists() && !Path::new(word).is_dir()
     };
     let is_option = |word: &OsString| {
         let word = word.to_string_lossy();
         word.len() > 1 && word.starts_with('-') && !["-h", "--help", "-V", "--version"].contains(&&*word)
     };
-    let has_input = arguments.get(1).is_some_and(is_option)
-        && arguments.iter().skip(2).any(|word| Path::new(word).is_file());
-    if has_input || arguments.get(1).is_some_and(is_input) {
+    let is_summary = arguments.get(1).is_some_and(|first| {
+        let has_input = || arguments.iter().skip(2).any(|word| Path::new(word).is_file());
+        let has_command = || arguments.iter().skip(1).any(is_command);
+        if is_option(first) { has_input() && !has_command() } else { is_input(first) && !is_command(first) }
+    });
+    if is_summary {
         arguments.insert(1, "summary".into());
     }
     arguments

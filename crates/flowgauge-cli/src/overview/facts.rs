@@ -233,11 +233,10 @@ impl Facts {
         self.conversations.entry(conversation).add(record);
         if is_unanswered(record) || is_probe(record) {
             self.attempts.entry(source).add(record);
-        } else if protocol == IpProtocol::UDP && record.conn_state == ConnState::S0 && !is_group(&destination)
-        {
-            self.datagrams.entry((source, destination)).add(record);
-            self.begun(conversation, record.start);
         } else {
+            if is_unanswered_datagram(record) {
+                self.datagrams.entry((source, destination)).add(record);
+            }
             self.begun(conversation, record.start);
         }
         if record.reverse.counters.packet_count > 0 {
@@ -343,6 +342,12 @@ fn is_unanswered(record: &FlowRecord) -> bool {
     record.protocol() == IpProtocol::TCP && matches!(record.conn_state, ConnState::S0 | ConnState::Rej)
 }
 
+/// Returns whether a host had no answer to its datagrams.
+fn is_unanswered_datagram(record: &FlowRecord) -> bool {
+    let is_udp = record.protocol() == IpProtocol::UDP;
+    is_udp && record.conn_state == ConnState::S0 && !is_group(&record.destination_address())
+}
+
 /// Returns whether a side aborted an established connection.
 fn is_reset(record: &FlowRecord) -> bool {
     matches!(record.conn_state, ConnState::Rsto | ConnState::Rstr) && !is_probe(record)
@@ -360,9 +365,9 @@ impl Tcp {
     fn add(&mut self, record: &FlowRecord) {
         self.connection_count += 1;
         self.segment_count += record.packet_count();
-        for side in [&record.forward, &record.reverse] {
-            // The handshake of a host that does not answer is repeated, which is no loss.
-            if !is_unanswered(record) {
+        // The handshake of a host that does not answer is repeated, which is no loss.
+        if !is_unanswered(record) {
+            for side in [&record.forward, &record.reverse] {
                 self.retransmitted_count += u64::from(side.tcp.retransmitted_count);
             }
         }

@@ -32,31 +32,39 @@ pub(super) struct Finding {
 /// A command that shows the flows or transactions of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Command {
-    pub(super) name: &'static str,
-    /// The options, as a shell reads them.
-    pub(super) options: String,
+    name: &'static str,
+    filter: Option<String>,
+    /// The other options, as a shell reads them.
+    options: String,
 }
 
 impl Command {
     /// Returns the command that shows flows.
     fn flows(options: impl Into<String>) -> Option<Self> {
-        Some(Self { name: "flows", options: options.into() })
+        Some(Self { name: "flows", filter: None, options: options.into() })
+    }
+
+    /// Returns the command that shows the flows that match a filter.
+    fn filtered(filter: String) -> Option<Self> {
+        Some(Self { name: "flows", filter: Some(filter), options: String::new() })
     }
 
     /// Adds the options with which the captures were read, so that the command reads the same packets.
     pub(super) fn add(&mut self, filter: Option<&str>, others: &str) {
-        let own = self.options.strip_prefix("--filter \"").and_then(|rest| rest.split_once('"'));
-        let filter = match (filter, own) {
-            (Some(filter), Some((own, rest))) => Some((format!("({filter}) and {own}"), rest.to_owned())),
-            (Some(filter), None) => Some((filter.to_owned(), format!(" {}", self.options))),
-            (None, _) => None,
+        self.filter = match (filter, self.filter.take()) {
+            (Some(filter), Some(own)) => Some(format!("({filter}) and {own}")),
+            (filter, own) => filter.map(str::to_owned).or(own),
         };
-        if let Some((filter, rest)) = filter {
-            self.options = format!("--filter {}{rest}", escape::shell_word(&filter));
-        }
         if !others.is_empty() {
-            self.options = format!("{} {others}", self.options);
+            self.options = format!("{} {others}", self.options).trim_start().to_owned();
         }
+    }
+
+    /// Returns the words of the command, with the names of the captures.
+    pub(super) fn words(&self, files: &str) -> String {
+        let filter = self.filter.as_ref().map(|filter| format!("--filter {}", escape::shell_word(filter)));
+        let words = [self.name, files, filter.as_deref().unwrap_or_default(), &self.options];
+        words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the command that shows the transactions of a protocol that meet a condition. `None` if the condition has a character
@@ -64,7 +72,7 @@ impl Command {
     fn transactions(protocol: &str, condition: &str) -> Option<Self> {
         let is_plain = |letter: char| !letter.is_control() && !"\"$`\\!".contains(letter);
         let options = format!("--transactions --protocol {protocol} --where \"{condition}\"");
-        condition.chars().all(is_plain).then_some(Self { name: "sessions", options })
+        condition.chars().all(is_plain).then_some(Self { name: "sessions", filter: None, options })
     }
 }
 
@@ -137,7 +145,7 @@ flowgauge::table! {
         /// The evidence.
         "evidence": String = finding.text.clone();
         /// The command that shows the flows or transactions, and its options; without the name of the capture.
-        "command": Option<String> = finding.command.as_ref().map(|command| format!("{} {}", command.name, command.options));
+        "command": Option<String> = finding.command.as_ref().map(|command| command.words(""));
     }
 }
 
@@ -259,7 +267,7 @@ impl Facts {
                     human::duration(period),
                     jitter * 100.0
                 ),
-                command: Command::flows(conversation((source, destination, protocol, port))),
+                command: Command::filtered(conversation((source, destination, protocol, port))),
             });
         }
     }
@@ -555,7 +563,7 @@ fn of_flow(kind: Kind, record: &FlowRecord, text: &str) -> Finding {
     }
 }
 
-/// Returns the options that select the flows of a conversation.
+/// Returns the filter that selects the flows of a conversation.
 fn conversation((source, destination, protocol, port): Conversation) -> String {
     let port = port.map(|port| format!(" and port {port}")).unwrap_or_default();
     let protocol = match IpProtocol(protocol) {
@@ -563,7 +571,7 @@ fn conversation((source, destination, protocol, port): Conversation) -> String {
         IpProtocol::UDP => " and udp".to_owned(),
         other => format!(" and proto {}", other.0),
     };
-    format!("--filter \"host {source} and host {destination}{protocol}{port}\"")
+    format!("host {source} and host {destination}{protocol}{port}")
 }
 
 /// Returns the number of times, their period and jitter, if they are regular.

@@ -8,7 +8,7 @@ use flowgauge::export::human;
 use flowgauge::{IpProtocol, PipelineStats, Timestamp};
 
 use super::facts::Facts;
-use super::finding::{Command, Finding, Kind};
+use super::finding::{Finding, Kind};
 use super::timeline::sparkline;
 use super::watch::Frames;
 use crate::escape;
@@ -270,8 +270,7 @@ impl Screen<'_> {
         while let Some(finding) = rest.clone().next() {
             let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
             if let Some(command) = &finding.command {
-                let Command { name, options } = command;
-                let line = format!("    flowgauge {name} {} {options}", self.arguments);
+                let line = format!("    flowgauge {}", command.words(&self.arguments));
                 own.extend(wrapped(&escape::text(&line)));
             }
             // The last line names the number of the others.

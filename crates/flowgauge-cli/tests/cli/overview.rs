@@ -244,6 +244,9 @@ fn an_unknown_first_word_is_refused_with_a_suggestion() {
         assert_eq!(shown.status, 1, "{}", shown.err);
         assert!(shown.err.contains("No such file"), "{}", shown.err);
     }
+    // A command behind an option is no capture.
+    let shown = run(&["-q", "flows", "web.pcap"]);
+    assert!(shown.status == 2 && shown.out.is_empty(), "{}", shown.err);
     // Options may precede the capture.
     assert_eq!(run(&["--section", "hosts", "web.pcap"]).out, run(&["web.pcap", "--section", "hosts"]).out);
 }

@@ -216,9 +216,7 @@ impl Page<'_> {
         html.push_str("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">Finding</th><th scope=\"col\">Evidence</th></tr></thead><tbody>");
         for finding in self.findings {
             let command = match &finding.command {
-                Some(command) => {
-                    format!("<br>{}", Self::code(&[command.name, &self.arguments, &command.options]))
-                }
+                Some(command) => format!("<br>{}", Self::code(&[&command.words(&self.arguments)])),
                 None => String::new(),
             };
             let _ = write!(
