@@ -17,9 +17,10 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("codec", &[]),
+    ("checkpoint", &["base", "codec"]),
     ("row", &["base"]),
     ("wire", &["base", "codec"]),
     ("record", &["base", "row"]),
@@ -28,9 +29,9 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("tap", &["base", "wire", "decode"]),
     ("dedup", &["base", "wire"]),
     ("filter", &["base"]),
-    ("tracker", &["base", "row", "wire", "record", "decode"]),
-    ("reassembler", &["base", "row"]),
-    ("session", &["base", "row", "record", "tracker", "reassembler"]),
+    ("tracker", &["base", "codec", "checkpoint", "row", "wire", "record", "decode"]),
+    ("reassembler", &["base", "codec", "checkpoint", "row"]),
+    ("session", &["base", "codec", "checkpoint", "row", "record", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "row", "session"]),
     ("transaction", &["base", "row", "record", "tracker", "session", "protocols"]),
     ("features", &["base", "row", "wire", "record"]),
@@ -40,6 +41,8 @@ const LAYERS: [(&str, &[&str]); 19] = [
         "pipeline",
         &[
             "base",
+            "codec",
+            "checkpoint",
             "row",
             "protocols",
             "transaction",

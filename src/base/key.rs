@@ -121,6 +121,19 @@ impl FlowKey {
     /// Flow key of a table entry without a flow; no packet has this key.
     pub(crate) const VACANT: Self = Self { words: [0, 0, 0, 0, 0, NO_KEY] };
 
+    /// Returns the words of the key, for a checkpoint.
+    pub(crate) const fn words(&self) -> [u64; 6] {
+        self.words
+    }
+
+    /// Returns the key with the words that [`words`](Self::words) returned; `None` if no packet has such a key.
+    pub(crate) fn from_words(words: [u64; 6]) -> Option<Self> {
+        const KNOWN: u64 = IPV6 | PORTS | ICMP | ECHO_ID | VNI | ONE_WAY;
+        let [a_high, a_low, b_high, b_low, _, rest] = words;
+        let is_plain = rest & IPV6 != 0 || (a_high | b_high | a_low >> 32 | b_low >> 32) == 0;
+        (is_plain && rest & 0xff & !KNOWN == 0).then_some(Self { words })
+    }
+
     /// Creates a flow key with its ends in canonical order, and returns it with the side of the source. The ports are
     /// significant only if `has_ports`.
     #[inline]

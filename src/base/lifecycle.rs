@@ -114,6 +114,22 @@ pub enum TcpState {
     Closed = 9,
 }
 
+impl TcpState {
+    /// All states, in the order of their codes.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::None,
+        Self::SynSent,
+        Self::SynReceived,
+        Self::Established,
+        Self::FinWait1,
+        Self::FinWait2,
+        Self::Closing,
+        Self::LastAck,
+        Self::TimeWait,
+        Self::Closed,
+    ];
+}
+
 named!(TcpState {
     None => "none",
     SynSent => "syn_sent",

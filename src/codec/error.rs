@@ -27,6 +27,8 @@ pub enum ReadProblem {
     InvalidBool,
     /// A text is not UTF-8.
     InvalidUtf8,
+    /// A number of variable length has more than 64 bits.
+    TooLarge,
 }
 
 impl fmt::Display for ReadError {
@@ -35,6 +37,7 @@ impl fmt::Display for ReadError {
             ReadProblem::Truncated => "truncated",
             ReadProblem::InvalidBool => "a boolean that is neither 0 nor 1",
             ReadProblem::InvalidUtf8 => "a text that is not UTF-8",
+            ReadProblem::TooLarge => "a number of more than 64 bits",
         };
         let Self { offset, required, available, .. } = self;
         write!(f, "{problem} at offset {offset}: {required} octets required, {available} available")

@@ -3,6 +3,7 @@
 use super::error::{ReadError, ReadProblem};
 use super::number::{ArraySource, Number};
 use super::prefix::Prefix;
+use super::writer::VARINT_LEN_MAX;
 
 /// Reader of values in order from a slice, which may contain anything.
 ///
@@ -99,6 +100,35 @@ impl<'a> Reader<'a> {
             [_, ..] => Err(self.error(1, ReadProblem::InvalidBool)),
             [] => Err(self.error(1, ReadProblem::Truncated)),
         }
+    }
+
+    /// Reads a number of variable length, as [`Writer::varint`](super::Writer::varint) writes it.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ReadProblem::Truncated`] if the number does not end, and [`ReadProblem::TooLarge`] if it has more than
+    /// 64 bits.
+    #[inline]
+    pub fn varint(&mut self) -> Result<u64, ReadError> {
+        let (mut value, mut len) = (0, 0);
+        for octet in self.rest().iter().take(VARINT_LEN_MAX) {
+            let bits = u64::from(octet & 0x7f);
+            if len == VARINT_LEN_MAX - 1 && bits > 1 {
+                break;
+            }
+            value |= bits << (7 * len);
+            len += 1;
+            if octet & 0x80 == 0 {
+                self.at += len;
+                return Ok(value);
+            }
+        }
+        let is_cut = len == self.remaining_len();
+        Err(if is_cut {
+            self.error(len + 1, ReadProblem::Truncated)
+        } else {
+            self.error(VARINT_LEN_MAX, ReadProblem::TooLarge)
+        })
     }
 
     /// Reads `N` octets as an array.

@@ -7,6 +7,9 @@ use super::error::{WriteError, WriteProblem};
 use super::number::{ArraySink, Number};
 use super::prefix::Prefix;
 
+/// Maximum length of a number of variable length in octets.
+pub(super) const VARINT_LEN_MAX: usize = 10;
+
 /// Writer of values in order to a buffer of the caller, or to a vector.
 ///
 /// A write to a buffer of the caller never allocates. A write that fails, for example because the buffer is full,
@@ -92,6 +95,27 @@ impl<B: Buffer> Writer<B> {
     #[inline(always)]
     pub fn bool(&mut self, value: bool) -> Result<(), WriteError> {
         self.be(u8::from(value))
+    }
+
+    /// Writes a number with seven bits per octet, the lowest ones first, and the high bit set in all octets but the last
+    /// (LEB128, as in DWARF 5 section 7.6 and in Protocol Buffers): one octet for a number below 128, at most ten.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`WriteProblem::Full`] if the number does not fit the buffer.
+    #[inline]
+    pub fn varint(&mut self, number: u64) -> Result<(), WriteError> {
+        let (mut octets, mut len, mut rest) = ([0; VARINT_LEN_MAX], 0, number);
+        for octet in &mut octets {
+            *octet = rest as u8 & 0x7f;
+            len += 1;
+            rest >>= 7;
+            if rest == 0 {
+                break;
+            }
+            *octet |= 0x80;
+        }
+        self.bytes(octets.get(..len).unwrap_or_default())
     }
 
     /// Writes the octets of an array, such as an address.

@@ -189,6 +189,11 @@ impl Decoder {
         self.fragments.as_deref().map(|fragments| *fragments.stats()).unwrap_or_default()
     }
 
+    /// Returns the number of datagrams with fragments that wait for others.
+    pub(crate) fn held_datagram_count(&self) -> u64 {
+        self.fragments.as_deref().map_or(0, |fragments| fragments.held_datagram_count() as u64)
+    }
+
     /// Returns the number of fragments that were counted for no flow, and the octets of their frames on the
     /// wire.
     pub(crate) fn orphan_counts(&self) -> (u64, u64) {

@@ -107,6 +107,10 @@ impl Defragmenter {
         Ok(Self { pool, whole: Datagram::default(), tags: Vec::new(), orphans, scopes, scope: 0 })
     }
 
+    pub(super) const fn held_datagram_count(&self) -> usize {
+        self.pool.len()
+    }
+
     pub(super) fn check_invariants(&self) {
         self.pool.check_invariants();
     }

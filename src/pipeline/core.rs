@@ -5,8 +5,10 @@ use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
 use super::observer::Relieve;
 use super::runner::IntakeState;
-use super::stats::PipelineStats;
+use super::stats::{GivenUp, PipelineStats};
 use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::decode::extractor::{Extractor, Packet};
 use crate::decode::{ChecksumHandling, Counted, Decoded, Decoder, Emit};
 use crate::dedup::Window;
@@ -25,6 +27,8 @@ pub(super) struct Core<S> {
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
+    /// What was not in the checkpoint from which the pipeline was restored.
+    given_up: GivenUp,
     /// Latest time of packets that are not tracked here, because the filter drops them or another shard tracks them, in
     /// nanoseconds.
     foreign_ns: u64,
@@ -69,6 +73,7 @@ impl<S: Default> Core<S> {
             frame_count: 0,
             octet_count: 0,
             filtered_count: 0,
+            given_up: GivenUp::default(),
             foreign_ns: 0,
             ending: None,
         })
@@ -112,8 +117,27 @@ impl<S: Default> Core<S> {
             fragments: self.decoder.fragments(),
             outer_packet_count: self.decoder.outer_packet_count(),
             tracker: *self.tracker.stats(),
+            given_up: self.given_up,
             ..PipelineStats::default()
         }
+    }
+
+    /// Writes the state of the layers around the tracker to a checkpoint.
+    pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        GivenUp {
+            datagram_count: self.decoder.held_datagram_count(),
+            hash_count: self.dedup.as_deref().map_or(0, |window| window.len() as u64),
+        }
+        .save(out)?;
+        out.be(self.foreign_ns)?;
+        self.jumps.save(out)
+    }
+
+    /// Reads the state of the layers around the tracker from a checkpoint.
+    pub(super) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        self.given_up = GivenUp::load(reader)?;
+        self.foreign_ns = reader.be()?;
+        self.jumps.load(reader)
     }
 
     /// Returns a dispatcher that extracts packets for this pipeline, with the state of its time check, which must be

@@ -8,7 +8,9 @@
 
 use std::time::Duration;
 
-use crate::base::{Frame, FrameBatch, Timestamp};
+use crate::base::{Frame, FrameBatch, LinkType, Timestamp};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::{Prefix, Reader};
 
 /// Maximum duration by which a frame's time may exceed all earlier times and still be accepted at once. By default, no
 /// established connection times out within this duration.
@@ -146,6 +148,37 @@ impl Jumps {
         let mut held = FrameBatch::default();
         self.held.iter().for_each(|frame| held.push(&frame));
         Self { held, ..*self }
+    }
+
+    /// Writes the state of the check to a checkpoint, with the deferred frame.
+    pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        out.be(self.latest_ns)?;
+        out.be(self.doubted_ns)?;
+        out.varint(self.held.len() as u64)?;
+        for frame in self.held.iter() {
+            out.be(frame.timestamp.as_nanos())?;
+            out.be(frame.link_type.0)?;
+            out.be(frame.wire_len)?;
+            out.be(frame.interface)?;
+            out.prefixed(Prefix::U32, frame.data)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the state of the check from a checkpoint.
+    pub(super) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        self.latest_ns = reader.be()?;
+        self.doubted_ns = reader.be()?;
+        for _ in 0..reader.varint()? {
+            self.held.push(&Frame {
+                timestamp: Timestamp::from_nanos(reader.be()?),
+                link_type: LinkType(reader.be()?),
+                wire_len: reader.be()?,
+                interface: reader.be()?,
+                data: reader.prefixed(Prefix::U32)?,
+            });
+        }
+        Ok(())
     }
 
     /// Returns the deferred frame with its own time, because no frame follows that could confirm it.

@@ -24,6 +24,7 @@
 
 mod ahead;
 mod builder;
+mod checkpoint;
 mod config;
 mod core;
 mod dispatch;
@@ -51,6 +52,7 @@ mod transactions;
 
 pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, FragmentHandling};
 pub use builder::Builder;
+pub use checkpoint::{CheckpointInfo, read_checkpoint};
 pub use dispatch::QueueStats;
 pub use error::Error;
 pub use first_octets::FirstOctets;
@@ -67,6 +69,6 @@ pub use records::{OnMessage, Records, on_message};
 pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
 pub use sink::{MessageOf, NotInStage, Sink, Stage};
 pub use stage::{Flows, Sessions, Streams};
-pub use stats::PipelineStats;
+pub use stats::{GivenUp, PipelineStats};
 #[cfg(feature = "protocols")]
 pub use transactions::{OnTransaction, TransactionSink, TransactionState, Transactions, on_transaction};

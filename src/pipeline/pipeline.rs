@@ -24,9 +24,9 @@ use crate::tracker::{FlowId, FlowScan, FlowView, Share};
 ///
 /// A packet of a known flow causes no allocation. Memory is bounded by the limits and the budget of the builder.
 pub struct Pipeline<K: Sink> {
-    core: Core<SlotOf<K>>,
-    engine: EngineOf<K>,
-    sink: K,
+    pub(super) core: Core<SlotOf<K>>,
+    pub(super) engine: EngineOf<K>,
+    pub(super) sink: K,
 }
 
 impl<K: Sink> Pipeline<K> {

@@ -269,6 +269,8 @@ pub(super) mod sealed {
     use super::{Sink, SlotOf};
     use crate::base::Packet;
     use crate::base::{Application, ConfigError, Resources, Timestamp};
+    use crate::checkpoint::{Invalid, StateWriter};
+    use crate::codec::Reader;
     use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
     pub trait Stage: Sized + 'static {
@@ -373,6 +375,37 @@ pub(super) mod sealed {
         ) where
             Self: super::Stage,
         {
+        }
+
+        /// Name of the stage in a checkpoint.
+        const NAME: &'static str;
+
+        /// Writes the state of all flows together to a checkpoint.
+        fn save_engine(_: &Self::Engine, _: &mut StateWriter<'_>) -> Result<(), Invalid> {
+            Ok(())
+        }
+
+        /// Reads the state of all flows together from a checkpoint.
+        fn load_engine(_: &mut Self::Engine, _: &mut Reader<'_>) -> Result<(), Invalid> {
+            Ok(())
+        }
+
+        /// Writes the state of a flow to a checkpoint.
+        fn save(_: &Self::Engine, _: &Self::PerFlow, _: &mut StateWriter<'_>) -> Result<(), Invalid> {
+            Ok(())
+        }
+
+        /// Reads the state of a flow from a checkpoint, and delivers what results from it.
+        fn load<K: Sink<Stage = Self> + ?Sized>(
+            _: &mut Self::Engine,
+            _: &mut K,
+            _: &mut Flow<'_, SlotOf<K>>,
+            _: &mut Reader<'_>,
+        ) -> Result<(), Invalid>
+        where
+            Self: super::Stage,
+        {
+            Ok(())
         }
 
         /// Adds the counters of the engine to those of the pipeline.

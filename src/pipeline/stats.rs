@@ -2,6 +2,8 @@
 
 use super::dispatch::QueueStats;
 use crate::base::Timestamp;
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::decode::ChecksumStats;
 use crate::decode::extractor::SkipStats;
 use crate::decode::fragment::FragmentStats;
@@ -50,4 +52,28 @@ pub struct PipelineStats {
     pub queues: QueueStats,
     /// Counters of the flow tracker.
     pub tracker: TrackerStats,
+    /// What the checkpoint did not contain from which the pipeline was restored; all zero without one.
+    pub given_up: GivenUp,
+}
+
+/// What a [checkpoint](super::Pipeline::checkpoint) does not contain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct GivenUp {
+    /// Number of datagrams with fragments that waited for others.
+    pub datagram_count: u64,
+    /// Number of frames with which later ones were compared to find duplicates.
+    pub hash_count: u64,
+}
+
+impl GivenUp {
+    pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        out.varint(self.datagram_count)?;
+        Ok(out.varint(self.hash_count)?)
+    }
+
+    pub(super) fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self { datagram_count: reader.varint()?, hash_count: reader.varint()? })
+    }
 }

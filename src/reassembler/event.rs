@@ -58,17 +58,21 @@ pub enum GapReason {
     /// The sender continues at sequence numbers that are more than a window away. The length of the gap is known only
     /// modulo 2^32.
     Resynchronized,
+    /// The pipeline was restored from a checkpoint, which does not contain octets that were held behind a hole, nor the
+    /// state of parsers: the length includes the hole.
+    Checkpoint,
 }
 
 impl GapReason {
     /// All reasons for a gap, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Acknowledged,
         Self::Deadline,
         Self::Overflow,
         Self::Truncated,
         Self::EndOfStream,
         Self::Resynchronized,
+        Self::Checkpoint,
     ];
 
     /// Returns the name of the reason in text, such as `acknowledged`.
@@ -81,6 +85,7 @@ impl GapReason {
             Self::Truncated => "truncated",
             Self::EndOfStream => "end_of_stream",
             Self::Resynchronized => "resynchronized",
+            Self::Checkpoint => "checkpoint",
         }
     }
 }

@@ -36,6 +36,7 @@ mod policy;
 #[expect(clippy::module_inception, reason = "the type that the layer is named after")]
 mod reassembler;
 mod recent;
+mod saved;
 mod segment;
 mod slow_path;
 mod start;

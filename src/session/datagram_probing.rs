@@ -4,6 +4,8 @@ use super::index::{Entries, Index, first, only};
 use super::probing::{Answer, Found, datagram_by_port, run_datagram_probes};
 use super::protocol::DatagramOpening;
 use super::protocols::Protocols;
+use crate::checkpoint::{Invalid, StateWriter, number};
+use crate::codec::{self, Reader};
 
 /// Number of datagrams of a flow after which the port identifies the protocol if no probe matched.
 pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
@@ -59,6 +61,39 @@ impl Prefix {
 }
 
 impl DatagramProbing {
+    /// Writes the state to a checkpoint. Entries are indexes of the protocol table.
+    pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        for entries in [self.refuted, self.doubted] {
+            out.array(entries.to_be_bytes())?;
+        }
+        for previous in &self.previous {
+            out.prefixed(codec::Prefix::U8, previous.as_slice())?;
+        }
+        out.be(self.count)?;
+        out.varint(self.owner.map_or(0, |owner| owner as u64 + 1))?;
+        out.bool(self.held.is_some())?;
+        self.held.map_or(Ok(()), |held| held.save(out))
+    }
+
+    /// Reads the state from a checkpoint.
+    pub(super) fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let mut probing = Self {
+            refuted: Entries::from_be_bytes(reader.array()?),
+            doubted: Entries::from_be_bytes(reader.array()?),
+            ..Self::default()
+        };
+        for previous in &mut probing.previous {
+            previous.set(reader.prefixed(codec::Prefix::U8)?);
+        }
+        probing.count = reader.be()?;
+        probing.owner = number::<usize>(reader)?.checked_sub(1);
+        if probing.owner.is_some_and(|owner| owner >= Entries::BITS as usize) {
+            return Err(Invalid::new("a protocol that is not in the table"));
+        }
+        probing.held = if reader.bool()? { Some(Found::load(reader)?) } else { None };
+        Ok(probing)
+    }
+
     /// Passes one more datagram of the flow to the probes. `opening` need not contain previous datagrams.
     pub(super) fn run_probes<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
         let (from, bytes) = (opening.from, opening.bytes);

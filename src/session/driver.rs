@@ -37,6 +37,9 @@ pub struct Driver<P: Protocols> {
     pub(super) is_charged: bool,
     pub(super) expected: ExpectedFlows,
     pub(super) stats: DriverStats,
+    /// False if the checkpoint from which the driver was restored is of another set of protocols, so that its indexes of
+    /// table entries have no meaning.
+    pub(super) knows_entries: bool,
     set: std::marker::PhantomData<fn() -> P>,
 }
 
@@ -68,6 +71,7 @@ impl<P: Protocols> Driver<P> {
             is_charged: false,
             expected: ExpectedFlows::default(),
             stats: DriverStats::default(),
+            knows_entries: true,
             set: std::marker::PhantomData,
         }
     }
@@ -157,6 +161,11 @@ impl<P: Protocols> Driver<P> {
         turn.settle();
     }
 
+    /// Returns whether flows are only named, and not parsed.
+    pub(super) const fn is_naming_only(&self) -> bool {
+        self.is_naming_only
+    }
+
     /// Closes a session for which no parser was started.
     fn not_started(&mut self, session: &mut Session<P>, cause: Cause) -> Started<P> {
         Started { previous: self.turn_off(session, cause), has_parser: false }
@@ -165,7 +174,7 @@ impl<P: Protocols> Driver<P> {
 
 impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     #[inline]
-    fn chunk(&mut self, side: Side, chunk: &Chunk<'_>) -> ControlFlow<()> {
+    pub(super) fn chunk(&mut self, side: Side, chunk: &Chunk<'_>) -> ControlFlow<()> {
         let (offset, bytes) = (chunk.offset, chunk.bytes);
         match self.session.state() {
             State::Parsing(_) => {

@@ -84,6 +84,7 @@ mod receiver;
 #[cfg(feature = "protocols")]
 pub mod replies;
 mod resuming;
+mod saved;
 mod searching;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;

@@ -6,6 +6,8 @@ use super::preamble::Preamble;
 use super::protocol::{DatagramOpening, PROBE_LEN_MAX, Protocol, Role, StreamOpening, Verdict};
 use super::protocols::Protocols;
 use crate::base::{Evidence, Timestamp};
+use crate::checkpoint::{Invalid, StateWriter, number};
+use crate::codec::Reader;
 
 /// Number of chunks of a stream after which the port identifies the protocol if no probe matched.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
@@ -192,6 +194,37 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// Writes the entry to a checkpoint.
+    pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        out.varint(self.entry as u64)?;
+        for flag in [
+            self.evidence == Evidence::Port,
+            self.is_reversed,
+            self.is_early,
+            self.is_expected,
+            self.is_foreign,
+        ] {
+            out.bool(flag)?;
+        }
+        Ok(())
+    }
+
+    /// Reads an entry from a checkpoint.
+    pub(super) fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let entry = number(reader)?;
+        if entry >= Entries::BITS as usize {
+            return Err(Invalid::new("a protocol that is not in the table"));
+        }
+        Ok(Self {
+            entry,
+            evidence: if reader.bool()? { Evidence::Port } else { Evidence::Content },
+            is_reversed: reader.bool()?,
+            is_early: reader.bool()?,
+            is_expected: reader.bool()?,
+            is_foreign: reader.bool()?,
+        })
+    }
+
     /// Returns an entry with the content as evidence.
     pub(super) const fn by_content(entry: usize, is_reversed: bool) -> Self {
         let evidence = Evidence::Content;

@@ -7,12 +7,12 @@ use super::slab::{Slab, Vacant};
 /// if there is no active timeout.
 #[derive(Debug)]
 pub(super) struct ActiveList {
-    entries: Slab<ActiveEntry>,
+    pub(super) entries: Slab<ActiveEntry>,
     pub(super) list: List,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct ActiveEntry {
+pub(super) struct ActiveEntry {
     links: Links,
     is_listed: bool,
     /// Start of the flow's current record, in nanoseconds on the tracker's clock.

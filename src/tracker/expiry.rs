@@ -62,6 +62,11 @@ impl<S> Tracker<S> {
         self.wake_ns = self.wake_ns.min(due_ns);
     }
 
+    /// Processes the deadlines of the observer no later than at `due_ns`.
+    pub(crate) fn wake_by(&mut self, due_ns: u64) {
+        self.wake_ns = self.wake_ns.min(due_ns);
+    }
+
     pub(super) fn delist(&mut self, slot: u32) {
         let list = self.table.hot(slot).list;
         self.lists.of(list).remove(self.table.cold_mut(), slot);

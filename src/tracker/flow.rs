@@ -105,6 +105,19 @@ pub(super) enum Endpoint {
     Reset,
 }
 
+impl Endpoint {
+    /// All states of an end, in the order of their codes.
+    pub(super) const ALL: [Self; 7] = [
+        Self::Inactive,
+        Self::SynSent,
+        Self::SynAckSent,
+        Self::Partial,
+        Self::Established,
+        Self::Closed,
+        Self::Reset,
+    ];
+}
+
 /// Boolean properties of a flow, its initiator, and the evidence for the initiator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowBits(u8);
@@ -122,6 +135,14 @@ impl FlowBits {
     /// The timestamp of the flow's last packet is behind the tracker's clock, by `lag_ns` in the flow's additional
     /// state.
     pub(super) const LAG: u8 = 1 << 7;
+
+    pub(super) const fn from_octet(octet: u8) -> Self {
+        Self(octet)
+    }
+
+    pub(super) const fn octet(self) -> u8 {
+        self.0
+    }
 
     #[inline(always)]
     pub(super) const fn has(self, bit: u8) -> bool {
@@ -167,6 +188,14 @@ impl SideBits {
     /// The current record has no packet yet, because an active timeout ended the previous one.
     pub(super) const FRESH: u8 = 1 << 6;
 
+    pub(super) const fn from_octet(octet: u8) -> Self {
+        Self(octet)
+    }
+
+    pub(super) const fn octet(self) -> u8 {
+        self.0
+    }
+
     #[inline(always)]
     pub(super) const fn has(self, bit: u8) -> bool {
         self.0 & bit != 0
@@ -194,7 +223,7 @@ impl SideBits {
 }
 
 impl SideState {
-    const NEW: Self = Self {
+    pub(super) const NEW: Self = Self {
         packet_count: 0,
         octet_count: 0,
         ip_octet_count: 0,

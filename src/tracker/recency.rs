@@ -46,6 +46,14 @@ pub(super) struct List {
     epoch: u8,
 }
 
+/// The current epoch of a recency list, for a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Epoch {
+    pub(super) number: u8,
+    pub(super) added_count: u32,
+    pub(super) began_ns: u64,
+}
+
 impl List {
     pub(super) const fn new(timeout_ns: u64) -> Self {
         Self {
@@ -89,6 +97,21 @@ impl List {
         self.epoch = self.epoch.wrapping_add(1);
         self.epoch_began_ns = now_ns;
         self.added_count = 0;
+    }
+
+    pub(super) const fn epoch_state(&self) -> Epoch {
+        Epoch { number: self.epoch, added_count: self.added_count, began_ns: self.epoch_began_ns }
+    }
+
+    pub(super) const fn set_epoch(&mut self, epoch: Epoch) {
+        (self.epoch, self.added_count, self.epoch_began_ns) =
+            (epoch.number, epoch.added_count, epoch.began_ns);
+    }
+
+    /// Adds an entry of a checkpoint, which is in no list, to the most recent end of this list. Its epoch was saved.
+    pub(super) fn restore<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
+        self.link_newest(slab, slot);
+        self.len += 1;
     }
 
     /// Adds an entry that is in no list to the most recent end of this list. Returns the epoch to store in the flow.

@@ -13,6 +13,8 @@ pub struct TrackerStats {
     pub octet_count: u64,
     /// Number of flows that began.
     pub started_count: u64,
+    /// Number of flows that were open in the checkpoint from which the tracker was restored.
+    pub restored_count: u64,
     /// Maximum number of flows that were open at the same time.
     pub open_count_max: u64,
     /// Number of records that ended by an active timeout; their flows continued.
@@ -94,6 +96,7 @@ impl TrackerStats {
             packet_count,
             octet_count,
             started_count,
+            restored_count,
             open_count_max,
             active_timeout_count,
             close_record_count,
@@ -124,6 +127,7 @@ impl TrackerStats {
         self.packet_count += packet_count;
         self.octet_count += octet_count;
         self.started_count += started_count;
+        self.restored_count += restored_count;
         self.open_count_max += open_count_max;
         self.active_timeout_count += active_timeout_count;
         self.close_record_count += close_record_count;

@@ -27,6 +27,16 @@ impl Timing {
         Self([now_ns as u32, (now_ns >> 32) as u32, lag_ns])
     }
 
+    /// Returns the words of the times, for a checkpoint.
+    pub(super) const fn words(self) -> [u32; 3] {
+        self.0
+    }
+
+    /// Returns the times with the words that [`words`](Self::words) returned.
+    pub(super) const fn from_words(words: [u32; 3]) -> Self {
+        Self(words)
+    }
+
     /// Returns the tracker's clock at the last SYN, in nanoseconds; valid only during the handshake.
     pub(super) const fn syn_ns(self) -> u64 {
         self.0[0] as u64 | (self.0[1] as u64) << 32

@@ -213,11 +213,11 @@ impl<S> Tracker<S> {
             list.check_invariants(self.table.cold());
         }
         self.table.check_invariants();
-        let open_count = self.stats.started_count - self.stats.ended_count();
+        let open_count = self.stats.started_count + self.stats.restored_count - self.stats.ended_count();
         assert_eq!(
             open_count,
             u64::from(self.table.live_count()),
-            "flows that began and did not end are open"
+            "flows that began or were restored, and did not end, are open"
         );
     }
 }

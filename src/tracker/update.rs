@@ -544,7 +544,7 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Returns the current timeout class of the flow in a slot.
-    fn class_of(&self, slot: u32) -> Class {
+    pub(super) fn class_of(&self, slot: u32) -> Class {
         let hot = self.table.hot(slot);
         if hot.bits.has(FlowBits::SUSPECT) {
             return Class::Closing;

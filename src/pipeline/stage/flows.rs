@@ -22,6 +22,7 @@ impl sealed::Stage for Flows {
     const INTEREST: Interest = Interest::RECORDS;
     const HAS_STREAMS: bool = false;
     const HAS_SESSIONS: bool = false;
+    const NAME: &'static str = "flows";
 
     fn engine(_: &Config, _: &Resources) -> Result<(), ConfigError> {
         Ok(())

@@ -4,6 +4,8 @@ use std::ops::ControlFlow;
 
 use crate::base::{IpProtocol, Side, Timestamp};
 use crate::base::{Packet, Transport};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::reassembler::{Reassembler, Segment, Stream, StreamEvent};
 use crate::tracker::{FlowId, FlowView};
 
@@ -161,6 +163,31 @@ pub(super) fn skip(
 /// Stops both streams of a flow and releases their memory.
 pub(super) fn stop(streams: &mut Streams, pair: &mut Pair) {
     pair.iter_mut().for_each(|stream| streams.stop(stream));
+}
+
+/// Writes both streams of a flow to a checkpoint.
+pub(super) fn save(streams: &Streams, pair: &Pair, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+    pair.iter().try_for_each(|stream| streams.save(stream, out))
+}
+
+/// Reads both streams of a flow from a checkpoint, and delivers the gaps in place of the octets that were held.
+pub(super) fn load(
+    reader: &mut Reader<'_>,
+    streams: &mut Streams,
+    pair: &mut Pair,
+    view: &FlowView<'_>,
+    consumer: &mut impl Consumer,
+) -> Result<(), Invalid> {
+    for side in [Side::A, Side::B] {
+        let is_stopped = consumer.is_muted();
+        let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };
+        let target = (of(pair, side), (view.id(), side));
+        streams.load(reader, target, view.end(), &mut |event| events.take(event))?;
+        if events.is_stopped {
+            streams.stop(of(pair, side));
+        }
+    }
+    Ok(())
 }
 
 /// Panics unless the reassembler agrees with its own account, and all its memory belongs to streams of open flows.

@@ -9,6 +9,8 @@ use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
 use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
 use crate::base::{Packet, Transport};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{
     Driver, EndKind, FlowContext, MessageMeta, Payload, Protocols, Receiver, Session, SessionEvent,
@@ -112,6 +114,19 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
         self.is_muted = messages.flow.is_muted();
     }
 
+    /// Reads the session from a checkpoint.
+    fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
+        let view = &self.view;
+        let context = FlowContext::new(view.key(), view.initiator(), view.end()).of_flow(view.id());
+        self.driver.load(reader, self.session, &context, &mut messages)?;
+        if messages.flow.is_muted() {
+            self.is_muted = true;
+            self.driver.close(self.session);
+        }
+        Ok(())
+    }
+
     /// Ends the session because its flow ends.
     fn finish(&mut self) {
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
@@ -201,6 +216,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
     const INTEREST: Interest = Interest::PACKETS;
     const HAS_STREAMS: bool = true;
     const HAS_SESSIONS: bool = true;
+    const NAME: &'static str = "sessions";
 
     fn engine(config: &Config, resources: &Resources) -> Result<Self::Engine, ConfigError> {
         let streams = segments::Streams::new(config.streams.clone().unwrap_or_default(), resources)?;
@@ -316,6 +332,40 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
                 tracker.mute(id);
             }
         }
+    }
+
+    fn save_engine(engine: &Self::Engine, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        engine.driver.save_all(out)
+    }
+
+    fn load_engine(engine: &mut Self::Engine, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        engine.driver.load_all(reader)
+    }
+
+    fn save(
+        engine: &Self::Engine,
+        state: &SessionState<P>,
+        out: &mut StateWriter<'_>,
+    ) -> Result<(), Invalid> {
+        // The session first: its octets were sent before the gaps of its streams.
+        engine.driver.save(&state.session, out)?;
+        segments::save(&engine.streams, &state.pair, out)
+    }
+
+    fn load<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        flow: &mut Flow<'_, SlotOf<K>>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), Invalid> {
+        let view = flow.view;
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
+        conversation.load(reader)?;
+        segments::load(reader, streams, pair, &view, &mut conversation)?;
+        if conversation.is_muted {
+            flow.mute();
+        }
+        Ok(())
     }
 
     fn count(engine: &Self::Engine, stats: &mut PipelineStats) {

@@ -8,6 +8,8 @@ use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
 use crate::base::Packet;
 use crate::base::{ConfigError, Resources, Side, Timestamp};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::reassembler::{Stream, StreamEvent};
 use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
@@ -68,6 +70,7 @@ impl sealed::Stage for Streams {
     const INTEREST: Interest = Interest::PACKETS;
     const HAS_STREAMS: bool = true;
     const HAS_SESSIONS: bool = false;
+    const NAME: &'static str = "streams";
 
     fn engine(config: &Config, resources: &Resources) -> Result<Self::Engine, ConfigError> {
         segments::Streams::new(config.streams.clone().unwrap_or_default(), resources)
@@ -156,6 +159,25 @@ impl sealed::Stage for Streams {
         while let Some(name) = streams.next_pressed() {
             Self::skip(streams, sink, tracker, name);
         }
+    }
+
+    fn save(streams: &Self::Engine, pair: &Pair, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        segments::save(streams, pair, out)
+    }
+
+    fn load<K: Sink<Stage = Self> + ?Sized>(
+        streams: &mut Self::Engine,
+        sink: &mut K,
+        flow: &mut Flow<'_, SlotOf<K>>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), Invalid> {
+        let Slot { stage: pair, state } = &mut *flow.state;
+        let mut consumer = SinkConsumer { sink, flow: Flow::new(state, flow.view) };
+        segments::load(reader, streams, pair, &flow.view, &mut consumer)?;
+        if consumer.is_muted() {
+            flow.mute();
+        }
+        Ok(())
     }
 
     fn count(streams: &Self::Engine, stats: &mut PipelineStats) {

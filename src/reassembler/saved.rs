@@ -1,0 +1,74 @@
+//! Streams in a checkpoint.
+//!
+//! The position and the flags of a stream are saved; octets that are held behind a hole are not. A restored stream
+//! continues behind them, after a gap with the reason [`GapReason::Checkpoint`].
+
+use super::event::{Cause, GapReason};
+use super::pieces::Out;
+use super::reassembler::Reassembler;
+use super::stream::Stream;
+use crate::base::{SeqNum, Timestamp};
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
+
+/// Maximum offset of a saved stream, so that sums with the length of a gap do not overflow.
+const OFFSET_MAX: u64 = 1 << 60;
+
+impl<T: Copy> Reassembler<T> {
+    /// Writes the state of a stream: one octet for a stream without octets, otherwise some twenty.
+    pub(crate) fn save(&self, stream: &Stream, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        let flags = stream.flags & !Stream::HELD;
+        let is_new = flags == 0 && stream.marks == 0 && stream.stray_count == 0;
+        out.bool(!is_new)?;
+        if is_new {
+            return Ok(());
+        }
+        let hold = if stream.has(Stream::HELD) { self.holds.get(stream.hold) } else { None };
+        let held_end =
+            hold.and_then(|hold| hold.pieces.last_end()).map_or(0, |end| end.min(stream.drain_limit()));
+        out.varint(stream.offset)?;
+        for number in [stream.next, stream.fin, stream.stray_next] {
+            out.be(number.0)?;
+        }
+        out.array([stream.stray_count, flags, stream.marks])?;
+        Ok(out.varint(held_end.saturating_sub(stream.offset))?)
+    }
+
+    /// Reads the state of a stream into `stream`, and reports the octets that were held as a gap.
+    pub(crate) fn load(
+        &mut self,
+        reader: &mut Reader<'_>,
+        (stream, name): (&mut Stream, T),
+        now: Timestamp,
+        out: &mut Out<'_>,
+    ) -> Result<(), Invalid> {
+        self.advance_clock(now);
+        if !reader.bool()? {
+            return Ok(());
+        }
+        stream.offset = reader.varint()?;
+        stream.next = SeqNum(reader.be()?);
+        stream.fin = SeqNum(reader.be()?);
+        stream.stray_next = SeqNum(reader.be()?);
+        let [stray_count, flags, marks] = reader.array()?;
+        let lost_len = reader.varint()?;
+        if stream.offset > OFFSET_MAX || lost_len > u64::from(u32::MAX) {
+            return Err(Invalid::new("a stream that is too long"));
+        }
+        let compared = if self.compared_len > 0 { Stream::COMPARED } else { 0 };
+        (stream.stray_count, stream.marks) = (stray_count, marks);
+        stream.flags = flags & !(Stream::HELD | Stream::COMPARED);
+        if stream.is_anchored() {
+            stream.flags |= compared;
+        }
+        if stream.has(Stream::STOPPED) || !stream.is_anchored() {
+            return Ok(());
+        }
+        let before = stream.offset;
+        let cause = Cause { reason: GapReason::Checkpoint, timestamp: now };
+        self.delivered_at = now;
+        self.gap(stream, before + lost_len, cause, out);
+        self.settle(stream, name, before, out);
+        Ok(())
+    }
+}
