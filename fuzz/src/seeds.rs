@@ -3,6 +3,7 @@
 //! A seed has the format of its target. All targets read their input from the front, so that a seed is a configuration
 //! followed by steps. Random parts come from a generator with a fixed seed, so that the seeds are the same every time.
 
+mod checkpoints;
 mod dialogues;
 mod generated;
 mod messages;
@@ -55,6 +56,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
         let frames = frames(path)?;
         messages::add_mirrored(&mut seeds, &frames);
         scripts::add(&mut seeds, &frames);
+        checkpoints::add(&mut seeds, &frames);
         dialogues::add(&mut seeds, &frames);
     }
     Ok(seeds)

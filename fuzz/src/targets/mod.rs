@@ -3,6 +3,7 @@
 //! Each body is a function of the octets of the input, and panics if an invariant is violated. The fuzz package defines
 //! a target for each body, and `tests/fuzz_regressions.rs` runs the same functions on all inputs that have ever failed.
 
+mod checkpoint;
 mod codec;
 mod collector;
 mod compare;
@@ -59,6 +60,7 @@ pub const ALL: &[Target] = &[
     ("tracker", tracker::run),
     ("extractor", extractor::run),
     ("headers", headers::run),
+    ("checkpoint", checkpoint::run),
     ("codec", codec::run),
     ("collector", collector::run),
     ("dedup", dedup::run),
