@@ -91,6 +91,7 @@
 //! | [`export`] | records | ndjson, csv, fixed records | nothing |
 //! | [`ipfix`] | records | IPFIX messages; from IPFIX, NetFlow and sFlow, back to records and packets | one message, templates |
 //! | [`codec`] | numbers, octets, texts | binary formats | nothing |
+//! | [`checkpoint`] | open flows | a file from which another process continues them | one block |
 //! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
 //! [`base`] contains the types that the layers share. [`tap`] converts between Ethernet frames and IP packets, for

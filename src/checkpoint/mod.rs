@@ -2,7 +2,7 @@
 //!
 //! [`Pipeline::checkpoint`] writes a checkpoint, and [`Builder::restore`] builds a pipeline that continues where the
 //! first one stopped: with the next rotated file, after an update of the program, on another machine. What is saved, and
-//! what is given up, is documented there. The caller's state of each flow must implement [`State`]; attachments
+//! what is not, is documented there. The caller's state of each flow must implement [`State`]; attachments
 //! ([`Writer::attach`]) keep what the caller needs besides, such as its position in the input.
 //!
 //! ```

@@ -123,8 +123,8 @@ impl<'a> Reader<'a> {
                 return Ok(value);
             }
         }
-        let is_cut = len == self.remaining_len();
-        Err(if is_cut {
+        let is_truncated = len == self.remaining_len();
+        Err(if is_truncated {
             self.error(len + 1, ReadProblem::Truncated)
         } else {
             self.error(VARINT_LEN_MAX, ReadProblem::TooLarge)

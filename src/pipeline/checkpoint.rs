@@ -6,7 +6,7 @@ use super::builder::Builder;
 use super::pipeline::Pipeline;
 use super::sink::Sink;
 use super::sink::sealed::Stage as _;
-use super::stats::GivenUp;
+use super::stats::Unsaved;
 use crate::checkpoint::{Error, Invalid, Kind, Reader, State, StateWriter, Writer};
 use crate::codec::{self, Prefix};
 use crate::tracker::{Flow, FlowView, SnapshotInfo, read_flows};
@@ -24,7 +24,7 @@ where
     /// not saved:
     ///
     /// - Fragments that wait for the rest of their datagram, and hashes of frames in the window of duplicates. Their
-    ///   numbers are [saved](super::GivenUp).
+    ///   numbers are [saved](super::Unsaved).
     /// - Octets of a stream behind a hole, and the state of parsers. The stream continues behind a [gap] with the reason
     ///   [`Checkpoint`], and each parser as after a gap: messages that a checkpoint divides are not parsed. Protocols
     ///   that cannot continue in the middle of a stream, such as TLS, are not parsed any further; flows keep the
@@ -129,7 +129,7 @@ pub struct CheckpointInfo {
     /// Name of the [`Stage`](super::Stage): `flows`, `streams` or `sessions`.
     pub stage: String,
     /// What was not saved.
-    pub given_up: GivenUp,
+    pub unsaved: Unsaved,
     /// Number of flows, clock, and settings.
     pub tracker: SnapshotInfo,
 }
@@ -150,9 +150,9 @@ pub fn read_checkpoint<R: Read>(
     let mut fields = codec::Reader::new(block);
     let mut head = || -> Result<_, Invalid> {
         let stage = fields.prefixed_str(Prefix::U8)?.to_owned();
-        Ok((stage, GivenUp::load(&mut fields)?))
+        Ok((stage, Unsaved::load(&mut fields)?))
     };
-    let (stage, given_up) = head().map_err(|invalid| reader.invalid(invalid))?;
+    let (stage, unsaved) = head().map_err(|invalid| reader.invalid(invalid))?;
     let tracker = read_flows(reader, |view, _| each(view))?;
-    Ok(CheckpointInfo { stage, given_up, tracker })
+    Ok(CheckpointInfo { stage, unsaved, tracker })
 }

@@ -5,7 +5,7 @@ use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
 use super::observer::Relieve;
 use super::runner::IntakeState;
-use super::stats::{GivenUp, PipelineStats};
+use super::stats::{PipelineStats, Unsaved};
 use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -28,7 +28,7 @@ pub(super) struct Core<S> {
     octet_count: u64,
     filtered_count: u64,
     /// What was not in the checkpoint from which the pipeline was restored.
-    given_up: GivenUp,
+    unsaved: Unsaved,
     /// Latest time of packets that are not tracked here, because the filter drops them or another shard tracks them, in
     /// nanoseconds.
     foreign_ns: u64,
@@ -73,7 +73,7 @@ impl<S: Default> Core<S> {
             frame_count: 0,
             octet_count: 0,
             filtered_count: 0,
-            given_up: GivenUp::default(),
+            unsaved: Unsaved::default(),
             foreign_ns: 0,
             ending: None,
         })
@@ -117,14 +117,14 @@ impl<S: Default> Core<S> {
             fragments: self.decoder.fragments(),
             outer_packet_count: self.decoder.outer_packet_count(),
             tracker: *self.tracker.stats(),
-            given_up: self.given_up,
+            unsaved: self.unsaved,
             ..PipelineStats::default()
         }
     }
 
     /// Writes the state of the layers around the tracker to a checkpoint.
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        GivenUp {
+        Unsaved {
             datagram_count: self.decoder.held_datagram_count(),
             hash_count: self.dedup.as_deref().map_or(0, |window| window.len() as u64),
         }
@@ -135,7 +135,7 @@ impl<S: Default> Core<S> {
 
     /// Reads the state of the layers around the tracker from a checkpoint.
     pub(super) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
-        self.given_up = GivenUp::load(reader)?;
+        self.unsaved = Unsaved::load(reader)?;
         self.foreign_ns = reader.be()?;
         self.jumps.load(reader)
     }

@@ -69,6 +69,6 @@ pub use records::{OnMessage, Records, on_message};
 pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
 pub use sink::{MessageOf, NotInStage, Sink, Stage};
 pub use stage::{Flows, Sessions, Streams};
-pub use stats::{GivenUp, PipelineStats};
+pub use stats::{PipelineStats, Unsaved};
 #[cfg(feature = "protocols")]
 pub use transactions::{OnTransaction, TransactionSink, TransactionState, Transactions, on_transaction};

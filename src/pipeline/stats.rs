@@ -53,21 +53,21 @@ pub struct PipelineStats {
     /// Counters of the flow tracker.
     pub tracker: TrackerStats,
     /// What the checkpoint did not contain from which the pipeline was restored; all zero without one.
-    pub given_up: GivenUp,
+    pub unsaved: Unsaved,
 }
 
 /// What a [checkpoint](super::Pipeline::checkpoint) does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct GivenUp {
+pub struct Unsaved {
     /// Number of datagrams with fragments that waited for others.
     pub datagram_count: u64,
     /// Number of frames with which later ones were compared to find duplicates.
     pub hash_count: u64,
 }
 
-impl GivenUp {
+impl Unsaved {
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
         out.varint(self.datagram_count)?;
         Ok(out.varint(self.hash_count)?)

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch};
 use flowgauge::checkpoint::{Reader, Writer};
-use flowgauge::pipeline::GivenUp;
+use flowgauge::pipeline::Unsaved;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, FileSource, FlowRecord, Flows, KeyPolicy, Next, Pipeline, Records, Sessions,
@@ -72,7 +72,7 @@ fn feed<'a, K: Sink>(pipeline: &mut Pipeline<K>, frames: impl Iterator<Item = Fr
 fn divide<G: Stage>(
     builder: &Builder,
     frames: &FrameBatch,
-    mut compare: impl FnMut(&GivenUp, &[FlowRecord], &[FlowRecord]),
+    mut compare: impl FnMut(&Unsaved, &[FlowRecord], &[FlowRecord]),
 ) {
     let mut whole = Vec::new();
     let mut pipeline = builder.build(collect::<G>(&mut whole)).unwrap();
@@ -98,9 +98,9 @@ fn divide<G: Stage>(
         feed(&mut pipeline, (division..frames.len()).filter_map(|place| frames.get(place)));
         pipeline.finish();
         pipeline.check_invariants();
-        let given_up = pipeline.stats().given_up;
+        let unsaved = pipeline.stats().unsaved;
         drop(pipeline);
-        compare(&given_up, &whole, &divided);
+        compare(&unsaved, &whole, &divided);
     }
 }
 
@@ -125,11 +125,11 @@ fn differences(whole: &[FlowRecord], divided: &[FlowRecord], columns: &mut BTree
 /// Divides all captures, and checks that a run with a checkpoint has the records of one pass, unless fragments of a
 /// datagram waited for others.
 fn compare_captures<G: Stage>(builder: &Builder) {
-    let (mut equal_count, mut given_up_count, mut columns) = (0, 0, BTreeMap::new());
+    let (mut equal_count, mut unsaved_count, mut columns) = (0, 0, BTreeMap::new());
     for path in captures::captures() {
-        divide::<G>(builder, &frames(&path), |given_up, whole, divided| {
-            if given_up.datagram_count > 0 {
-                given_up_count += 1;
+        divide::<G>(builder, &frames(&path), |unsaved, whole, divided| {
+            if unsaved.datagram_count > 0 {
+                unsaved_count += 1;
                 differences(whole, divided, &mut columns);
                 return;
             }
@@ -140,7 +140,7 @@ fn compare_captures<G: Stage>(builder: &Builder) {
         });
     }
     assert!(equal_count > 300);
-    println!("{equal_count} divisions, and {given_up_count} within a datagram: {columns:?}");
+    println!("{equal_count} divisions, and {unsaved_count} within a datagram: {columns:?}");
 }
 
 #[test]

@@ -17,10 +17,13 @@ use super::{captures, divisions, feed, frames};
 /// Sizes of the packets of a flow.
 type Sizes = Serialized<Vec<u32>>;
 
+/// A flow that ended, and the sizes of its packets.
+type Ended = (String, Vec<u32>);
+
 /// Collects the octets of streams without gaps, and gaps.
 #[derive(Clone, Default)]
 struct Octets {
-    ended: Rc<RefCell<Vec<(String, Vec<u32>)>>>,
+    ended: Rc<RefCell<Vec<Ended>>>,
     octet_count: Rc<RefCell<u64>>,
     gaps: Rc<RefCell<Vec<(GapReason, u64)>>>,
 }
@@ -63,7 +66,7 @@ fn run(frames: &FrameBatch, division: Option<usize>) -> Option<Octets> {
     }
     feed(&mut pipeline, second.filter_map(|place| frames.get(place)));
     pipeline.finish();
-    let is_comparable = pipeline.stats().given_up.datagram_count == 0;
+    let is_comparable = pipeline.stats().unsaved.datagram_count == 0;
     is_comparable.then_some(sink)
 }
 

@@ -189,7 +189,7 @@ fn padding_does_not_replace_the_octets_of_the_next_segment() {
     assert_eq!(sent, b"\x16\x03\x01hello");
     let stats = pipeline.stats();
     assert_eq!((stats.tracker.bad_ip_len_count, stats.tracker.packet_count), (1, 3));
-    assert_eq!(stats.octet_count, frames.iter().map(|frame| frame.len() as u64).sum());
+    assert_eq!(stats.octet_count, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
 }
 
 #[test]

@@ -19,6 +19,7 @@ enum Value {
     I64(i64),
     F32(f32),
     F64(f64),
+    Varint(u64),
     Bool(bool),
     Bytes(Vec<u8>),
     Prefixed(Prefix, Vec<u8>),
@@ -46,6 +47,7 @@ fn value() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::I64),
         any::<f32>().prop_map(Value::F32),
         any::<f64>().prop_map(Value::F64),
+        (any::<u64>(), 0..64_u32).prop_map(|(number, shift)| Value::Varint(number >> shift)),
         any::<bool>().prop_map(Value::Bool),
         octets().prop_map(Value::Bytes),
         (prefix(), octets()).prop_map(|(prefix, octets)| {
@@ -79,6 +81,7 @@ fn write<B: Buffer>(writer: &mut Writer<B>, value: &Value, is_be: bool) -> Resul
         Value::I64(number) => number!(number),
         Value::F32(number) => number!(number),
         Value::F64(number) => number!(number),
+        Value::Varint(number) => writer.varint(*number),
         Value::Bool(value) => writer.bool(*value),
         Value::Bytes(octets) => writer.bytes(octets),
         Value::Prefixed(prefix, octets) => writer.prefixed(*prefix, octets),
@@ -108,6 +111,7 @@ fn read(reader: &mut Reader<'_>, expected: &Value, is_be: bool) -> Result<Value,
         Value::I64(_) => number!(Value::I64),
         Value::F32(_) => number!(Value::F32),
         Value::F64(_) => number!(Value::F64),
+        Value::Varint(_) => Value::Varint(reader.varint()?),
         Value::Bool(_) => Value::Bool(reader.bool()?),
         Value::Bytes(octets) => Value::Bytes(reader.bytes(octets.len())?.to_vec()),
         Value::Prefixed(prefix, _) => Value::Prefixed(*prefix, reader.prefixed(*prefix)?.to_vec()),
@@ -313,4 +317,32 @@ fn padding_consists_of_nuls() {
     let mut reader = Reader::new(&out);
     assert_eq!([reader.padded_str(6).unwrap(), reader.padded_str(4).unwrap()], ["eth0", "full"]);
     assert_eq!(reader.padded_str(2).unwrap(), "\0\x01");
+}
+
+/// The examples of LEB128 in DWARF 5, section 7.6, and the limits of 64 bits.
+#[test]
+fn numbers_of_variable_length_have_the_encoding_of_dwarf() {
+    let longest: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    let examples: [(u64, &[u8]); 6] = [
+        (2, &[2]),
+        (127, &[127]),
+        (128, &[0x80, 1]),
+        (129, &[0x81, 1]),
+        (12_857, &[0xb9, 0x64]),
+        (u64::MAX, longest),
+    ];
+    for (number, encoded) in examples {
+        let mut buffer = [0; 10];
+        let mut writer = Writer::new(&mut buffer);
+        writer.varint(number).unwrap();
+        assert_eq!(writer.written(), encoded);
+        assert_eq!(Reader::new(encoded).varint(), Ok(number));
+        let truncated = Reader::new(&encoded[..encoded.len() - 1]).varint().unwrap_err();
+        assert_eq!(truncated.problem, ReadProblem::Truncated);
+    }
+    for too_large in [[0xff; 11].as_slice(), &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]] {
+        let mut reader = Reader::new(too_large);
+        assert_eq!(reader.varint().unwrap_err().problem, ReadProblem::TooLarge);
+        assert_eq!(reader.offset(), 0);
+    }
 }

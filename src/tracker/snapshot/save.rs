@@ -40,13 +40,11 @@ impl<S> Tracker<S> {
         writer.block(Kind::Tracker, &block)?;
         block.clear();
         let mut ranks = vec![NONE; self.table.entry_count() as usize];
-        let mut flow_count = 0;
-        for (slot, rank) in ranks.iter_mut().enumerate().filter(|(slot, _)| self.table.is_open(*slot as u32))
-        {
-            *rank = flow_count;
-            flow_count += 1;
-            self.write_flow(slot as u32, &mut StateWriter::growing(&mut block), &mut save)
-                .map_err(invalid_data)?;
+        for (flow_index, slot) in self.table.slots().enumerate() {
+            if let Some(rank) = ranks.get_mut(slot as usize) {
+                *rank = flow_index as u32;
+            }
+            self.write_flow(slot, &mut StateWriter::growing(&mut block), &mut save).map_err(invalid_data)?;
             if block.len() >= BLOCK_LEN {
                 writer.block(Kind::Flows, &block)?;
                 block.clear();
