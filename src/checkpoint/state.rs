@@ -89,8 +89,8 @@ impl<T: State> State for Box<T> {
     }
 }
 
-/// Any type with `serde::Serialize` and `serde::Deserialize` as the state of a flow. It is saved as JSON, so that
-/// fields may be added later; a floating-point number that is not finite cannot be restored.
+/// Any type with `serde::Serialize` and `serde::Deserialize` as the state of a flow. It is saved as MessagePack with the
+/// names of fields, so that fields may be added later.
 #[cfg(feature = "serde")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Serialized<T>(pub T);
@@ -98,14 +98,14 @@ pub struct Serialized<T>(pub T);
 #[cfg(feature = "serde")]
 impl<T: serde::Serialize + serde::de::DeserializeOwned> State for Serialized<T> {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        let octets =
-            serde_json::to_vec(&self.0).map_err(|_| Invalid::new("a state that cannot be serialized"))?;
+        let octets = rmp_serde::to_vec_named(&self.0)
+            .map_err(|_| Invalid::new("a state that cannot be serialized"))?;
         Ok(writer.bytes(octets)?)
     }
 
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
         let octets = reader.bytes(reader.remaining_len())?;
-        serde_json::from_slice(octets)
+        rmp_serde::from_slice(octets)
             .map(Self)
             .map_err(|_| Invalid::new("a state that cannot be deserialized"))
     }
