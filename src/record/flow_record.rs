@@ -242,6 +242,12 @@ impl FieldSet {
         Self(self.0 | other.0)
     }
 
+    /// Returns the set of the fields that are in this set and in another one.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// Returns the set of the fields that are in this set and not in another one.
     #[must_use]
     pub const fn difference(self, other: Self) -> Self {

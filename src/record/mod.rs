@@ -26,6 +26,7 @@ mod community_id;
 mod draft;
 mod encapsulation;
 mod flow_record;
+mod merge;
 #[cfg(feature = "serde")]
 mod record_serde;
 mod scale;
@@ -37,5 +38,6 @@ pub use community_id::CommunityId;
 pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::EncapsulationRecord;
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
+pub use merge::DifferentFlows;
 pub(crate) use schema::{SETTERS, field_index, field_set, fill};
 pub use sort_key::SortKey;

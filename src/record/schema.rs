@@ -15,7 +15,7 @@ use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, Encapsulation, EndReason, Evidence, History, IpProtocol,
     OuterFlow, Ports, TcpFlags, TcpState, Timestamp, VlanIds,
 };
-use crate::row::{Cell, Column, Group, Name, Row, Table, Visitor};
+use crate::row::{Cell, Column, Group, Merge, Name, Row, Table, Visitor};
 
 /// Converts the setter in a row to a [`Setter`]; a row without a setter is a column that is derived from others.
 macro_rules! setter {
@@ -206,268 +206,268 @@ fn tcp_flags(value: u64) -> Option<TcpFlags> {
 
 schema! { record:
     /// IP protocol number.
-    "protocol": u8 [iana(4)]
+    "protocol": u8 [iana(4), merged(Merge::Key)]
         = record.protocol().0,
         set unsigned |draft, value| draft.protocol = IpProtocol(value.try_into().ok()?);
     /// Address of the initiator.
-    "source_address": IpAddr [iana(8)]
+    "source_address": IpAddr [iana(8), merged(Merge::Key)]
         = record.source_address(),
         set address |draft, value| draft.source.0 = Some(value);
     /// Port of the initiator; absent for protocols without ports.
-    "source_port": Option<u16> [iana(7)]
+    "source_port": Option<u16> [iana(7), merged(Merge::Key)]
         = record.source_port(),
         set unsigned |draft, value| draft.source.1 = Some(value.try_into().ok()?);
     /// Address of the responder.
-    "destination_address": IpAddr [iana(12)]
+    "destination_address": IpAddr [iana(12), merged(Merge::Key)]
         = record.destination_address(),
         set address |draft, value| draft.destination.0 = Some(value);
     /// Port of the responder; absent for protocols without ports.
-    "destination_port": Option<u16> [iana(11)]
+    "destination_port": Option<u16> [iana(11), merged(Merge::Key)]
         = record.destination_port(),
         set unsigned |draft, value| draft.destination.1 = Some(value.try_into().ok()?);
     /// Time of the first packet.
-    "start": Timestamp [iana(156), sort_key("start")]
+    "start": Timestamp [iana(156), sort_key("start"), merged(Merge::Min)]
         = record.start,
         set unsigned |draft, value| draft.record.start = Timestamp::from_nanos(value);
     /// Time of the last packet.
-    "end": Timestamp [iana(157), sort_key("end")]
+    "end": Timestamp [iana(157), sort_key("end"), merged(Merge::Last)]
         = record.end,
         set unsigned |draft, value| draft.record.end = Timestamp::from_nanos(value);
     /// Time from the first packet to the last.
-    "duration": Duration [sort_key("duration")]
+    "duration": Duration [sort_key("duration"), merged(Merge::Derived)]
         = record.duration(), set;
     /// Packets that the initiator sent.
-    "packet_count": u64 [packets, forward, iana(2), sort_key("packets")]
+    "packet_count": u64 [packets, forward, iana(2), sort_key("packets"), merged(Merge::Sum)]
         = record.forward.counters.packet_count,
         set unsigned |draft, value| draft.record.forward.counters.packet_count = value;
     /// Octets of the initiator's frames on the wire.
-    "octet_count": u64 [octets, forward, iana(352), sort_key("octets")]
+    "octet_count": u64 [octets, forward, iana(352), sort_key("octets"), merged(Merge::Sum)]
         = record.forward.counters.octet_count,
         set unsigned |draft, value| draft.record.forward.counters.octet_count = value;
     /// Octets of the initiator's IP packets.
-    "ip_octet_count": u64 [octets, forward, iana(1)]
+    "ip_octet_count": u64 [octets, forward, iana(1), merged(Merge::Sum)]
         = record.forward.counters.ip_octet_count,
         set unsigned |draft, value| draft.record.forward.counters.ip_octet_count = value;
     /// Octets of the initiator's transport payload, retransmissions included.
-    "payload_octet_count": u64 [octets, forward, own(1), sort_key("payload")]
+    "payload_octet_count": u64 [octets, forward, own(1), sort_key("payload"), merged(Merge::Sum)]
         = record.forward.counters.payload_octet_count,
         set unsigned |draft, value| draft.record.forward.counters.payload_octet_count = value;
     /// Union of the control bits of the initiator's TCP segments.
-    "tcp_flags": u16 [forward, iana(6)]
+    "tcp_flags": u16 [forward, iana(6), merged(Merge::Union)]
         = record.forward.tcp_flags.0,
         set unsigned |draft, value| draft.record.forward.tcp_flags = tcp_flags(value)?;
     /// TCP segments that the initiator retransmitted.
-    "retransmitted_count": u32 [packets, forward, own(2), sort_key("retransmitted")]
+    "retransmitted_count": u32 [packets, forward, own(2), sort_key("retransmitted"), merged(Merge::Sum)]
         = record.forward.tcp.retransmitted_count,
         set unsigned |draft, value| draft.record.forward.tcp.retransmitted_count = value.try_into().ok()?;
     /// TCP segments of the initiator that arrived out of order.
-    "out_of_order_count": u32 [packets, forward, own(3)]
+    "out_of_order_count": u32 [packets, forward, own(3), merged(Merge::Sum)]
         = record.forward.tcp.out_of_order_count,
         set unsigned |draft, value| draft.record.forward.tcp.out_of_order_count = value.try_into().ok()?;
     /// TCP segments of the initiator that advertised a window of zero.
-    "zero_window_count": u32 [packets, forward, own(4)]
+    "zero_window_count": u32 [packets, forward, own(4), merged(Merge::Sum)]
         = record.forward.tcp.zero_window_count,
         set unsigned |draft, value| draft.record.forward.tcp.zero_window_count = value.try_into().ok()?;
     /// VLAN ids of the initiator's first frame, outermost first.
-    "vlan_ids": VlanIds [forward, iana(243)]
+    "vlan_ids": VlanIds [forward, iana(243), merged(Merge::First)]
         = record.forward.vlan_ids,
         set vlan_ids |draft, value| draft.record.forward.vlan_ids = value;
     /// Minimum TTL or hop limit of the initiator's packets.
-    "ttl_min": Option<u8> [forward, iana(52)]
+    "ttl_min": Option<u8> [forward, iana(52), merged(Merge::Min)]
         = record.forward.hop_limits.map(|(min, _)| min),
         set unsigned |draft, value| draft.record.forward.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
     /// Maximum TTL or hop limit of the initiator's packets.
-    "ttl_max": Option<u8> [forward, iana(53)]
+    "ttl_max": Option<u8> [forward, iana(53), merged(Merge::Max)]
         = record.forward.hop_limits.map(|(_, max)| max),
         set unsigned |draft, value| draft.record.forward.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
     /// DSCP of the initiator's first packet.
-    "dscp": Option<u8> [forward, iana(195)]
+    "dscp": Option<u8> [forward, iana(195), merged(Merge::First)]
         = record.forward.dscp,
         set unsigned |draft, value| draft.record.forward.dscp = Some(value.try_into().ok()?);
     /// MAC address of the initiator, or of the router that forwards for it.
-    "source_mac_address": Option<[u8; 6]> [forward, iana(56)]
+    "source_mac_address": Option<[u8; 6]> [forward, iana(56), merged(Merge::First)]
         = record.forward.mac,
         set mac |draft, value| draft.record.forward.mac = Some(value);
     /// Packets that the responder sent.
-    "reverse_packet_count": u64 [packets, reverse, reverse_of(2)]
+    "reverse_packet_count": u64 [packets, reverse, reverse_of(2), merged(Merge::Sum)]
         = record.reverse.counters.packet_count,
         set unsigned |draft, value| draft.record.reverse.counters.packet_count = value;
     /// Octets of the responder's frames on the wire.
-    "reverse_octet_count": u64 [octets, reverse, reverse_of(352)]
+    "reverse_octet_count": u64 [octets, reverse, reverse_of(352), merged(Merge::Sum)]
         = record.reverse.counters.octet_count,
         set unsigned |draft, value| draft.record.reverse.counters.octet_count = value;
     /// Octets of the responder's IP packets.
-    "reverse_ip_octet_count": u64 [octets, reverse, reverse_of(1)]
+    "reverse_ip_octet_count": u64 [octets, reverse, reverse_of(1), merged(Merge::Sum)]
         = record.reverse.counters.ip_octet_count,
         set unsigned |draft, value| draft.record.reverse.counters.ip_octet_count = value;
     /// Octets of the responder's transport payload, retransmissions included.
-    "reverse_payload_octet_count": u64 [octets, reverse, own(5)]
+    "reverse_payload_octet_count": u64 [octets, reverse, own(5), merged(Merge::Sum)]
         = record.reverse.counters.payload_octet_count,
         set unsigned |draft, value| draft.record.reverse.counters.payload_octet_count = value;
     /// Union of the control bits of the responder's TCP segments.
-    "reverse_tcp_flags": u16 [reverse, reverse_of(6)]
+    "reverse_tcp_flags": u16 [reverse, reverse_of(6), merged(Merge::Union)]
         = record.reverse.tcp_flags.0,
         set unsigned |draft, value| draft.record.reverse.tcp_flags = tcp_flags(value)?;
     /// TCP segments that the responder retransmitted.
-    "reverse_retransmitted_count": u32 [packets, reverse, own(6)]
+    "reverse_retransmitted_count": u32 [packets, reverse, own(6), merged(Merge::Sum)]
         = record.reverse.tcp.retransmitted_count,
         set unsigned |draft, value| draft.record.reverse.tcp.retransmitted_count = value.try_into().ok()?;
     /// TCP segments of the responder that arrived out of order.
-    "reverse_out_of_order_count": u32 [packets, reverse, own(7)]
+    "reverse_out_of_order_count": u32 [packets, reverse, own(7), merged(Merge::Sum)]
         = record.reverse.tcp.out_of_order_count,
         set unsigned |draft, value| draft.record.reverse.tcp.out_of_order_count = value.try_into().ok()?;
     /// TCP segments of the responder that advertised a window of zero.
-    "reverse_zero_window_count": u32 [packets, reverse, own(8)]
+    "reverse_zero_window_count": u32 [packets, reverse, own(8), merged(Merge::Sum)]
         = record.reverse.tcp.zero_window_count,
         set unsigned |draft, value| draft.record.reverse.tcp.zero_window_count = value.try_into().ok()?;
     /// VLAN ids of the responder's first frame, outermost first.
-    "reverse_vlan_ids": VlanIds [reverse, reverse_of(243)]
+    "reverse_vlan_ids": VlanIds [reverse, reverse_of(243), merged(Merge::First)]
         = record.reverse.vlan_ids,
         set vlan_ids |draft, value| draft.record.reverse.vlan_ids = value;
     /// Minimum TTL or hop limit of the responder's packets.
-    "reverse_ttl_min": Option<u8> [reverse, reverse_of(52)]
+    "reverse_ttl_min": Option<u8> [reverse, reverse_of(52), merged(Merge::Min)]
         = record.reverse.hop_limits.map(|(min, _)| min),
         set unsigned |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
     /// Maximum TTL or hop limit of the responder's packets.
-    "reverse_ttl_max": Option<u8> [reverse, reverse_of(53)]
+    "reverse_ttl_max": Option<u8> [reverse, reverse_of(53), merged(Merge::Max)]
         = record.reverse.hop_limits.map(|(_, max)| max),
         set unsigned |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
     /// DSCP of the responder's first packet.
-    "reverse_dscp": Option<u8> [reverse, reverse_of(195)]
+    "reverse_dscp": Option<u8> [reverse, reverse_of(195), merged(Merge::First)]
         = record.reverse.dscp,
         set unsigned |draft, value| draft.record.reverse.dscp = Some(value.try_into().ok()?);
     /// MAC address of the responder, or of the router that forwards for it.
-    "destination_mac_address": Option<[u8; 6]> [reverse, iana(80)]
+    "destination_mac_address": Option<[u8; 6]> [reverse, iana(80), merged(Merge::First)]
         = record.reverse.mac,
         set mac |draft, value| draft.record.reverse.mac = Some(value);
     /// State of the TCP connection at the end (RFC 9293).
-    "tcp_state": Name [own(9)]
+    "tcp_state": Name [own(9), merged(Merge::Last)]
         = Name(record.tcp_state.name()),
         set name |draft, value| draft.record.tcp_state = TcpState::from_name(value)?;
     /// Outcome of the connection, as in Zeek.
-    "conn_state": Name [own(10)]
+    "conn_state": Name [own(10), merged(Merge::Derived)]
         = Name(record.conn_state.name()),
         set name |draft, value| draft.record.conn_state = ConnState::from_name(value)?;
     /// Letters of events in the order of their first occurrence, as in Zeek; those of gaps, repeated payload and zero
     /// windows repeat at the 10th, 100th ... occurrence.
-    "history": History [own(11)]
+    "history": History [own(11), merged(Merge::Union)]
         = record.history,
         set text |draft, value| draft.record.history = History::from_letters(value)?;
     /// Time from the last SYN to the ACK that completed the handshake.
-    "handshake_rtt": Option<Duration> [own(12), sort_key("rtt")]
+    "handshake_rtt": Option<Duration> [own(12), sort_key("rtt"), merged(Merge::First)]
         = record.handshake_rtt,
         set unsigned |draft, value| draft.record.handshake_rtt = Some(Duration::from_nanos(value));
     /// Reason for the end of the record.
-    "flow_end_reason": Name [iana(136)]
+    "flow_end_reason": Name [iana(136), merged(Merge::Last)]
         = Name(record.flow_end_reason.name()),
         set name |draft, value| draft.record.flow_end_reason = EndReason::from_name(value)?;
     /// Evidence for which side is the initiator.
-    "direction_evidence": Name [own(13)]
+    "direction_evidence": Name [own(13), merged(Merge::Strongest)]
         = Name(record.direction_evidence.name()),
         set name |draft, value| draft.record.direction_evidence = DirectionEvidence::from_name(value)?;
     /// Community ID, version 1, seed 0.
-    "community_id": CommunityId [own(14)]
+    "community_id": CommunityId [own(14), merged(Merge::Key)]
         = record.community_id(), set;
     /// ICMP type of the initiator's first packet.
-    "icmp_type": Option<u8> [iana(176)]
+    "icmp_type": Option<u8> [iana(176), merged(Merge::First)]
         = record.icmp.map(|(kind, _)| kind),
         set unsigned |draft, value| draft.record.icmp.get_or_insert_default().0 = value.try_into().ok()?;
     /// ICMP code of the initiator's first packet.
-    "icmp_code": Option<u8> [iana(177)]
+    "icmp_code": Option<u8> [iana(177), merged(Merge::First)]
         = record.icmp.map(|(_, code)| code),
         set unsigned |draft, value| draft.record.icmp.get_or_insert_default().1 = value.try_into().ok()?;
     /// ICMP errors that quoted a packet of the flow.
-    "icmp_error_count": u32 [packets, own(15)]
+    "icmp_error_count": u32 [packets, own(15), merged(Merge::Sum)]
         = record.icmp_error_count,
         set unsigned |draft, value| draft.record.icmp_error_count = value.try_into().ok()?;
     /// Packets of the flow that were IP fragments.
-    "fragment_count": u32 [packets, own(16)]
+    "fragment_count": u32 [packets, own(16), merged(Merge::Sum)]
         = record.fragment_count,
         set unsigned |draft, value| draft.record.fragment_count = value.try_into().ok()?;
     /// Interface of the first packet of the flow, counted from zero.
-    "interface": u32 [iana(10)]
+    "interface": u32 [iana(10), merged(Merge::First)]
         = record.interface,
         set unsigned |draft, value| draft.record.interface = value.try_into().ok()?;
     /// Scope in the flow key, as set by the caller.
-    "scope": u32 [own(17)]
+    "scope": u32 [own(17), merged(Merge::Key)]
         = record.key.scope(),
         set unsigned |draft, value| draft.scope = value.try_into().ok()?;
     /// Number of records of the flow that active timeouts had emitted before this one.
-    "sequence_number": u32 [own(18)]
+    "sequence_number": u32 [own(18), merged(Merge::Min)]
         = record.sequence_number,
         set unsigned |draft, value| draft.record.sequence_number = value.try_into().ok()?;
     /// Outer headers of the initiator's packets, outermost first, if they are recorded.
-    "encapsulation": Option<&Encapsulation> [forward, own(19)]
+    "encapsulation": Option<&Encapsulation> [forward, own(19), merged(Merge::First)]
         = encapsulation(record).and_then(|part| known(&part.encapsulation)),
         set encapsulation |draft, value| draft.encapsulation().encapsulation = value;
     /// Packets of the initiator with other outer headers than those of the first one.
-    "encapsulation_changed_count": Option<u32> [packets, forward, own(20)]
+    "encapsulation_changed_count": Option<u32> [packets, forward, own(20), merged(Merge::Sum)]
         = encapsulation(record).map(|part| part.encapsulation_changed_count),
         set unsigned |draft, value| draft.encapsulation().encapsulation_changed_count = value.try_into().ok()?;
     /// Flow that carried the initiator's first packet, sender first.
-    "outer_flow": Option<Group<&OuterFlow>> [forward, own(21)]
+    "outer_flow": Option<Group<&OuterFlow>> [forward, own(21), merged(Merge::First)]
         = encapsulation(record).and_then(|part| part.outer_flow.as_ref()).map(Group),
         set outer_flow |draft, value| draft.encapsulation().outer_flow = Some(value);
     /// Community ID of the flow that carried the initiator's first packet.
-    "outer_community_id": Option<CommunityId> [forward]
+    "outer_community_id": Option<CommunityId> [forward, merged(Merge::Derived)]
         = encapsulation(record).and_then(|part| part.outer_flow.map(|flow| flow.community_id())), set;
     /// Outer headers of the responder's packets, outermost first, if they are recorded.
-    "reverse_encapsulation": Option<&Encapsulation> [reverse, own(22)]
+    "reverse_encapsulation": Option<&Encapsulation> [reverse, own(22), merged(Merge::First)]
         = encapsulation(record).and_then(|part| known(&part.reverse_encapsulation)),
         set encapsulation |draft, value| draft.encapsulation().reverse_encapsulation = value;
     /// Packets of the responder with other outer headers than those of the first one.
-    "reverse_encapsulation_changed_count": Option<u32> [packets, reverse, own(23)]
+    "reverse_encapsulation_changed_count": Option<u32> [packets, reverse, own(23), merged(Merge::Sum)]
         = encapsulation(record).map(|part| part.reverse_encapsulation_changed_count),
         set unsigned |draft, value| draft.encapsulation().reverse_encapsulation_changed_count = value.try_into().ok()?;
     /// Flow that carried the responder's first packet, sender first.
-    "reverse_outer_flow": Option<Group<&OuterFlow>> [reverse, own(24)]
+    "reverse_outer_flow": Option<Group<&OuterFlow>> [reverse, own(24), merged(Merge::First)]
         = encapsulation(record).and_then(|part| part.reverse_outer_flow.as_ref()).map(Group),
         set outer_flow |draft, value| draft.encapsulation().reverse_outer_flow = Some(value);
     /// Community ID of the flow that carried the responder's first packet.
-    "reverse_outer_community_id": Option<CommunityId> [reverse]
+    "reverse_outer_community_id": Option<CommunityId> [reverse, merged(Merge::Derived)]
         = encapsulation(record).and_then(|part| part.reverse_outer_flow.map(|flow| flow.community_id())), set;
     /// Number of flows whose first packet this flow carried.
-    "inner_flow_count": Option<u32> [flows, own(25)]
+    "inner_flow_count": Option<u32> [flows, own(25), merged(Merge::Sum)]
         = encapsulation(record).map(|part| part.inner_flow_count),
         set unsigned |draft, value| draft.encapsulation().inner_flow_count = value.try_into().ok()?;
     /// Packets of the flow that carried a packet of another flow.
-    "carried_packet_count": Option<u64> [packets, own(26)]
+    "carried_packet_count": Option<u64> [packets, own(26), merged(Merge::Sum)]
         = encapsulation(record).map(|part| part.carried_packet_count),
         set unsigned |draft, value| draft.encapsulation().carried_packet_count = value;
     /// Octets on the wire of the packets that carried a packet of another flow.
-    "carried_octet_count": Option<u64> [octets, own(27)]
+    "carried_octet_count": Option<u64> [octets, own(27), merged(Merge::Sum)]
         = encapsulation(record).map(|part| part.carried_octet_count),
         set unsigned |draft, value| draft.encapsulation().carried_octet_count = value;
     /// Application protocol, if it was identified.
-    "application": Option<ApplicationName> [iana(96)]
+    "application": Option<ApplicationName> [iana(96), merged(Merge::Strongest)]
         = record.application.map(|application| application.name),
         set text |draft, value| draft.application.0 = Some(ApplicationName::new(value)?);
     /// Evidence for the application protocol.
-    "application_evidence": Option<Name> [own(28)]
+    "application_evidence": Option<Name> [own(28), merged(Merge::Strongest)]
         = record.application.map(|application| Name(application.evidence.name())),
         set name |draft, value| draft.application.1 = Some(Evidence::from_name(value)?);
     /// Time from the first packet to the one with which both ends had closed the TCP connection, otherwise to the last.
-    "open_duration": Duration [own(29)]
+    "open_duration": Duration [own(29), merged(Merge::Derived)]
         = record.open_duration(),
         set unsigned |draft, value| draft.open_duration_ns = Some(value);
     /// Number of packets of which one was sampled; absent if all packets were counted.
-    "sampling_interval": Option<u32> [packets, iana(34)]
+    "sampling_interval": Option<u32> [packets, iana(34), merged(Merge::First)]
         = record.sampling_interval,
         set unsigned |draft, value| draft.record.sampling_interval = Some(value.try_into().ok()?);
     /// Factor by which the counts of packets and octets were multiplied, so that they are estimates; absent otherwise.
-    "counter_scale": Option<u32> [own(30)]
+    "counter_scale": Option<u32> [own(30), merged(Merge::First)]
         = record.counter_scale,
         set unsigned |draft, value| draft.record.counter_scale = Some(value.try_into().ok()?);
     /// Identifier of ICMP echo messages, if the flow key contains it.
-    "icmp_echo_id": Option<u16> [own(31)]
+    "icmp_echo_id": Option<u16> [own(31), merged(Merge::Key)]
         = echo_id(record),
         set unsigned |draft, value| draft.key_parts.echo_id = Some(value.try_into().ok()?);
     /// Virtual network identifier, if the flow key contains it.
-    "vni": Option<u32> [own(32)]
+    "vni": Option<u32> [own(32), merged(Merge::Key)]
         = record.key.vni(),
         set unsigned |draft, value| draft.key_parts.vni = Some(u32::try_from(value).ok().filter(|vni| vni >> 24 == 0)?);
     /// VLAN ids, if the flow key contains them, outermost first.
-    "key_vlan_ids": Option<VlanIds>
+    "key_vlan_ids": Option<VlanIds> [merged(Merge::Key)]
         = Some(record.key.vlan_ids()).filter(|ids| !ids.is_empty()),
         set vlan_ids |draft, value| draft.key_parts.vlan_ids = value;
 }

@@ -105,6 +105,52 @@ pub enum ColumnSide {
     Reverse,
 }
 
+/// How the values of a column in two rows of the same flow become one value
+/// ([`FlowRecord::merge`](crate::record::FlowRecord::merge)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Merge {
+    /// Rows of the table are not merged.
+    None,
+    /// The values are equal, because they identify the flow.
+    Key,
+    /// The values are added; the sum saturates.
+    Sum,
+    /// The least value.
+    Min,
+    /// The greatest value.
+    Max,
+    /// The value of the earlier row, or that of the later one if it has none.
+    First,
+    /// The value of the later row.
+    Last,
+    /// All flags or letters of both.
+    Union,
+    /// The value with the strongest evidence; that of the earlier row, if both are as strong.
+    Strongest,
+    /// The value follows from other columns.
+    Derived,
+}
+
+impl Merge {
+    /// Returns the name of the rule.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Key => "key",
+            Self::Sum => "sum",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Union => "union",
+            Self::Strongest => "strongest",
+            Self::Derived => "derived",
+        }
+    }
+}
+
 /// IPFIX information element (RFC 7012).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -177,6 +223,8 @@ pub struct Column {
     pub ipfix: Option<InformationElement>,
     /// Name of the order of rows by this column, as used on the command line.
     pub sort_key: Option<&'static str>,
+    /// How the values of two rows of the same flow become one.
+    pub merge: Merge,
     json_key: JsonKey,
 }
 
@@ -205,6 +253,7 @@ impl Column {
             side: ColumnSide::Shared,
             ipfix: None,
             sort_key: None,
+            merge: Merge::None,
             json_key: JsonKey::new(name),
         }
     }
@@ -301,6 +350,13 @@ impl Column {
     #[must_use]
     pub const fn sort_key(self, name: &'static str) -> Self {
         Self { sort_key: Some(name), ..self }
+    }
+
+    /// Sets the rule by which values are merged.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn merged(self, merge: Merge) -> Self {
+        Self { merge, ..self }
     }
 
     /// Marks the column as [sensitive](Self::is_sensitive).

@@ -46,7 +46,7 @@ mod value;
 mod visitor;
 
 pub use cell::{Cell, Displayed, Group, List, ListOf, Name};
-pub use column::{Column, ColumnSide, InformationElement, Type, Unit};
+pub use column::{Column, ColumnSide, InformationElement, Merge, Type, Unit};
 pub use column_set::ColumnSet;
 #[cfg(feature = "protocols")]
 pub(crate) use declare::cells;

@@ -85,7 +85,20 @@ pub(crate) fn builder() -> Builder {
     Pipeline::builder()
 }
 
-fn sorted(records: Vec<FlowRecord>) -> Vec<Fields> {
+/// Returns the records of frames in the order in which they end.
+pub(crate) fn records_of(builder: &Builder, frames: &[Owned]) -> Vec<FlowRecord> {
+    let mut records = Vec::new();
+    let sink = Records::new(|record| records.push(record)).with_stage::<Sessions<Standard>>();
+    let mut pipeline = builder.build(sink).expect("a valid configuration");
+    frames.iter().for_each(|owned| {
+        pipeline.frame(&owned.frame());
+    });
+    pipeline.finish();
+    drop(pipeline);
+    records
+}
+
+pub(crate) fn sorted(records: &[FlowRecord]) -> Vec<Fields> {
     let fields = |record: &FlowRecord| -> Fields {
         let Ok(Value::Object(object)) = serde_json::to_value(record) else { panic!("an object") };
         object.into_iter().collect()
@@ -126,7 +139,7 @@ pub(crate) fn of_batches(builder: &Builder, frames: &[Owned], batch_len: Option<
     }
     pipeline.finish();
     drop(pipeline);
-    sorted(records)
+    sorted(&records)
 }
 
 /// Returns the records of a source.
@@ -135,7 +148,7 @@ pub(crate) fn of_source(builder: &Builder, mut source: impl Source) -> Vec<Field
     let sink = Records::new(|record| records.push(record)).with_stage::<Sessions<Standard>>();
     // The records of what precedes an error count.
     let _ = builder.build(sink).expect("a valid configuration").run(&mut source, &RunOptions::default());
-    sorted(records)
+    sorted(&records)
 }
 
 /// Returns the records of a source that is divided among shards.
@@ -149,5 +162,5 @@ pub(crate) fn of_shards(count: usize, mut source: impl Source) -> Vec<Fields> {
         .collect();
     let _ = builder().run_shards(&mut sinks, &mut source, &RunOptions::default());
     drop((sinks, sender));
-    sorted(receiver.into_iter().collect())
+    sorted(&receiver.into_iter().collect::<Vec<_>>())
 }

@@ -5,8 +5,7 @@ use std::time::Duration;
 use lru::LruCache;
 
 use crate::base::{Account, Allowance, ConfigError, FlowKey, Resources, Side, Timestamp};
-use crate::record::{FieldSet, FlowRecord};
-use crate::row::{ColumnSide, Table as _};
+use crate::record::FlowRecord;
 
 /// Interval by which the two uniflows of a flow may lie apart: each ends with its own last packet.
 const GAP_MAX: Duration = Duration::from_secs(10);
@@ -165,20 +164,8 @@ fn join(first: FlowRecord, second: &FlowRecord) -> FlowRecord {
     FlowRecord {
         end: forward.end.max(reverse.end),
         open_end: forward.open_end.max(reverse.open_end),
-        known: forward.known.union(turned(reverse.known)),
+        known: forward.known.union(reverse.known.turned_sides()),
         reverse: reverse_side,
         ..forward
     }
-}
-
-/// Returns the fields of a set with forward and reverse fields exchanged, and without the shared ones.
-fn turned(known: FieldSet) -> FieldSet {
-    let of = |side| {
-        let columns = FlowRecord::COLUMNS.iter().enumerate();
-        columns.filter(move |(_, column)| column.side == side).map(|(index, _)| index)
-    };
-    of(ColumnSide::Forward).zip(of(ColumnSide::Reverse)).fold(FieldSet::EMPTY, |set, (forward, reverse)| {
-        let set = if known.contains(forward) { set.with(reverse) } else { set };
-        if known.contains(reverse) { set.with(forward) } else { set }
-    })
 }
