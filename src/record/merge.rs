@@ -1,9 +1,10 @@
-//! Merging of records of the same flow: those of active timeouts, or of parts of a capture.
+//! Merging of records of the same flow: those of active timeouts, of rotated files, or of parts of a capture.
 
 use std::fmt;
 
 use super::encapsulation::EncapsulationRecord;
 use super::flow_record::{FieldSet, FlowRecord, SideRecord};
+use super::schema::field_index;
 use crate::base::{Application, ConnState, Evidence, History, IpProtocol};
 use crate::row::{ColumnSide, Table as _};
 
@@ -20,28 +21,53 @@ impl fmt::Display for DifferentFlows {
 impl std::error::Error for DifferentFlows {}
 
 impl FlowRecord {
-    /// Merges another record of the same flow into this one, as [`Column::merge`](crate::row::Column::merge) of each column
-    /// states. The earlier record is the one that starts first, whichever of them that is.
+    /// Merges a later record of the same flow into this one, as [`Column::merge`](crate::row::Column::merge) of each column
+    /// states.
     ///
-    /// The records of one tracker, which active timeouts create, become the record without these timeouts. In records of
-    /// parts of a capture that were tracked alone, what one part cannot know stays different: retransmissions and segments
-    /// out of order of which the other segment is in another part, letters of the history that repeat at the 10th
-    /// occurrence, and a handshake that the border divides. Whether two records with the same key are of one flow is for
-    /// the caller to decide: by their times, and by [`flow_end_reason`](Self::flow_end_reason).
+    /// The records must be of different packets. Whether two records with the same key are of one flow is for the caller to
+    /// decide: by [`sequence_number`](Self::sequence_number), [`flow_end_reason`](Self::flow_end_reason) and the pause
+    /// between them.
+    ///
+    /// Records in the order of their packets may be merged in any grouping: the operation is associative, except for
+    /// [`open_end`](Self::open_end) of a connection of which each record has only one FIN or RST, and for a history beyond
+    /// its capacity. Sums, minima, maxima and unions are the same in any order too.
+    ///
+    /// The initiator is that of the record with the stronger evidence; the sides of the other record are exchanged if
+    /// necessary. If the records differ in sampling interval or scale, both are [scaled](Self::scale) first, so that the sum
+    /// is an estimate of one kind. A column that may be absent is known if one of the records knows it, any other column if
+    /// both do.
+    ///
+    /// The records that active timeouts create become the record without these timeouts. Records of parts of a capture that
+    /// were tracked separately lack what no part knows, as `docs/design/record.md` describes.
     ///
     /// Allocates only for encapsulation.
+    ///
+    /// ```
+    /// use flowgauge::{FlowKey, FlowRecord, IpProtocol, Timestamp};
+    ///
+    /// let client = ([192, 0, 2, 1].into(), 40_000);
+    /// let (key, initiator) = FlowKey::new(IpProtocol::UDP, client, ([192, 0, 2, 2].into(), 53));
+    /// let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_000, 0));
+    /// record.forward.counters.packet_count = 2;
+    /// let mut later = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_060, 0));
+    /// later.forward.counters.packet_count = 3;
+    /// record.merge(&later)?;
+    /// assert_eq!((record.packet_count(), record.duration().as_secs()), (5, 60));
+    /// # Ok::<(), flowgauge::record::DifferentFlows>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// Returns an error if the Flow Keys differ. The record is unchanged then.
-    pub fn merge(&mut self, other: &Self) -> Result<(), DifferentFlows> {
-        if self.key != other.key {
+    pub fn merge(&mut self, later: &Self) -> Result<(), DifferentFlows> {
+        if self.key != later.key {
             return Err(DifferentFlows);
         }
-        let place = |record: &Self| (record.start, record.sequence_number, record.end);
-        let mut later = other.clone();
-        if place(&later) < place(self) {
-            std::mem::swap(self, &mut later);
+        let mut later = later.clone();
+        let sampling = |record: &Self| (record.sampling_interval, record.counter_scale);
+        if sampling(self) != sampling(&later) {
+            self.scale();
+            later.scale();
         }
         if self.initiator != later.initiator {
             let is_later_surer = later.direction_evidence > self.direction_evidence;
@@ -63,54 +89,63 @@ impl FlowRecord {
 
     /// Appends a later record with the same initiator.
     fn append(&mut self, later: Self) {
+        let has_histories = self.known.intersection(later.known).contains(field_index("history"));
         // The tracker of both repeats the letters of earlier records.
         let mut letters = later.history.letters();
         let is_continued = later.sequence_number > self.sequence_number
             && self.history.letters().all(|letter| letters.next() == Some(letter));
-        let state = is_continued.then_some(later.conn_state);
-        self.forward.append(later.forward);
-        self.reverse.append(later.reverse);
-        // Packets may be late, so that the last one has not the latest time.
-        self.end = later.end.max(self.start);
-        if !self.tcp_state.is_closed() {
+        if !self.is_over() {
             self.open_end = later.open_end;
         }
-        self.tcp_state = later.tcp_state;
+        self.start = self.start.min(later.start);
+        // Packets may be late, so that the last one does not have the latest time.
+        self.end = later.end;
+        self.forward.append(later.forward);
+        self.reverse.append(later.reverse);
+        self.tcp_state = self.tcp_state.max(later.tcp_state);
         self.flow_end_reason = later.flow_end_reason;
-        self.history = self.history.united(later.history, is_continued);
+        self.history = if is_continued { later.history } else { self.history.united(later.history) };
         self.handshake_rtt = self.handshake_rtt.or(later.handshake_rtt);
         self.direction_evidence = self.direction_evidence.max(later.direction_evidence);
         self.icmp = self.icmp.or(later.icmp);
         self.icmp_error_count = self.icmp_error_count.saturating_add(later.icmp_error_count);
         self.fragment_count = self.fragment_count.saturating_add(later.fragment_count);
-        self.sequence_number = self.sequence_number.min(later.sequence_number);
         self.application = strongest(self.application, later.application);
-        self.sampling_interval = self.sampling_interval.or(later.sampling_interval);
-        self.counter_scale = self.counter_scale.or(later.counter_scale);
-        self.known = self.known.intersection(later.known);
+        self.sampling_interval = self.sampling_interval.max(later.sampling_interval);
+        self.counter_scale = self.counter_scale.max(later.counter_scale);
+        self.known = self.known.merged(later.known);
         match (&mut self.encapsulation, later.encapsulation) {
             (Some(earlier), Some(later)) => earlier.append(*later),
             (earlier @ None, later) => *earlier = later,
             (Some(_), None) => {}
         }
-        self.conn_state = state.unwrap_or_else(|| self.outcome());
+        self.conn_state = match self.protocol() {
+            _ if is_continued => later.conn_state,
+            IpProtocol::TCP if has_histories => outcome(self.history),
+            // Without histories, the later state is that of the connection, if it has a meaning.
+            IpProtocol::TCP if later.conn_state == ConnState::Oth => self.conn_state,
+            IpProtocol::TCP => later.conn_state,
+            IpProtocol::UDP => self.exchange(),
+            _ => ConnState::Oth,
+        };
     }
 
-    /// Returns the outcome of the connection by its history, or of another flow by its packets.
-    fn outcome(&self) -> ConnState {
-        let has_sent = |side: &SideRecord| !side.counters.is_empty();
-        match self.protocol() {
-            IpProtocol::TCP => outcome(
-                self.history,
-                self.forward.counters.payload_octet_count + self.reverse.counters.payload_octet_count == 0,
-            ),
-            IpProtocol::UDP => match (has_sent(&self.forward), has_sent(&self.reverse)) {
-                (true, true) => ConnState::Sf,
-                (true, false) => ConnState::S0,
-                (false, true) => ConnState::Shr,
-                (false, false) => ConnState::Oth,
-            },
-            _ => ConnState::Oth,
+    /// Returns whether both ends of a TCP connection have closed it.
+    fn is_over(&self) -> bool {
+        let has_any = |of_end: &str| self.history.letters().any(|letter| of_end.contains(letter));
+        self.tcp_state.is_closed() && has_any("FRI") && has_any("fri")
+    }
+
+    /// Returns the outcome of an exchange of datagrams.
+    fn exchange(&self) -> ConnState {
+        let has_sent = |side: &SideRecord, letter| {
+            !side.counters.is_empty() || self.history.letters().any(|known| known == letter)
+        };
+        match (has_sent(&self.forward, 'D'), has_sent(&self.reverse, 'd')) {
+            (true, true) => ConnState::Sf,
+            (true, false) => ConnState::S0,
+            (false, true) => ConnState::Shr,
+            (false, false) => ConnState::Oth,
         }
     }
 }
@@ -126,11 +161,15 @@ fn strongest(earlier: Option<Application>, later: Option<Application>) -> Option
 
 impl SideRecord {
     fn append(&mut self, later: Self) {
-        // The properties of the first frame are those of the later record if the earlier one has no frame.
-        if self.counters.is_empty() {
-            (self.vlan_ids, self.dscp) = (later.vlan_ids, later.dscp);
+        let is_first = self.counters.is_empty() && !later.counters.is_empty();
+        if is_first {
+            // Until the side sends, its MAC address is the destination of the other side's first frame.
+            (self.vlan_ids, self.dscp, self.mac) = (later.vlan_ids, later.dscp, later.mac);
+        } else if self.counters.is_empty() {
+            self.vlan_ids = if self.vlan_ids.is_empty() { later.vlan_ids } else { self.vlan_ids };
+            self.dscp = self.dscp.or(later.dscp);
+            self.mac = self.mac.or(later.mac);
         }
-        self.mac = self.mac.or(later.mac);
         self.hop_limits = match (self.hop_limits, later.hop_limits) {
             (Some((min, max)), Some((later_min, later_max))) => {
                 Some((min.min(later_min), max.max(later_max)))
@@ -173,12 +212,8 @@ impl EncapsulationRecord {
 }
 
 impl History {
-    /// Returns the letters of both histories in the order of their first occurrence. `is_continued` states that the later one
-    /// begins with the letters of this one.
-    fn united(self, later: Self, is_continued: bool) -> Self {
-        if is_continued {
-            return later;
-        }
+    /// Returns the letters of both histories in the order of their first occurrence.
+    fn united(self, later: Self) -> Self {
         let mut united = self;
         // The exchange of initiator and responder is an event of one record.
         for letter in later.letters().filter(|letter| *letter != '^') {
@@ -191,6 +226,24 @@ impl History {
 }
 
 impl FieldSet {
+    /// Columns whose value may be absent.
+    const NULLABLE: Self = {
+        let (mut set, mut index) = (Self::EMPTY, 0);
+        while index < FlowRecord::COLUMNS.len() {
+            if FlowRecord::COLUMNS[index].is_nullable {
+                set = set.with(index);
+            }
+            index += 1;
+        }
+        set
+    };
+
+    /// Returns the known fields of a merged record. Formats that omit absent values do not distinguish them from unknown
+    /// ones, so that a value that may be absent is known if one of the records knows it.
+    const fn merged(self, later: Self) -> Self {
+        self.intersection(later).union(self.union(later).intersection(Self::NULLABLE))
+    }
+
     /// Returns the set with forward and reverse fields exchanged.
     fn turned(self) -> Self {
         if self == Self::ALL {
@@ -229,8 +282,9 @@ enum End {
 }
 
 /// Returns the outcome of a TCP connection by the letters of its history.
-fn outcome(history: History, is_without_payload: bool) -> ConnState {
+fn outcome(history: History) -> ConnState {
     let has = |letter: char| history.letters().any(|known| known == letter);
+    let is_without_payload = !has('D') && !has('d');
     let is_established =
         (has('h') && (has('S') || has('A') || has('D'))) || (has('H') && (has('s') || has('a') || has('d')));
     let end = |letters: [char; 7]| {

@@ -341,7 +341,7 @@ schema! { record:
         = record.reverse.mac,
         set mac |draft, value| draft.record.reverse.mac = Some(value);
     /// State of the TCP connection at the end (RFC 9293).
-    "tcp_state": Name [own(9), merged(Merge::Last)]
+    "tcp_state": Name [own(9), merged(Merge::Max)]
         = Name(record.tcp_state.name()),
         set name |draft, value| draft.record.tcp_state = TcpState::from_name(value)?;
     /// Outcome of the connection, as in Zeek.
@@ -393,7 +393,7 @@ schema! { record:
         = record.key.scope(),
         set unsigned |draft, value| draft.scope = value.try_into().ok()?;
     /// Number of records of the flow that active timeouts had emitted before this one.
-    "sequence_number": u32 [own(18), merged(Merge::Min)]
+    "sequence_number": u32 [own(18), merged(Merge::First)]
         = record.sequence_number,
         set unsigned |draft, value| draft.record.sequence_number = value.try_into().ok()?;
     /// Outer headers of the initiator's packets, outermost first, if they are recorded.
@@ -451,11 +451,11 @@ schema! { record:
         = record.open_duration(),
         set unsigned |draft, value| draft.open_duration_ns = Some(value);
     /// Number of packets of which one was sampled; absent if all packets were counted.
-    "sampling_interval": Option<u32> [packets, iana(34), merged(Merge::First)]
+    "sampling_interval": Option<u32> [packets, iana(34), merged(Merge::Max)]
         = record.sampling_interval,
         set unsigned |draft, value| draft.record.sampling_interval = Some(value.try_into().ok()?);
     /// Factor by which the counts of packets and octets were multiplied, so that they are estimates; absent otherwise.
-    "counter_scale": Option<u32> [own(30), merged(Merge::First)]
+    "counter_scale": Option<u32> [own(30), merged(Merge::Max)]
         = record.counter_scale,
         set unsigned |draft, value| draft.record.counter_scale = Some(value.try_into().ok()?);
     /// Identifier of ICMP echo messages, if the flow key contains it.

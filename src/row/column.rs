@@ -105,28 +105,29 @@ pub enum ColumnSide {
     Reverse,
 }
 
-/// How the values of a column in two rows of the same flow become one value
+/// Rule by which the values of a column in two rows of the same flow become one value
 /// ([`FlowRecord::merge`](crate::record::FlowRecord::merge)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Merge {
-    /// Rows of the table are not merged.
-    None,
+    /// Two values cannot become one without the packets: means and deviations, for example. Also the rule of tables that
+    /// are not merged.
+    Cannot,
     /// The values are equal, because they identify the flow.
     Key,
-    /// The values are added; the sum saturates.
+    /// The sum, which saturates.
     Sum,
     /// The least value.
     Min,
-    /// The greatest value.
+    /// The greatest value; of states, the one that is reached last.
     Max,
-    /// The value of the earlier row, or that of the later one if it has none.
+    /// The value of the earlier row, or that of the later one if the earlier one has none.
     First,
     /// The value of the later row.
     Last,
     /// All flags or letters of both.
     Union,
-    /// The value with the strongest evidence; that of the earlier row, if both are as strong.
+    /// The value with the strongest evidence; that of the earlier row if both are as strong.
     Strongest,
     /// The value follows from other columns.
     Derived,
@@ -137,7 +138,7 @@ impl Merge {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::None => "none",
+            Self::Cannot => "cannot",
             Self::Key => "key",
             Self::Sum => "sum",
             Self::Min => "min",
@@ -223,7 +224,7 @@ pub struct Column {
     pub ipfix: Option<InformationElement>,
     /// Name of the order of rows by this column, as used on the command line.
     pub sort_key: Option<&'static str>,
-    /// How the values of two rows of the same flow become one.
+    /// Rule by which the values of two rows of the same flow become one.
     pub merge: Merge,
     json_key: JsonKey,
 }
@@ -253,7 +254,7 @@ impl Column {
             side: ColumnSide::Shared,
             ipfix: None,
             sort_key: None,
-            merge: Merge::None,
+            merge: Merge::Cannot,
             json_key: JsonKey::new(name),
         }
     }

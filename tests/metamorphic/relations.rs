@@ -159,7 +159,6 @@ fn active_timeout(capture: &Capture, milliseconds: u64) -> Outcome {
         .filter(|record| record.flow_end_reason == EndReason::ActiveTimeout)
         .map(|record| (record.community_id().to_string(), record.start.as_nanos()))
         .collect();
-    if std::env::var_os("ZZ").is_some() { let f=sorted(&merged); for x in &capture.records { if !f.contains(x) { eprintln!("ONE {}", serde_json::to_string(x).unwrap()); } } for x in &f { if !capture.records.contains(x) { eprintln!("MRG {}", serde_json::to_string(x).unwrap()); } } }
     compare_after(&capture.records, &sorted(&merged), |fields| {
         let text = |name: &str| fields[name].as_str().map(str::to_owned);
         let place = text("community_id").zip(fields["start"].as_u64());
