@@ -297,10 +297,11 @@ fn the_field_documentation_is_up_to_date() {
          describe the packets of the initiator, reverse fields those of the responder (RFC 5103). IPFIX elements of the enterprise 29305\n\
          are reverse elements. Elements with *N* are defined by this project, under the enterprise number that the user sets\n\
          (`--enterprise-number`). Timestamps are nanoseconds since 1970-01-01 00:00 UTC, durations nanoseconds. For an address, the table has the element for IPv4, for times the one in nanoseconds, and for\n\
-         VLAN ids the one for the outer id; an inner id is 245.\n\n\
+         VLAN ids the one for the outer id; an inner id is 245. The column *merge* has the rule by which the values of two records of\n\
+         one flow [become one](design/record.md#merging).\n\n\
          This page is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it from `src/record/schema.rs`.\n\n\
-         | field | type | unit | direction | meaning | IPFIX | sort key |\n\
-         |---|---|---|---|---|---|---|\n",
+         | field | type | unit | direction | meaning | merge | IPFIX | sort key |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for field in FlowRecord::COLUMNS {
         let side = match field.side {
@@ -317,8 +318,8 @@ fn the_field_documentation_is_up_to_date() {
         let code = |name: Option<&str>| name.map(|name| format!("`{name}`")).unwrap_or_default();
         let sort = code(field.sort_key);
         let (name, unit, text) = (field.name, field.unit.name(), field.description);
-        writeln!(page, "| `{name}` | {} | {unit} | {side} | {text} | {ipfix} | {sort} |", field.column_type)
-            .unwrap();
+        let (kind, merge) = (field.column_type, field.merge.name());
+        writeln!(page, "| `{name}` | {kind} | {unit} | {side} | {text} | {merge} | {ipfix} | {sort} |").unwrap();
     }
     let path = root().join("docs/fields.md");
     if env::var_os("UPDATE_DOCS").is_some() {

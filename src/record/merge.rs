@@ -1,11 +1,12 @@
 //! Merging of records of the same flow: those of active timeouts, of rotated files, or of parts of a capture.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::encapsulation::EncapsulationRecord;
 use super::flow_record::{FieldSet, FlowRecord, SideRecord};
 use super::schema::field_index;
-use crate::base::{Application, ConnState, Evidence, History, IpProtocol};
+use crate::base::{Application, ConnState, EndReason, Evidence, History, IpProtocol, TcpState};
 use crate::row::{ColumnSide, Table as _};
 
 /// Two records have different Flow Keys.
@@ -20,7 +21,45 @@ impl fmt::Display for DifferentFlows {
 
 impl std::error::Error for DifferentFlows {}
 
+/// Time by which the records of one flow may overlap, because two interfaces, or two queues of one interface, are read in
+/// turn.
+const OVERLAP_MAX: Duration = Duration::from_millis(100);
+
 impl FlowRecord {
+    /// Returns whether a later record is of the same flow, as one tracker with all packets would have decided, according to
+    /// what the records contain. The records are those of a tracker in their order, or of two trackers of which the second
+    /// one has the packets after those of the first one.
+    ///
+    /// The pause between the records must be shorter than `pause_max`, the idle timeout of the flow
+    /// ([`Timeouts::of_record`](crate::tracker::Timeouts::of_record)), and this record must be of a flow that was still open
+    /// at its end: because of an active timeout, the end of the input, or a lack of memory. A closed TCP connection is
+    /// continued by late segments, but not by a SYN; an established one is not continued by another handshake. Records that
+    /// overlap by more than 100 ms are of two captures of the same packets, for example, and do not continue each other.
+    #[must_use]
+    pub fn is_continued_by(&self, later: &Self, pause_max: Duration) -> bool {
+        let pause = later.start.saturating_since(self.end);
+        let overlap = self.end.saturating_since(later.start);
+        if self.key != later.key || pause >= pause_max || overlap > OVERLAP_MAX {
+            return false;
+        }
+        if later.sequence_number > 0 && later.sequence_number <= self.sequence_number {
+            return false;
+        }
+        let has = |letter| later.history.has(letter);
+        let has_handshake = (has('S') && has('h')) || (has('s') && has('H'));
+        let first_letter = later.history.letters().find(|letter| *letter != '^');
+        let is_attempt = first_letter.is_some_and(|letter| "SHsh".contains(letter));
+        match self.flow_end_reason {
+            EndReason::IdleTimeout => false,
+            // The tracker of the later record knew an earlier one.
+            _ if later.sequence_number > 0 => true,
+            EndReason::EndOfFlow if !self.tcp_state.is_closed() => false,
+            _ if self.tcp_state.is_closed() => !is_attempt,
+            _ if self.tcp_state >= TcpState::Established => !(is_attempt && has_handshake),
+            _ => true,
+        }
+    }
+
     /// Merges a later record of the same flow into this one, as [`Column::merge`](crate::row::Column::merge) of each column
     /// states.
     ///
@@ -85,11 +124,11 @@ impl FlowRecord {
         self.history = self.history.turned_over();
         self.encapsulation = self.encapsulation.take().map(|part| Box::new(part.turned()));
         self.known = self.known.turned();
+        self.conn_state = self.outcome().unwrap_or(self.conn_state);
     }
 
     /// Appends a later record with the same initiator.
     fn append(&mut self, later: Self) {
-        let has_histories = self.known.intersection(later.known).contains(field_index("history"));
         // The tracker of both repeats the letters of earlier records.
         let mut letters = later.history.letters();
         let is_continued = later.sequence_number > self.sequence_number
@@ -102,9 +141,15 @@ impl FlowRecord {
         self.end = later.end;
         self.forward.append(later.forward);
         self.reverse.append(later.reverse);
-        self.tcp_state = self.tcp_state.max(later.tcp_state);
-        self.flow_end_reason = later.flow_end_reason;
         self.history = if is_continued { later.history } else { self.history.united(later.history) };
+        self.tcp_state = self.tcp_state.max(later.tcp_state);
+        if !is_continued && self.history.has('F') && self.history.has('f') {
+            // Neither tracker saw both FINs; their acknowledgments usually follow.
+            self.tcp_state = self.tcp_state.max(TcpState::TimeWait);
+        }
+        let is_evicted = later.flow_end_reason == EndReason::LackOfResources;
+        let has_ended = self.tcp_state.is_closed() && !is_evicted;
+        self.flow_end_reason = if has_ended { EndReason::EndOfFlow } else { later.flow_end_reason };
         self.handshake_rtt = self.handshake_rtt.or(later.handshake_rtt);
         self.direction_evidence = self.direction_evidence.max(later.direction_evidence);
         self.icmp = self.icmp.or(later.icmp);
@@ -119,27 +164,36 @@ impl FlowRecord {
             (earlier @ None, later) => *earlier = later,
             (Some(_), None) => {}
         }
-        self.conn_state = match self.protocol() {
+        self.conn_state = match self.outcome() {
             _ if is_continued => later.conn_state,
-            IpProtocol::TCP if has_histories => outcome(self.history),
-            // Without histories, the later state is that of the connection, if it has a meaning.
-            IpProtocol::TCP if later.conn_state == ConnState::Oth => self.conn_state,
-            IpProtocol::TCP => later.conn_state,
-            IpProtocol::UDP => self.exchange(),
-            _ => ConnState::Oth,
+            Some(outcome) => outcome,
+            // The later state is that of the connection, if it has a meaning.
+            None if later.conn_state == ConnState::Oth => self.conn_state,
+            None => later.conn_state,
         };
+    }
+
+    /// Returns the outcome of the flow by its history; `None` if it is a TCP connection without one.
+    fn outcome(&self) -> Option<ConnState> {
+        match self.protocol() {
+            IpProtocol::TCP => {
+                self.known.contains(field_index("history")).then(|| connection_outcome(self.history))
+            }
+            IpProtocol::UDP => Some(self.exchange()),
+            _ => Some(ConnState::Oth),
+        }
     }
 
     /// Returns whether both ends of a TCP connection have closed it.
     fn is_over(&self) -> bool {
-        let has_any = |of_end: &str| self.history.letters().any(|letter| of_end.contains(letter));
+        let has_any = |of_end: &str| of_end.chars().any(|letter| self.history.has(letter));
         self.tcp_state.is_closed() && has_any("FRI") && has_any("fri")
     }
 
     /// Returns the outcome of an exchange of datagrams.
     fn exchange(&self) -> ConnState {
         let has_sent = |side: &SideRecord, letter| {
-            !side.counters.is_empty() || self.history.letters().any(|known| known == letter)
+            !side.counters.is_empty() || self.history.has(letter)
         };
         match (has_sent(&self.forward, 'D'), has_sent(&self.reverse, 'd')) {
             (true, true) => ConnState::Sf,
@@ -212,12 +266,16 @@ impl EncapsulationRecord {
 }
 
 impl History {
+    fn has(self, letter: char) -> bool {
+        self.letters().any(|known| known == letter)
+    }
+
     /// Returns the letters of both histories in the order of their first occurrence.
     fn united(self, later: Self) -> Self {
         let mut united = self;
         // The exchange of initiator and responder is an event of one record.
         for letter in later.letters().filter(|letter| *letter != '^') {
-            if !united.letters().any(|known| known == letter) {
+            if !united.has(letter) {
                 united.push(letter as u8);
             }
         }
@@ -282,14 +340,19 @@ enum End {
 }
 
 /// Returns the outcome of a TCP connection by the letters of its history.
-fn outcome(history: History) -> ConnState {
-    let has = |letter: char| history.letters().any(|known| known == letter);
+fn connection_outcome(history: History) -> ConnState {
+    let has = |letter| history.has(letter);
     let is_without_payload = !has('D') && !has('d');
+    // After both FINs, a reset changes nothing.
+    let is_reset = |letters: [char; 2]| {
+        let before = || history.letters().take_while(|known| !letters.contains(known));
+        letters.into_iter().any(has) && !['F', 'f'].iter().all(|fin| before().any(|known| known == *fin))
+    };
     let is_established =
         (has('h') && (has('S') || has('A') || has('D'))) || (has('H') && (has('s') || has('a') || has('d')));
     let end = |letters: [char; 7]| {
         let [reset, both, fin, syn, syn_ack, ack, data] = letters;
-        if has(reset) || has(both) {
+        if is_reset([reset, both]) {
             End::Reset
         } else if has(fin) {
             End::Closed

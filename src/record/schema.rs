@@ -341,7 +341,7 @@ schema! { record:
         = record.reverse.mac,
         set mac |draft, value| draft.record.reverse.mac = Some(value);
     /// State of the TCP connection at the end (RFC 9293).
-    "tcp_state": Name [own(9), merged(Merge::Max)]
+    "tcp_state": Name [own(9), merged(Merge::Derived)]
         = Name(record.tcp_state.name()),
         set name |draft, value| draft.record.tcp_state = TcpState::from_name(value)?;
     /// Outcome of the connection, as in Zeek.
@@ -358,7 +358,7 @@ schema! { record:
         = record.handshake_rtt,
         set unsigned |draft, value| draft.record.handshake_rtt = Some(Duration::from_nanos(value));
     /// Reason for the end of the record.
-    "flow_end_reason": Name [iana(136), merged(Merge::Last)]
+    "flow_end_reason": Name [iana(136), merged(Merge::Derived)]
         = Name(record.flow_end_reason.name()),
         set name |draft, value| draft.record.flow_end_reason = EndReason::from_name(value)?;
     /// Evidence for which side is the initiator.

@@ -119,7 +119,7 @@ pub enum Merge {
     Sum,
     /// The least value.
     Min,
-    /// The greatest value; of states, the one that is reached last.
+    /// The greatest value.
     Max,
     /// The value of the earlier row, or that of the later one if the earlier one has none.
     First,
@@ -129,7 +129,7 @@ pub enum Merge {
     Union,
     /// The value with the strongest evidence; that of the earlier row if both are as strong.
     Strongest,
-    /// The value follows from other columns.
+    /// The value follows from several columns.
     Derived,
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::base::{IpProtocol, TcpState};
+use crate::record::FlowRecord;
 
 /// Maximum number of timeout classes that the caller may define.
 pub const USER_CLASS_COUNT_MAX: usize = 16;
@@ -160,6 +161,13 @@ impl Timeouts {
     /// Returns whether the record of a connection is delivered when it closes.
     pub(super) const fn records_close(&self) -> bool {
         matches!(self.linger, Some(Duration::ZERO))
+    }
+
+    /// Returns the idle timeout of a flow in its state at the end of a record, by its built-in class.
+    #[must_use]
+    pub fn of_record(&self, record: &FlowRecord) -> Option<Duration> {
+        let is_answered = [&record.forward, &record.reverse].iter().all(|side| !side.counters.is_empty());
+        self.of(Class::natural(record.protocol(), record.tcp_state, is_answered))
     }
 
     pub(super) const fn of(&self, class: Class) -> Option<Duration> {

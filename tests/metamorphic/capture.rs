@@ -98,11 +98,13 @@ pub(crate) fn records_of(builder: &Builder, frames: &[Owned]) -> Vec<FlowRecord>
     records
 }
 
+/// Returns the fields of a record.
+pub(crate) fn fields(record: &FlowRecord) -> Fields {
+    let Ok(Value::Object(object)) = serde_json::to_value(record) else { panic!("an object") };
+    object.into_iter().collect()
+}
+
 pub(crate) fn sorted(records: &[FlowRecord]) -> Vec<Fields> {
-    let fields = |record: &FlowRecord| -> Fields {
-        let Ok(Value::Object(object)) = serde_json::to_value(record) else { panic!("an object") };
-        object.into_iter().collect()
-    };
     let mut all: Vec<_> = records.iter().map(fields).collect();
     sort(&mut all);
     all

@@ -1,8 +1,9 @@
 //! The same records after changes of a capture that must not change them: other formats, compressions, units and divisions
-//! of the input, headers around each packet, fragments, other addresses, filters.
+//! of the input, headers around each packet, fragments, other addresses, filters. Also the records of parts of a capture,
+//! merged.
 //!
-//! `docs/scoreboard.md` has the number of captures of the corpus for which each relation holds. The test fails if a number
-//! is lower; `UPDATE_DOCS=1` writes the page:
+//! `docs/scoreboard.md` has the number of captures of the corpus for which each relation holds, and the number of merged
+//! records that differ. The test fails if a number is worse; `UPDATE_DOCS=1` writes the page:
 //!
 //! ```text
 //! UPDATE_DOCS=1 FLOWGAUGE_CORPUS=../corpus cargo test --test metamorphic --features compression,protocols,serde
@@ -15,6 +16,7 @@ mod capture;
 #[path = "../oracle/corpus.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod corpus;
+mod merging;
 mod packets;
 mod relations;
 mod scoreboard;
@@ -47,13 +49,26 @@ fn relations_hold_for_the_examples() {
 }
 
 #[test]
+fn merged_records_are_those_of_one_pass_in_the_examples() {
+    let mut comparisons = merging::empty();
+    for path in capture::examples() {
+        merging::check(&Capture::read(&path), &mut comparisons);
+    }
+    comparisons.iter().for_each(merging::Comparison::check_causes);
+    let record_counts: Vec<_> = comparisons.iter().map(|comparison| comparison.record_count).collect();
+    assert!(record_counts[0] > 400 && record_counts[1] > 50, "{record_counts:?}");
+}
+
+#[test]
 fn relations_hold_for_the_corpus_as_before() {
     let Some(captures) = corpus::captures() else { return };
-    let mut scores = scoreboard::empty();
+    let (mut scores, mut comparisons) = (scoreboard::empty(), merging::empty());
     for capture in captures {
         let mut read = Capture::read(&capture.path());
         read.name = capture.name;
         check(&read, &mut scores);
+        merging::check(&read, &mut comparisons);
     }
-    scoreboard::compare(&scores);
+    comparisons.iter().for_each(merging::Comparison::check_causes);
+    scoreboard::compare(&scores, &comparisons);
 }

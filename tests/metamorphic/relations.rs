@@ -1,19 +1,13 @@
 //! Changes of a capture, and the records that are expected after them.
 
-use std::collections::{HashMap, HashSet};
 use std::io::{Cursor, Read, Write as _};
-use std::time::Duration;
 
 use flowgauge::base::{FrameBatch, LinkType};
 use flowgauge::source::{Files, PcapngWriter};
-use flowgauge::{
-    Builder, EndReason, FileSource, Filter, FlowKey, FlowRecord, Next, Source as _, Timestamp, TrackerConfig,
-};
+use flowgauge::{Builder, FileSource, Filter, Next, Source as _, Timestamp};
 use serde_json::{Value, json};
 
-use super::capture::{
-    Capture, Fields, Owned, builder, of_batches, of_frames, of_shards, of_source, records_of, sort, sorted,
-};
+use super::capture::{Capture, Fields, Owned, builder, of_batches, of_frames, of_shards, of_source, sort};
 use super::packets;
 
 /// Result of a check.
@@ -33,7 +27,6 @@ pub(crate) struct Relation {
 }
 
 const ALL: &str = "all fields";
-const MERGED: &str = "all fields; the reason of the end if a packet followed the last timeout";
 const OCTETS_MORE: &str = "all fields; octets plus those of the headers";
 
 pub(crate) const RELATIONS: &[Relation] = &[
@@ -99,16 +92,6 @@ pub(crate) const RELATIONS: &[Relation] = &[
         expected: "all fields of the flows with the ports",
         check: ports,
     },
-    Relation {
-        name: "records of an active timeout of 100 ms, merged",
-        expected: MERGED,
-        check: |capture| active_timeout(capture, 100),
-    },
-    Relation {
-        name: "records of an active timeout of 5 s, merged",
-        expected: MERGED,
-        check: |capture| active_timeout(capture, 5000),
-    },
     Relation { name: "first and second half merged", expected: ALL, check: halves },
     Relation { name: "odd and even frames merged", expected: ALL, check: alternating },
 ];
@@ -131,41 +114,6 @@ fn compare(expected: &[Fields], found: &[Fields]) -> Outcome {
         .take(2)
         .collect();
     Outcome::Different(format!("{} and {} records: {}", expected.len(), found.len(), fields.join(", ")))
-}
-
-/// Merges the records that an active timeout creates. The first record of a flow has the number zero.
-fn active_timeout(capture: &Capture, milliseconds: u64) -> Outcome {
-    let mut config = TrackerConfig::default();
-    config.active_timeout = Some(Duration::from_millis(milliseconds));
-    let mut merged: Vec<FlowRecord> = Vec::new();
-    let mut places: HashMap<FlowKey, usize> = HashMap::new();
-    let records = records_of(&builder().tracker(config), &capture.frames);
-    if records.iter().all(|record| record.sequence_number == 0) {
-        return Outcome::NotApplicable;
-    }
-    for record in records {
-        let place = places.get(&record.key).filter(|_| record.sequence_number > 0);
-        match place.and_then(|place| merged.get_mut(*place)) {
-            Some(earlier) => earlier.merge(&record).expect("the same key"),
-            None => {
-                places.insert(record.key, merged.len());
-                merged.push(record);
-            }
-        }
-    }
-    // Without a packet after the last timeout, no record has the reason of the end, or errors of ICMP after it.
-    let is_last: HashSet<_> = merged
-        .iter()
-        .filter(|record| record.flow_end_reason == EndReason::ActiveTimeout)
-        .map(|record| (record.community_id().to_string(), record.start.as_nanos()))
-        .collect();
-    compare_after(&capture.records, &sorted(&merged), |fields| {
-        let text = |name: &str| fields[name].as_str().map(str::to_owned);
-        let place = text("community_id").zip(fields["start"].as_u64());
-        if place.is_some_and(|place| is_last.contains(&place)) {
-            without(fields, &["flow_end_reason", "icmp_error_count"]);
-        }
-    })
 }
 
 /// Compares records after a change of the fields of both.

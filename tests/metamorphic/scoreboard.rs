@@ -4,6 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flowgauge::FlowRecord;
+use flowgauge::row::Table as _;
+
+use super::merging::{CAUSES, COUNT, Comparison, DIVISIONS};
 use super::relations::RELATIONS;
 
 /// Results of a relation.
@@ -24,7 +28,7 @@ fn path() -> PathBuf {
 }
 
 /// Returns the page.
-fn page(scores: &[Score]) -> String {
+fn page(scores: &[Score], comparisons: &[Comparison]) -> String {
     let mut page = String::from(
         "# Scoreboard\n\n\
          Some changes of a capture must not change its records, or only in a known way. This page has the number of captures\n\
@@ -62,7 +66,49 @@ fn page(scores: &[Score]) -> String {
             let _ = writeln!(page, "| {} | `{capture}` | {} |", relation.name, difference.replace('|', "/"));
         }
     }
+    merged(&mut page, comparisons);
     page
+}
+
+/// Appends the numbers of merged records that differ.
+fn merged(page: &mut String, comparisons: &[Comparison]) {
+    let names: Vec<_> = DIVISIONS.iter().map(|division| division.name).collect();
+    let divided = DIVISIONS.iter().zip(comparisons).map(|(division, comparison)| {
+        let Comparison { position_count, record_count, .. } = comparison;
+        format!("- {}: {record_count} records of divided flows, {position_count} runs\n", division.name)
+    });
+    let _ = write!(
+        page,
+        "\n## Merged records\n\n\
+         Each capture is split in two parts, at each packet if it has at most 200 packets and at 20 random ones otherwise.\n\
+         The parts are tracked separately, and the records of a flow are merged if the second one\n\
+         [continues](design/record.md#merging) the first one. Records of active timeouts are merged too. The table has the\n\
+         numbers of records that differ from those of one pass, for each column in which any may differ.\n\n\
+         {}\n\
+         | column | merge | {} | cause |\n|---|---|{}---|\n",
+        divided.collect::<String>(),
+        names.join(" | "),
+        "--:|".repeat(names.len())
+    );
+    for (name, cause) in CAUSES {
+        let column = FlowRecord::COLUMNS.iter().find(|column| column.name == *name);
+        let rule = column.map_or("", |column| column.merge.name());
+        let counts: Vec<_> = comparisons.iter().map(|comparison| comparison.count(name).to_string()).collect();
+        let name = if *name == COUNT { COUNT.to_owned() } else { format!("`{name}`") };
+        let _ = writeln!(page, "| {name} | {rule} | {} | {cause} |", counts.join(" | "));
+    }
+}
+
+/// Returns the numbers of merged records that differ, by the name of the column.
+fn differing(page: &str) -> Vec<(String, Vec<usize>)> {
+    let (_, section) = page.split_once("## Merged records").unwrap_or_default();
+    let rows = section.lines().filter_map(|line| {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [name, _, counts @ .., _] = cells.as_slice() else { return None };
+        let counts: Option<Vec<_>> = counts.iter().map(|count| count.parse().ok()).collect();
+        Some(((*name).to_owned(), counts.filter(|counts| !counts.is_empty())?))
+    });
+    rows.collect()
 }
 
 /// Returns the numbers of captures, and of those with equal records, by the name of the change.
@@ -76,13 +122,21 @@ fn numbers(page: &str) -> Vec<(String, usize, usize)> {
 }
 
 /// Compares the results with the page, or writes it.
-pub(crate) fn compare(scores: &[Score]) {
-    let page = page(scores);
+pub(crate) fn compare(scores: &[Score], comparisons: &[Comparison]) {
+    let page = page(scores, comparisons);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(), page).expect("a page");
         return;
     }
-    let (before, now) = (numbers(&fs::read_to_string(path()).expect("the scoreboard")), numbers(&page));
+    let current = fs::read_to_string(path()).expect("the scoreboard");
+    let (before, now) = (differing(&current), differing(&page));
+    assert_eq!(before.len(), now.len(), "UPDATE_DOCS=1 writes the new rows");
+    for ((name, before), (now_name, now)) in before.iter().zip(&now) {
+        assert_eq!(name, now_name, "UPDATE_DOCS=1 writes the page");
+        let is_worse = before.iter().zip(now).any(|(before, now)| now > before);
+        assert!(!is_worse, "{name}: {now:?} instead of {before:?} merged records differ:\n{page}");
+    }
+    let (before, now) = (numbers(&current), numbers(&page));
     assert_eq!(before.len(), RELATIONS.len(), "UPDATE_DOCS=1 writes the new rows");
     for ((name, total, equal), (now_name, now_total, now_equal)) in before.iter().zip(&now) {
         assert_eq!((name, total), (now_name, now_total), "UPDATE_DOCS=1 writes the page");
@@ -100,7 +154,13 @@ fn numbers_are_read_from_the_page() {
     let mut scores = empty();
     scores[0].equal_count = 7;
     scores[1].different.push(("a.pcap".to_owned(), "x | y".to_owned()));
-    let numbers = numbers(&page(&scores));
+    let mut comparisons = super::merging::empty();
+    comparisons[1].different.insert("start".to_owned(), 5);
+    let page = page(&scores, &comparisons);
+    let differing = differing(&page);
+    assert_eq!(differing.len(), CAUSES.len());
+    assert_eq!(differing[1], ("`start`".to_owned(), vec![0, 5, 0]));
+    let numbers = numbers(&page);
     assert_eq!(numbers.len(), RELATIONS.len());
     assert_eq!((numbers[0].1, numbers[0].2), (7, 7));
     assert_eq!((numbers[1].1, numbers[1].2), (1, 0));
