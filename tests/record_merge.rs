@@ -166,7 +166,8 @@ fn any_record(protocol: IpProtocol) -> impl Strategy<Value = FlowRecord> {
             record.tcp_state = TcpState::None;
         }
         let (flow_count, rtt, sampling);
-        (record.icmp_error_count, record.fragment_count, record.interface, flow_count, rtt, sampling) = counts;
+        (record.icmp_error_count, record.fragment_count, record.interface, flow_count, rtt, sampling) =
+            counts;
         record.handshake_rtt = rtt.map(Duration::from_nanos);
         (record.sampling_interval, record.counter_scale) = sampling;
         record.encapsulation = flow_count.map(|count| {
@@ -200,7 +201,9 @@ fn three_records() -> impl Strategy<Value = [FlowRecord; 3]> {
                 } else if index > 0 && numbers[index] == numbers[index - 1] + 1 {
                     let (before, own) = (records[index - 1].history, records[index].history);
                     let mut text = before.to_string();
-                    text.extend(own.letters().filter(|letter| !before.letters().any(|known| known == *letter)));
+                    text.extend(
+                        own.letters().filter(|letter| !before.letters().any(|known| known == *letter)),
+                    );
                     records[index].history = history(&text);
                     records[index].initiator = records[index - 1].initiator;
                 }

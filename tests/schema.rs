@@ -319,7 +319,8 @@ fn the_field_documentation_is_up_to_date() {
         let sort = code(field.sort_key);
         let (name, unit, text) = (field.name, field.unit.name(), field.description);
         let (kind, merge) = (field.column_type, field.merge.name());
-        writeln!(page, "| `{name}` | {kind} | {unit} | {side} | {text} | {merge} | {ipfix} | {sort} |").unwrap();
+        writeln!(page, "| `{name}` | {kind} | {unit} | {side} | {text} | {merge} | {ipfix} | {sort} |")
+            .unwrap();
     }
     let path = root().join("docs/fields.md");
     if env::var_os("UPDATE_DOCS").is_some() {

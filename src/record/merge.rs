@@ -192,9 +192,7 @@ impl FlowRecord {
 
     /// Returns the outcome of an exchange of datagrams.
     fn exchange(&self) -> ConnState {
-        let has_sent = |side: &SideRecord, letter| {
-            !side.counters.is_empty() || self.history.has(letter)
-        };
+        let has_sent = |side: &SideRecord, letter| !side.counters.is_empty() || self.history.has(letter);
         match (has_sent(&self.forward, 'D'), has_sent(&self.reverse, 'd')) {
             (true, true) => ConnState::Sf,
             (true, false) => ConnState::S0,

@@ -67,8 +67,14 @@ pub(crate) const CAUSES: &[(&str, &str)] = &[
     ("conn_state", "a reset that is invalid by the other part; fragments in both parts"),
     ("handshake_rtt", "SYN and ACK of the handshake in different parts"),
     ("flow_end_reason", "the end of a flow without packets after the border"),
-    ("icmp_error_count", "an error that quotes a packet before the border, of a flow without packets after it"),
-    ("application", "octets that identify or contradict the protocol in different parts; a port, at the end of a flow"),
+    (
+        "icmp_error_count",
+        "an error that quotes a packet before the border, of a flow without packets after it",
+    ),
+    (
+        "application",
+        "octets that identify or contradict the protocol in different parts; a port, at the end of a flow",
+    ),
     ("application_evidence", "as the application"),
     ("encapsulation_changed_count", "a change of the tunnel at the border"),
     ("reverse_encapsulation_changed_count", "a change of the tunnel at the border"),
@@ -197,7 +203,8 @@ impl Comparison {
         keys.sort();
         keys.dedup();
         for key in keys {
-            let [expected, found] = [whole, &merged].map(|records| records.get(key).cloned().unwrap_or_default());
+            let [expected, found] =
+                [whole, &merged].map(|records| records.get(key).cloned().unwrap_or_default());
             if expected.len() != found.len() {
                 let (expected, found) = (expected.len(), found.len());
                 let id = key.community_id(0);

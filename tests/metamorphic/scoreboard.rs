@@ -93,7 +93,8 @@ fn merged(page: &mut String, comparisons: &[Comparison]) {
     for (name, cause) in CAUSES {
         let column = FlowRecord::COLUMNS.iter().find(|column| column.name == *name);
         let rule = column.map_or("", |column| column.merge.name());
-        let counts: Vec<_> = comparisons.iter().map(|comparison| comparison.count(name).to_string()).collect();
+        let counts: Vec<_> =
+            comparisons.iter().map(|comparison| comparison.count(name).to_string()).collect();
         let name = if *name == COUNT { COUNT.to_owned() } else { format!("`{name}`") };
         let _ = writeln!(page, "| {name} | {rule} | {} | {cause} |", counts.join(" | "));
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, SortKey, Standard};
+use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Standard};
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::choice::matches;
@@ -16,7 +16,7 @@ use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
-use crate::order::{Criterion, Order, Sorted};
+use crate::order::Sorted;
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
@@ -64,12 +64,7 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
 
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
-    let order = &args.records.output.order;
-    let has_groups = args.records.output.groups.is_used() || args.records.series.is_used();
-    let is_sorted = !has_groups && (order.sort.is_some() || order.top.is_some());
-    if order.reverse && !is_sorted && !has_groups {
-        return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
-    }
+    let is_sorted = args.records.output.is_sorted(args.records.series.is_used())?;
     args.records.joined.check_order(args.shards.get() > 1 || is_sorted)?;
     args.records.check(false)?;
     if args.records.is_several() && (args.shards.get() > 1 || is_sorted) {
@@ -95,24 +90,6 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
     }
 }
 
-impl FlowsArgs {
-    /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
-    fn sorted(&self, filter: &RowFilter) -> Result<Option<Sorted>, Failure> {
-        let order = &self.records.output.order;
-        if self.records.output.groups.is_used() || order.sort.is_none() && order.top.is_none() {
-            return Ok(None);
-        }
-        let criterion = match &order.sort {
-            None => Criterion::Key(SortKey::Octets),
-            Some(name) => {
-                Criterion::of_name(name).map_err(|error| Failure::Usage(format!("--sort: {error}")))?
-            }
-        };
-        let limit = order.top.map_or(usize::MAX, NonZeroUsize::get);
-        Ok(Some(Sorted::new(Order { criterion, is_reversed: order.reverse }, limit, filter.clone())))
-    }
-}
-
 struct Run<'a> {
     args: &'a FlowsArgs,
     resources: Resources,
@@ -128,7 +105,7 @@ impl Run<'_> {
         let has_own = records.joined.is_wanted();
         let rows_filter = if has_own { RowFilter::default() } else { records.output.selection.filter()? };
         // Refused before anything is read.
-        let sorted = self.args.sorted(&rows_filter)?;
+        let sorted = self.args.records.output.sorted(&rows_filter)?;
         let files = &self.args.files;
         let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
         let is_quiet = self.args.records.shared.quiet;
@@ -192,8 +169,9 @@ impl Run<'_> {
                 Some(stats)
             }
             (Some(_), shard_count) => {
-                let mut all: Vec<_> =
-                    (0..shard_count).filter_map(|_| self.args.sorted(&rows_filter).ok().flatten()).collect();
+                let mut all: Vec<_> = (0..shard_count)
+                    .filter_map(|_| self.args.records.output.sorted(&rows_filter).ok().flatten())
+                    .collect();
                 let mut sinks: Vec<_> =
                     all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
                 let stats = input

@@ -6,16 +6,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use flowgauge::FlowRecord;
 use flowgauge::export::{FlowLog, Format, FormatOptions, Nulls, RecordWriter, Selection, Style, TimeFormat};
+use flowgauge::{FlowRecord, SortKey};
 
 use crate::args::parse_count;
 use crate::columns::{ColumnArgs, Columns};
+use crate::condition::RowFilter;
 use crate::console::{Failure, stdout};
 use crate::groups::{GroupArgs, GroupOrder, Groups, Target};
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
 use crate::names::completed_fields;
+use crate::order::{Criterion, Order, Sorted};
 use crate::rows::{RowWriter, Rows};
 use crate::selection::SelectionArgs;
 
@@ -191,6 +193,32 @@ impl OutputArgs {
     /// Returns the format of standard output, if it was chosen and is not one of logs.
     pub(crate) fn standard(&self) -> Option<OutputFormat> {
         self.chosen.filter(|format| format.logs().is_none())
+    }
+
+    /// Returns whether flows are sorted, and not groups or counts over time.
+    pub(crate) fn is_sorted(&self, is_series: bool) -> Result<bool, Failure> {
+        let has_groups = self.groups.is_used() || is_series;
+        let is_sorted = !has_groups && (self.order.sort.is_some() || self.order.top.is_some());
+        if self.order.reverse && !is_sorted && !has_groups {
+            return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
+        }
+        Ok(is_sorted)
+    }
+
+    /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
+    pub(crate) fn sorted(&self, filter: &RowFilter) -> Result<Option<Sorted>, Failure> {
+        let OrderArgs { sort, reverse, top } = &self.order;
+        if self.groups.is_used() || sort.is_none() && top.is_none() {
+            return Ok(None);
+        }
+        let criterion = match sort {
+            None => Criterion::Key(SortKey::Octets),
+            Some(name) => {
+                Criterion::of_name(name).map_err(|error| Failure::Usage(format!("--sort: {error}")))?
+            }
+        };
+        let limit = top.map_or(usize::MAX, NonZeroUsize::get);
+        Ok(Some(Sorted::new(Order { criterion, is_reversed: *reverse }, limit, filter.clone())))
     }
 
     /// Returns a failure if flows that end one after another would have to be sorted.

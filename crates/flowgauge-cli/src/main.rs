@@ -25,6 +25,7 @@ mod joined;
 mod live;
 mod log_format;
 mod manual;
+mod merge;
 mod names;
 mod objects;
 mod order;
@@ -61,6 +62,7 @@ use flows::FlowsArgs;
 use interfaces::InterfacesArgs;
 use live::LiveArgs;
 use manual::{CompletionsArgs, ManArgs};
+use merge::MergeArgs;
 use objects::ObjectsArgs;
 use overview::SummaryArgs;
 use overview::report::{self, ReportArgs};
@@ -101,6 +103,7 @@ enum Command {
     ExportObjects(ObjectsArgs),
     Packets(PacketsArgs),
     Collect(CollectArgs),
+    Merge(MergeArgs),
     #[cfg(feature = "bus")]
     Publish(publish::PublishArgs),
     #[cfg(feature = "bus")]
@@ -178,6 +181,7 @@ fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
         Command::ExportObjects(args) => objects::run(&args, console),
         Command::Packets(args) => packets::run(&args, console),
         Command::Collect(args) => collect::run(&args, console),
+        Command::Merge(args) => merge::run(&args, console),
         #[cfg(feature = "bus")]
         Command::Publish(args) => publish::run(&args, console),
         #[cfg(feature = "bus")]

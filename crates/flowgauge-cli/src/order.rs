@@ -2,8 +2,9 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
-use flowgauge::record::{FlowRecord, SortKey};
+use flowgauge::record::{FlowRecord, SideRecord, SortKey};
 use flowgauge::row::{Column, Row as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
@@ -46,18 +47,45 @@ impl Order {
     /// value comes last even if the order is reversed.
     fn rank(self, view: &FlowView<'_>) -> Option<Rank> {
         let Criterion::Key(key) = self.criterion else { return None };
-        let Some(value) = view.sort_value(key) else { return Some(Rank::Number(0)) };
-        // Zero is the rank of a flow without a value.
-        let rank = value.saturating_add(1);
-        Some(Rank::Number(if self.is_reversed { (!rank).max(1) } else { rank }))
+        Some(self.rank_of_value(view.sort_value(key)))
     }
 
-    /// Returns the rank of the record of a flow by a field.
-    fn rank_of(self, record: &FlowRecord) -> Rank {
-        let Criterion::Field(index) = self.criterion else { return Rank::Number(0) };
-        let (value, is_reversed) = (record.value(index), self.is_reversed);
-        Rank::Place(Reverse(Box::new(Place { value, is_reversed, name: String::new() })))
+    /// Returns the rank of a flow with a value of a sort key.
+    fn rank_of_value(self, value: Option<u64>) -> Rank {
+        let Some(value) = value else { return Rank::Number(0) };
+        // Zero is the rank of a flow without a value.
+        let rank = value.saturating_add(1);
+        Rank::Number(if self.is_reversed { (!rank).max(1) } else { rank })
     }
+
+    /// Returns the rank of the record of a flow.
+    fn rank_of(self, record: &FlowRecord) -> Rank {
+        match self.criterion {
+            Criterion::Key(key) => self.rank_of_value(sort_value(record, key)),
+            Criterion::Field(index) => {
+                let (value, is_reversed) = (record.value(index), self.is_reversed);
+                Rank::Place(Reverse(Box::new(Place { value, is_reversed, name: String::new() })))
+            }
+        }
+    }
+}
+
+/// Returns the value by which a record is sorted, as [`FlowView::sort_value`] does.
+fn sort_value(record: &FlowRecord, key: SortKey) -> Option<u64> {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let both =
+        |value: &dyn Fn(&SideRecord) -> u64| value(&record.forward).saturating_add(value(&record.reverse));
+    Some(match key {
+        // The earliest flow comes first.
+        SortKey::Start => !record.start.as_nanos(),
+        SortKey::End => !record.end.as_nanos(),
+        SortKey::Duration => nanos(record.duration()),
+        SortKey::Packets => record.packet_count(),
+        SortKey::Payload => both(&|side| side.counters.payload_octet_count),
+        SortKey::Retransmitted => both(&|side| side.tcp.retransmitted_count.into()),
+        SortKey::Rtt => return record.handshake_rtt.map(nanos),
+        _ => record.octet_count(),
+    })
 }
 
 /// The rank of a flow. All flows of an order have the same kind of rank.
@@ -163,12 +191,24 @@ impl Sorted {
         let record = record();
         let rank = known.unwrap_or_else(|| self.order.rank_of(&record));
         if self.is_candidate(&rank) && self.filter.matches(&record) {
-            if self.heap.len() >= self.limit {
-                self.heap.pop();
-            }
-            self.number += 1;
-            self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
+            self.push(rank, record);
         }
+    }
+
+    /// Adds a record as [`add`](Self::add) does.
+    pub(crate) fn add_record(&mut self, record: &FlowRecord) {
+        let rank = self.order.rank_of(record);
+        if self.is_candidate(&rank) && self.filter.matches(record) {
+            self.push(rank, record.clone());
+        }
+    }
+
+    fn push(&mut self, rank: Rank, record: FlowRecord) {
+        if self.heap.len() >= self.limit {
+            self.heap.pop();
+        }
+        self.number += 1;
+        self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
     }
 
     /// Merges several lists of first flows into one, in order. Among equal ranks, flows that ended first come first,

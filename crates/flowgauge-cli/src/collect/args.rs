@@ -1,18 +1,14 @@
 //! Command-line arguments of `flowgauge collect`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::args::{Timeout, Tunnels, parse_duration, parse_size, parse_timeout};
-use crate::console::Failure;
+use crate::args::{Timeout, parse_duration, parse_size, parse_timeout};
 use crate::endpoint::Endpoint;
-use crate::formats::{OutputArgs, Writer};
+use crate::formats::OutputArgs;
 use crate::groups::SeriesArgs;
-use crate::output::Outputs;
-use crate::rows::Rows;
 use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
@@ -89,25 +85,4 @@ pub(crate) struct CollectArgs {
     /// Suppress the summary; problems are still reported
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
-}
-
-impl CollectArgs {
-    /// Opens all outputs.
-    pub(super) fn rows(&self, is_stream: bool) -> Result<Rows, Failure> {
-        if self.series.is_used() {
-            let writer = self.series.writer(self.output.group_target()?);
-            return Ok(Rows::new(writer, is_stream).selected(self.output.selection.filter()?));
-        }
-        let format = self.output.format().logs();
-        if !self.written.is_wanted(format) {
-            return self.output.rows(&self.files, is_stream);
-        }
-        let filter = self.output.selection.filter()?;
-        let outputs = Arc::new(Outputs::new(&self.files, self.output.export.force));
-        let mut writers = self.written.open_records(&self.output, (&self.files, &outputs))?;
-        for log in self.written.open_logs(format, &outputs, (Tunnels::Innermost, true))? {
-            writers.push(Box::new(Writer::Logs(log)));
-        }
-        Ok(Rows::several(writers, is_stream).selected(filter))
-    }
 }

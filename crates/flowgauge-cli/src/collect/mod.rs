@@ -56,7 +56,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         [] => None,
         endpoints => Some(listener::listen(endpoints, &stop).map_err(Failure::Other)?),
     };
-    let rows = args.rows(events.is_some())?;
+    let rows = args.written.rows(&args.output, &args.series, (&args.files, events.is_some()))?;
     let mut limits = Limits::DEFAULT;
     limits.total_bytes_max = args.memory.unwrap_or(limits.total_bytes_max);
     let resources = Resources::new(limits);

@@ -17,10 +17,11 @@ use flowgauge::export::{FlowLog, Format, FormatOptions};
 use crate::args::Tunnels;
 use crate::columns::Columns;
 use crate::console::{Failure, stdout};
-use crate::formats::{OutputArgs, OutputFormat};
+use crate::formats::{OutputArgs, OutputFormat, Writer};
+use crate::groups::SeriesArgs;
 use crate::log_format::LogFormat;
 use crate::output::Outputs;
-use crate::rows::RowWriter;
+use crate::rows::{RowWriter, Rows};
 use folder::Folder;
 pub(crate) use part::{LineFiles, Rotation, Series};
 use records::{Create, RecordFiles};
@@ -191,6 +192,31 @@ impl WriteArgs {
             })
         };
         self.logs(format).map(open).collect()
+    }
+
+    /// Opens all outputs of flow records that are not those of packets: standard output, files and logs. `inputs` are files
+    /// that no output may replace.
+    pub(crate) fn rows(
+        &self,
+        output: &OutputArgs,
+        series: &SeriesArgs,
+        (inputs, is_stream): (&[PathBuf], bool),
+    ) -> Result<Rows, Failure> {
+        if series.is_used() {
+            let writer = series.writer(output.group_target()?);
+            return Ok(Rows::new(writer, is_stream).selected(output.selection.filter()?));
+        }
+        let format = output.format().logs();
+        if !self.is_wanted(format) {
+            return output.rows(inputs, is_stream);
+        }
+        let filter = output.selection.filter()?;
+        let outputs = Arc::new(Outputs::new(inputs, output.export.force));
+        let mut writers = self.open_records(output, (inputs, &outputs))?;
+        for log in self.open_logs(format, &outputs, (Tunnels::Innermost, true))? {
+            writers.push(Box::new(Writer::Logs(log)));
+        }
+        Ok(Rows::several(writers, is_stream).selected(filter))
     }
 
     /// Opens all outputs of flow records other than logs.

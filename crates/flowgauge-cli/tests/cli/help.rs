@@ -15,6 +15,7 @@ const COMMANDS: &[&[&str]] = &[
     &["export-objects"],
     &["packets"],
     &["collect"],
+    &["merge"],
     #[cfg(feature = "bus")]
     &["publish"],
     #[cfg(feature = "bus")]

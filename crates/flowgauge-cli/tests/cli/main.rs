@@ -16,6 +16,7 @@ mod joined;
 mod logs;
 mod long_files;
 mod memory;
+mod merge;
 mod names;
 mod objects;
 mod outputs;
@@ -938,6 +939,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-report.1",
         "flowgauge-packets.1",
         "flowgauge-collect.1",
+        "flowgauge-merge.1",
         #[cfg(feature = "bus")]
         "flowgauge-publish.1",
         #[cfg(feature = "bus")]
