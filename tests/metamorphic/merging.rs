@@ -16,12 +16,14 @@ const ALL_COUNT_MAX: usize = 200;
 /// Number of random positions at which a longer capture is split.
 const RANDOM_COUNT: usize = 20;
 
+/// Receives merged records, and the keys of the flows that were divided.
+type Emit<'e> = dyn FnMut(Vec<FlowRecord>, HashSet<FlowKey>) + 'e;
+
 /// A division of the records of flows.
 pub(crate) struct Division {
     pub(crate) name: &'static str,
-    /// Returns the merged records of a capture, once for each position at which it is divided, and the keys of the flows that
-    /// are divided.
-    merged: fn(&Capture, &mut dyn FnMut(Vec<FlowRecord>, HashSet<FlowKey>)),
+    /// Emits the merged records of a capture, once for each position at which it is divided.
+    merged: fn(&Capture, &mut Emit<'_>),
 }
 
 pub(crate) const DIVISIONS: &[Division] = &[
@@ -136,7 +138,7 @@ fn is_continued(earlier: &FlowRecord, later: &FlowRecord) -> bool {
 }
 
 /// Merges the last record of each key in the first part with the first one in the second part if it continues it.
-fn split(capture: &Capture, emit: &mut dyn FnMut(Vec<FlowRecord>, HashSet<FlowKey>)) {
+fn split(capture: &Capture, emit: &mut Emit<'_>) {
     for position in positions(capture.frames.len()) {
         let (first, second) = capture.frames.split_at(position);
         let mut records = records_of(&own_builder(), first);
@@ -162,11 +164,7 @@ fn split(capture: &Capture, emit: &mut dyn FnMut(Vec<FlowRecord>, HashSet<FlowKe
 }
 
 /// Merges the records that an active timeout creates.
-fn active_timeout(
-    capture: &Capture,
-    milliseconds: u64,
-    emit: &mut dyn FnMut(Vec<FlowRecord>, HashSet<FlowKey>),
-) {
+fn active_timeout(capture: &Capture, milliseconds: u64, emit: &mut Emit<'_>) {
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_millis(milliseconds));
     let mut records: Vec<FlowRecord> = Vec::new();

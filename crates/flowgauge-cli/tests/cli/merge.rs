@@ -305,7 +305,7 @@ fn problems_of_the_input_are_reported_with_file_and_line() {
     assert!(found.err.contains("19 problems more without a record"), "{}", found.err);
 
     let part = split(&folder, "web.pcap", &[700]).remove(0);
-    let octets = fs::read(&records_of(&folder, &[part.clone()], &["fixed"])[0]).unwrap();
+    let octets = fs::read(&records_of(&folder, std::slice::from_ref(&part), &["fixed"])[0]).unwrap();
     let found = run_one(&folder.file("short.fixed", &octets[..octets.len() - 4]));
     assert_eq!((found.status, objects(&found.out).len()), (1, octets.len() / 64 - 1));
     assert!(found.err.contains("the last record is truncated: 60 of 64 octets"), "{}", found.err);
