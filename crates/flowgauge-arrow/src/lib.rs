@@ -2,7 +2,7 @@
 //!
 //! Everything that leaves flowgauge is a [`Row`](flowgauge::row::Row) of a declared table. A [`BatchBuilder`] collects
 //! rows of any table in columns and returns a `RecordBatch`; [`ParquetWriter`] and [`IpcWriter`] are the formats of the
-//! library's [`RecordWriter`](flowgauge::export::RecordWriter).
+//! library's [`RecordWriter`](flowgauge::export::RecordWriter). [`ParquetRecords`] reads flow records.
 //!
 //! ```
 //! use flowgauge::{FileSource, FlowRecord, records};
@@ -42,9 +42,11 @@ mod columns;
 mod ipc;
 mod options;
 mod parquet;
+mod records;
 mod schema;
 
 pub use batch::BatchBuilder;
 pub use ipc::IpcWriter;
 pub use options::{Addresses, Durations, Options};
 pub use parquet::ParquetWriter;
+pub use records::ParquetRecords;

@@ -10,6 +10,8 @@ use flowgauge::export::FixedRecord;
 use flowgauge::ipfix::MessageReader;
 use flowgauge::ipfix::collector::{Collected, Collector, CollectorConfig};
 use flowgauge::{FlowRecord, Timestamp};
+#[cfg(feature = "arrow")]
+use flowgauge_arrow::ParquetRecords;
 
 use crate::console::{Console, Failure};
 use crate::human::plural;
@@ -44,6 +46,11 @@ enum Content {
         number: u64,
     },
     Ipfix(Box<Messages>),
+    #[cfg(feature = "arrow")]
+    Parquet {
+        records: Box<ParquetRecords>,
+        number: u64,
+    },
     /// The file is read.
     End,
 }
@@ -64,10 +71,12 @@ fn problem(head: &[u8]) -> &'static str {
         | [0xa1, 0xb2, 0x3c, 0x4d]
         | [0xd4, 0xc3, 0xb2, 0xa1]
         | [0x4d, 0x3c, 0xb2, 0xa1] => "is a capture; `flowgauge flows` creates the records of its flows",
-        b"PAR1" | b"ARRO" | [0xff, 0xff, 0xff, 0xff] => {
-            "is a Parquet or Arrow file, which cannot be merged; write the records as ndjson or IPFIX"
+        b"PAR1" if cfg!(feature = "arrow") => "a Parquet file cannot be read from a pipe",
+        b"PAR1" => "is a Parquet file; this build of flowgauge reads it only with the feature `arrow`",
+        b"ARRO" | [0xff, 0xff, 0xff, 0xff] => {
+            "is an Arrow file; write the records as ndjson, IPFIX or Parquet"
         }
-        _ => "does not contain flow records as ndjson, IPFIX or fixed records",
+        _ => "does not contain flow records as ndjson, IPFIX, Parquet or fixed records",
     }
 }
 
@@ -93,6 +102,11 @@ impl RecordFile {
             })),
             // The version of fixed records, and not a compressed file.
             [0x10..=0x1f, second, ..] if *second != 0x8b => Content::Fixed { input: rest(head), number: 0 },
+            #[cfg(feature = "arrow")]
+            b"PAR1" if path.is_file() => {
+                let file = File::open(path).map_err(failure)?;
+                Content::Parquet { records: Box::new(ParquetRecords::new(file).map_err(failure)?), number: 0 }
+            }
             [0x0a, 0x0d, ..] => return Err(Failure::Other(format!("{name}: {}", problem(&head)))),
             _ if matches!(first, Some(b'{') | None) => {
                 Content::Lines { input: rest(head), line: Vec::new(), number: 0 }
@@ -109,6 +123,8 @@ impl RecordFile {
                 Content::Lines { input, line, number } => next_line(input, line, number),
                 Content::Fixed { input, number } => next_fixed(input, number),
                 Content::Ipfix(messages) => messages.next(),
+                #[cfg(feature = "arrow")]
+                Content::Parquet { records, number } => next_row(records, number),
                 Content::End => return None,
             };
             match found {
@@ -213,6 +229,18 @@ fn next_fixed(input: &mut Input, number: &mut u64) -> Result<Option<FlowRecord>,
         Ok(record) => Ok(Some(record.to_record())),
         Err(error) => Err(Problem { text: format!("record {number}: {error}"), is_last: false }),
     }
+}
+
+/// Reads the next row of a Parquet file.
+#[cfg(feature = "arrow")]
+fn next_row(records: &mut ParquetRecords, number: &mut u64) -> Result<Option<FlowRecord>, Problem> {
+    *number += 1;
+    records.next().transpose().map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            Problem { text: format!("row {number}: not a flow record: {error}"), is_last: false }
+        }
+        _ => Problem::last(&error),
+    })
 }
 
 impl Messages {

@@ -90,7 +90,14 @@ fn the_records_of_parts_are_those_of_the_whole_capture() {
         let expected = totals(&whole);
         let undivided: usize = parts.iter().map(|part| records(&[part]).len()).sum();
         assert!(undivided > whole.len(), "{name}: no flow is divided");
-        for format in [&["ndjson"][..], &["ipfix"], &["ipfix", "--enterprise-number", "32473"]] {
+        let formats = [
+            &["ndjson"][..],
+            &["ipfix"],
+            &["ipfix", "--enterprise-number", "32473"],
+            #[cfg(feature = "arrow")]
+            &["parquet"],
+        ];
+        for format in formats {
             let files = records_of(&folder, &parts, format);
             let mut found = merged(&files, &[]);
             assert_eq!(totals(&found), expected, "{name}, {format:?}");
@@ -328,7 +335,7 @@ fn problems_of_the_input_are_reported_with_file_and_line() {
         ("a.pcap", data("web.pcap"), "is a capture; `flowgauge flows` creates the records"),
         ("a.pcapng", data("vlan.pcapng"), "is a capture; `flowgauge flows` creates the records"),
         ("a.gz", vec![0x1f, 0x8b, 8, 0, 0], "is compressed; decompress it first"),
-        ("a.parquet", b"PAR1....".to_vec(), "is a Parquet or Arrow file"),
+        ("a.parquet", b"PAR1....".to_vec(), "Parquet"),
         ("a.csv", b"protocol,source_address\n".to_vec(), "does not contain flow records"),
     ] {
         // The other file is merged.
