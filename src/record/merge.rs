@@ -21,6 +21,9 @@ impl fmt::Display for DifferentFlows {
 
 impl std::error::Error for DifferentFlows {}
 
+/// Index of the column of the history.
+const HISTORY: usize = field_index("history");
+
 /// Time by which the records of one flow may overlap, because two interfaces, or two queues of one interface, are read in
 /// turn.
 const OVERLAP_MAX: Duration = Duration::from_millis(100);
@@ -131,7 +134,7 @@ impl FlowRecord {
     fn append(&mut self, later: Self) {
         // The tracker of both repeats the letters of earlier records.
         let mut letters = later.history.letters();
-        let is_continued = later.sequence_number > self.sequence_number
+        let is_repeated = self.known.intersection(later.known).contains(HISTORY)
             && self.history.letters().all(|letter| letters.next() == Some(letter));
         if !self.is_over() {
             self.open_end = later.open_end;
@@ -141,9 +144,9 @@ impl FlowRecord {
         self.end = later.end;
         self.forward.append(later.forward);
         self.reverse.append(later.reverse);
-        self.history = if is_continued { later.history } else { self.history.united(later.history) };
+        self.history = if is_repeated { later.history } else { self.history.united(later.history) };
         self.tcp_state = self.tcp_state.max(later.tcp_state);
-        if !is_continued && self.history.has('F') && self.history.has('f') {
+        if !is_repeated && self.history.has('F') && self.history.has('f') {
             // Neither tracker saw both FINs; their acknowledgments usually follow.
             self.tcp_state = self.tcp_state.max(TcpState::TimeWait);
         }
@@ -165,7 +168,7 @@ impl FlowRecord {
             (Some(_), None) => {}
         }
         self.conn_state = match self.outcome() {
-            _ if is_continued => later.conn_state,
+            _ if is_repeated => later.conn_state,
             Some(outcome) => outcome,
             // The later state is that of the connection, if it has a meaning.
             None if later.conn_state == ConnState::Oth => self.conn_state,
@@ -176,9 +179,7 @@ impl FlowRecord {
     /// Returns the outcome of the flow by its history; `None` if it is a TCP connection without one.
     fn outcome(&self) -> Option<ConnState> {
         match self.protocol() {
-            IpProtocol::TCP => {
-                self.known.contains(field_index("history")).then(|| connection_outcome(self.history))
-            }
+            IpProtocol::TCP => self.known.contains(HISTORY).then(|| connection_outcome(self.history)),
             IpProtocol::UDP => Some(self.exchange()),
             _ => Some(ConnState::Oth),
         }

@@ -18,8 +18,8 @@ use crate::write::WriteArgs;
 /// Each column has a rule (docs/fields.md): counts are added, for example. The records must be of different packets:
 /// records that overlap in time are not merged.
 ///
-/// Reads ndjson with times in nanoseconds, IPFIX files, and fixed records, as recognized by their content. The order of the
-/// files does not matter. In each file, the records must be roughly in the order in which the flows ended, as other
+/// Reads ndjson with times in nanoseconds, IPFIX files, Parquet files (feature `arrow`), and fixed records, as recognized by
+/// their content. The order of the files does not matter. In each file, the records must be roughly in the order in which the flows ended, as other
 /// commands write them without --sort.
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:
@@ -33,7 +33,7 @@ Exit status:
   1  Some input could not be read, or the output could not be written.
   2  The command line is invalid.")]
 pub(crate) struct MergeArgs {
-    /// Files of flow records: ndjson, IPFIX or fixed; `-` is standard input
+    /// Files of flow records: ndjson, IPFIX, Parquet or fixed; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(super) files: Vec<PathBuf>,
 
