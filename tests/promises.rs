@@ -51,6 +51,7 @@ fn public_errors_can_be_boxed_and_sent() {
         flowgauge::filter::FilterError,
         flowgauge::pipeline::Error,
         flowgauge::reassembler::UnknownPolicy,
+        flowgauge::record::DifferentFlows,
         flowgauge::session::Fault,
         flowgauge::source::Error,
         flowgauge::tap::NeighborError,

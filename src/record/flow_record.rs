@@ -243,8 +243,7 @@ impl FieldSet {
     }
 
     /// Returns the set of the fields that are in this set and in another one.
-    #[must_use]
-    pub const fn intersection(self, other: Self) -> Self {
+    pub(crate) const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 

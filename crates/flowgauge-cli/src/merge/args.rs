@@ -19,8 +19,8 @@ use crate::write::WriteArgs;
 /// records that overlap in time are not merged.
 ///
 /// Reads ndjson with times in nanoseconds, IPFIX files, Parquet files (feature `arrow`), and fixed records, as recognized by
-/// their content. The order of the files does not matter. In each file, the records must be roughly in the order in which the flows ended, as other
-/// commands write them without --sort.
+/// their content. The order of the files does not matter. In each file, the records must be roughly in the order in which
+/// the flows ended, which is that of other commands unless they sort the flows.
 #[derive(Debug, Args)]
 #[command(after_long_help = "Examples:
   flowgauge merge flows.1.ndjson flows.2.ndjson > flows.txt
