@@ -39,6 +39,8 @@ fn public_errors_can_be_boxed_and_sent() {
         flowgauge::base::ConfigError,
         flowgauge::base::DateError,
         flowgauge::base::ParseError,
+        flowgauge::checkpoint::Error,
+        flowgauge::checkpoint::Invalid,
         flowgauge::codec::ReadError,
         flowgauge::codec::WriteError,
         flowgauge::decode::extractor::PacketError,

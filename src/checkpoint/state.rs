@@ -68,27 +68,6 @@ impl<A: State, B: State> State for (A, B) {
     }
 }
 
-impl<T: State> State for Option<T> {
-    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        writer.bool(self.is_some())?;
-        self.as_ref().map_or(Ok(()), |state| state.save(writer))
-    }
-
-    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
-        reader.bool()?.then(|| T::load(reader)).transpose()
-    }
-}
-
-impl<T: State> State for Box<T> {
-    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        T::save(self, writer)
-    }
-
-    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
-        T::load(reader).map(Self::new)
-    }
-}
-
 /// Any type with `serde::Serialize` and `serde::Deserialize` as the state of a flow. It is saved as MessagePack with the
 /// names of fields, so that fields may be added later.
 #[cfg(feature = "serde")]
