@@ -73,7 +73,7 @@ fn problem(head: &[u8]) -> &'static str {
         | [0x4d, 0x3c, 0xb2, 0xa1] => "is a capture; `flowgauge flows` creates the records of its flows",
         b"PAR1" if cfg!(feature = "arrow") => "a Parquet file cannot be read from a pipe",
         b"PAR1" => "is a Parquet file; this build of flowgauge reads it only with the feature `arrow`",
-        b"ARRO" | [0xff, 0xff, 0xff, 0xff] => {
+        [b'A', b'R', b'R', b'O'] | [0xff, 0xff, 0xff, 0xff] => {
             "is an Arrow file; write the records as ndjson, IPFIX or Parquet"
         }
         _ => "does not contain flow records as ndjson, IPFIX, Parquet or fixed records",
