@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Standard};
+use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Stage, Standard};
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
+use crate::checkpoint::{self, CheckpointArgs};
 use crate::choice::matches;
 use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
@@ -35,6 +36,7 @@ use crate::sinks::RecordSink;
   flowgauge flows capture.pcap --format ipfix --to udp://192.0.2.1:4739
   flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
   ssh host tcpdump -U -w - | flowgauge flows -
+  flowgauge flows --checkpoint state capture*.pcap --format ndjson >> flows.ndjson
 
 Exit status:
   0  All input was read.
@@ -42,7 +44,7 @@ Exit status:
   2  The command line is invalid.")]
 pub(crate) struct FlowsArgs {
     /// Capture files; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "finish")]
     files: Vec<PathBuf>,
 
     #[command(flatten)]
@@ -55,6 +57,9 @@ pub(crate) struct FlowsArgs {
     /// `--tunnels both`.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
     shards: NonZeroUsize,
+
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
 }
 
 fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
@@ -78,6 +83,13 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         // Linked flows may belong to different shards.
         return Err(Failure::Usage("--tunnels both cannot be combined with --shards".to_owned()));
     }
+    let has_others = is_sorted
+        || args.shards.get() > 1
+        || args.records.is_several()
+        || args.records.series.is_used()
+        || args.records.joined.is_wanted()
+        || args.records.output.groups.is_used();
+    args.checkpoint.check(args.records.output.format(), has_others)?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let pages = if args.shards.get() == 1 { Pages::Huge } else { Pages::Ordinary };
@@ -98,6 +110,29 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Continues the flows of a checkpoint.
+    fn continue_flows<G: Stage>(
+        &self,
+        builder: &Builder,
+        started_at: Instant,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let (records, files) = (&self.args.records, self.args.files.as_slice());
+        let mut rows = records.output.rows(files, false)?;
+        let (command, args) = ("flows", &self.args.checkpoint);
+        let run = checkpoint::Run { command, args, files, builder, resources: &self.resources };
+        let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), console);
+        // The failure of the output is the first one.
+        let record_count = rows.finish()?;
+        let checkpoint::Outcome { stats, source } = outcome?;
+        if !records.shared.quiet {
+            let flows = plural(stats.tracker.started_count, "new flow");
+            let result = format!("{flows}, {} written", plural(record_count, "record"));
+            records.summary.write(&stats, &source, started_at.elapsed(), &result);
+        }
+        Ok(())
+    }
+
     fn run<G: Named>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
         let started_at = Instant::now();
         check::<G>(builder)?;
@@ -107,6 +142,9 @@ impl Run<'_> {
         // Refused before anything is read.
         let sorted = self.args.records.output.sorted(&rows_filter)?;
         let files = &self.args.files;
+        if self.args.checkpoint.is_used() {
+            return self.continue_flows::<G>(builder, started_at, console);
+        }
         let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
         let is_quiet = self.args.records.shared.quiet;
         // A progress bar would interfere with rows that are written to the same terminal.

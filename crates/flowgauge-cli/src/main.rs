@@ -3,6 +3,7 @@
 
 mod args;
 mod bound;
+mod checkpoint;
 mod choice;
 mod collect;
 mod columns;
@@ -56,6 +57,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+use checkpoint::CheckpointCommand;
 use collect::CollectArgs;
 use console::{Console, Failure};
 use flows::FlowsArgs;
@@ -103,6 +105,7 @@ enum Command {
     ExportObjects(ObjectsArgs),
     Packets(PacketsArgs),
     Collect(CollectArgs),
+    Checkpoint(CheckpointCommand),
     Merge(MergeArgs),
     #[cfg(feature = "bus")]
     Publish(publish::PublishArgs),
@@ -181,6 +184,7 @@ fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
         Command::ExportObjects(args) => objects::run(&args, console),
         Command::Packets(args) => packets::run(&args, console),
         Command::Collect(args) => collect::run(&args, console),
+        Command::Checkpoint(args) => checkpoint::run_command(&args),
         Command::Merge(args) => merge::run(&args, console),
         #[cfg(feature = "bus")]
         Command::Publish(args) => publish::run(&args, console),

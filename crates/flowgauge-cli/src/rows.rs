@@ -133,6 +133,14 @@ impl Rows {
         if self.failure.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
+    /// Flushes the rows written so far. Returns whether no write failed.
+    pub(crate) fn flush_all(&mut self) -> bool {
+        if self.failure.is_none() {
+            self.each(|writer| writer.flush());
+        }
+        self.failure.is_none()
+    }
+
     /// Writes a row for each record of an iterator.
     pub(crate) fn write_all(&mut self, records: impl Iterator<Item = FlowRecord>) {
         for record in records {

@@ -7,6 +7,7 @@ use flowgauge::pipeline::TransactionSink;
 use flowgauge::transaction::Transaction;
 use flowgauge::{EndReason, Filter, Flow, FlowView, Interest, Sessions, Sink, Stage, Standard};
 
+use crate::checkpoint::Flush;
 use crate::choice::matches;
 use crate::order::Sorted;
 use crate::rows::Rows;
@@ -15,6 +16,11 @@ use crate::rows::Rows;
 pub(crate) trait Destination {
     /// Takes the record of a flow.
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason);
+
+    /// Writes what is held back. Returns whether all records could be written.
+    fn flush(&mut self) -> bool {
+        true
+    }
 
     /// Returns [`ControlFlow::Break`] if the run cannot continue. Called after each batch of frames.
     fn batch_ended(&mut self) -> ControlFlow<()> {
@@ -28,6 +34,10 @@ impl Destination for Rows {
         if !self.is_empty() {
             self.write(&view.record(reason));
         }
+    }
+
+    fn flush(&mut self) -> bool {
+        self.flush_all()
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
@@ -73,6 +83,12 @@ impl<G: Stage> Sink for RecordSink<'_, G> {
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
         self.destination.batch_ended()
+    }
+}
+
+impl<G> Flush for RecordSink<'_, G> {
+    fn flush(&mut self) -> bool {
+        self.destination.flush()
     }
 }
 

@@ -16,6 +16,8 @@ const COMMANDS: &[&[&str]] = &[
     &["packets"],
     &["collect"],
     &["merge"],
+    &["checkpoint"],
+    &["checkpoint", "show"],
     #[cfg(feature = "bus")]
     &["publish"],
     #[cfg(feature = "bus")]
@@ -60,7 +62,7 @@ fn the_short_help_has_each_option_of_the_long_help() {
         long.map(str::to_owned).collect()
     };
     // Not all would fit a screen: those of `live` for buffers and rotation are only in the long help, and so are these.
-    const DETAILS: [&str; 17] = [
+    const DETAILS: [&str; 19] = [
         "--for",
         "--summary",
         "--at",
@@ -78,6 +80,8 @@ fn the_short_help_has_each_option_of_the_long_help() {
         "--observation-domain",
         "--fragment-policy",
         "--zstd-window",
+        "--checkpoint-interval",
+        "--finish",
     ];
     for &command in COMMANDS.iter().filter(|command| **command != ["live"]) {
         let [short, mut long] = ["-h", "--help"].map(|help| options(&run(&[command, &[help]].concat()).out));

@@ -1,6 +1,7 @@
 //! End-to-end tests of the command line: `flowgauge` runs on the captures in `examples/data`. The expected numbers are
 //! those of the README in that folder.
 
+mod checkpoint;
 mod documents;
 mod escapes;
 mod eve;
@@ -940,6 +941,8 @@ fn help_completions_and_man_pages() {
         "flowgauge-packets.1",
         "flowgauge-collect.1",
         "flowgauge-merge.1",
+        "flowgauge-checkpoint.1",
+        "flowgauge-checkpoint-show.1",
         #[cfg(feature = "bus")]
         "flowgauge-publish.1",
         #[cfg(feature = "bus")]

@@ -1,0 +1,185 @@
+//! Runs that continue the open flows of an earlier one.
+//!
+//! A checkpoint also states which frames of which files were processed, and where standard output ended. A run that follows
+//! one that ended in any way begins with the first frame, and the first row, behind the checkpoint.
+
+mod args;
+mod file;
+mod inputs;
+mod output;
+mod sequence;
+mod show;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use flowgauge::checkpoint::{Reader, State};
+use flowgauge::source::SourceStats;
+use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, SourceConfig};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use args::CheckpointArgs;
+use file::CheckpointFile;
+use inputs::Inputs;
+use output::Position;
+use sequence::{Progress, Sequence, locked};
+pub(crate) use show::{CheckpointCommand, run as run_command};
+
+use crate::console::{Console, Failure, write_line};
+use crate::input::Input;
+use crate::interrupt;
+
+/// Name of the attachment with the state of a run.
+const ATTACHMENT: &str = "flowgauge.run";
+
+/// The state of a run beside its pipeline.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct RunState {
+    /// Name of the command.
+    command: String,
+    /// Version of the program that wrote the checkpoint.
+    version: String,
+    inputs: Inputs,
+    /// Where standard output ended; `None` if it was no file.
+    output: Option<Position>,
+    /// True if the run ended, so that no rows follow those before the checkpoint.
+    has_ended: bool,
+}
+
+impl RunState {
+    /// Returns the state in a checkpoint.
+    fn of<R: std::io::Read>(reader: &Reader<R>) -> Option<Self> {
+        serde_json::from_slice(reader.attachment(ATTACHMENT)?).ok()
+    }
+}
+
+/// Sinks that can write their rows before the checkpoint that relies on them.
+pub(crate) trait Flush {
+    /// Writes what is held back. Returns whether all rows could be written.
+    fn flush(&mut self) -> bool;
+}
+
+/// A run with a checkpoint.
+pub(crate) struct Run<'a> {
+    pub(crate) command: &'static str,
+    pub(crate) args: &'a CheckpointArgs,
+    pub(crate) files: &'a [PathBuf],
+    pub(crate) builder: &'a Builder,
+    pub(crate) resources: &'a Resources,
+}
+
+/// What a run with a checkpoint has counted.
+pub(crate) struct Outcome {
+    pub(crate) stats: PipelineStats,
+    pub(crate) source: SourceStats,
+}
+
+impl Run<'_> {
+    /// Continues the flows of the checkpoint, if there is one, with all frames that are not in it, and replaces it.
+    pub(crate) fn run<K: Sink + Flush>(&self, sink: K, console: &mut Console) -> Result<Outcome, Failure>
+    where
+        K::State: State,
+    {
+        let Some(path) = &self.args.checkpoint else {
+            return Err(Failure::Usage("no checkpoint".to_owned()));
+        };
+        let file = CheckpointFile::lock(path)?;
+        let (mut pipeline, inputs) = self.restore(&file, sink)?;
+        let mut config = SourceConfig::from(self.resources.clone());
+        config.stop = Some(interrupt::stop());
+        let progress = Arc::new(Mutex::new(Progress::new(inputs, self.args.interval())));
+        let source = Sequence::new(self.files, config, Arc::clone(&progress));
+        let mut input = Input::new(Box::new(source), ErrorPolicy::Continue).with_progress(true);
+        let mut failure = None;
+        input.run_with(console, |source, options| {
+            let mut errors = Vec::new();
+            loop {
+                let mut summary = pipeline.feed(source, options)?;
+                errors.append(&mut summary.errors);
+                if !locked(&progress).is_paused() || interrupt::stop().is_stopped() {
+                    summary.errors = errors;
+                    return Ok(summary);
+                }
+                // The previous checkpoint remains, and the next one may succeed.
+                failure = self.write(&file, &mut pipeline, &progress, false).err().or(failure.take());
+                locked(&progress).resume();
+            }
+        })?;
+        let is_finished = self.args.finish && !interrupt::stop().is_stopped();
+        if is_finished {
+            pipeline.finish();
+            if pipeline.sink_mut().flush() {
+                file.remove()?;
+            }
+        } else {
+            self.write(&file, &mut pipeline, &progress, true)?;
+        }
+        match failure {
+            // A later checkpoint was written.
+            Some(Failure::Other(problem)) if !is_finished => console.problem(problem),
+            _ => {}
+        }
+        Ok(Outcome { stats: pipeline.stats(), source: input.stats() })
+    }
+
+    /// Builds the pipeline, from the checkpoint if there is one. Returns the files that were read.
+    fn restore<K: Sink>(&self, file: &CheckpointFile, sink: K) -> Result<(Pipeline<K>, Inputs), Failure>
+    where
+        K::State: State,
+    {
+        let Some(mut reader) = file.open()? else {
+            return Ok((self.builder.build(sink)?, Inputs::default()));
+        };
+        let Some(state) = RunState::of(&reader) else {
+            return Err(file.failure("checkpoint of another program"));
+        };
+        if state.command != self.command {
+            let (saved, current) = (state.command, self.command);
+            return Err(file.failure(format!(
+                "checkpoint of `flowgauge {saved}`, which `flowgauge {current}` cannot continue"
+            )));
+        }
+        let pipeline = self.builder.restore(&mut reader, sink).map_err(|error| file.failure(error))?;
+        if let Some(output) = state.output.filter(|_| !state.has_ended) {
+            let removed_len =
+                output.truncate().map_err(|error| Failure::writing("standard output", &error))?;
+            if removed_len > 0 {
+                write_line(&format!(
+                    "flowgauge: removed {removed_len} octets from standard output, which an interrupted run wrote behind \
+                     its last checkpoint"
+                ));
+            }
+        }
+        Ok((pipeline, state.inputs))
+    }
+
+    /// Writes the checkpoint behind the rows before it.
+    fn write<K: Sink + Flush>(
+        &self,
+        file: &CheckpointFile,
+        pipeline: &mut Pipeline<K>,
+        progress: &Mutex<Progress>,
+        has_ended: bool,
+    ) -> Result<(), Failure>
+    where
+        K::State: State,
+    {
+        if !pipeline.sink_mut().flush() {
+            // The run ends with the failure of the output, and the previous checkpoint remains.
+            return Ok(());
+        }
+        let output = Position::sync().map_err(|error| Failure::writing("standard output", &error))?;
+        let mut progress = locked(progress);
+        let inputs = std::mem::take(&mut progress.inputs);
+        let (command, version) = (self.command.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let state = RunState { command, version, inputs, output, has_ended };
+        let octets = serde_json::to_vec(&state).map_err(|error| file.failure(error));
+        progress.inputs = state.inputs;
+        drop(progress);
+        let octets = octets?;
+        file.replace(|writer| {
+            writer.attach(ATTACHMENT, &octets)?;
+            pipeline.checkpoint(writer)
+        })
+    }
+}

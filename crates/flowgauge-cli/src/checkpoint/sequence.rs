@@ -1,0 +1,214 @@
+//! Capture files one after another, without the frames that a checkpoint contains.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::iter;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use flowgauge::base::FrameBatch;
+use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
+use flowgauge::{Files, Source, SourceConfig, Timestamp};
+
+use super::inputs::Inputs;
+
+/// The progress of a [`Sequence`], which its caller reads when the sequence pauses.
+#[derive(Debug)]
+pub(super) struct Progress {
+    pub(super) inputs: Inputs,
+    interval: Option<Duration>,
+    /// When the sequence began, or continued after its last pause.
+    resumed_at: Instant,
+    is_paused: bool,
+}
+
+impl Progress {
+    pub(super) fn new(inputs: Inputs, interval: Option<Duration>) -> Self {
+        Self { inputs, interval, resumed_at: Instant::now(), is_paused: false }
+    }
+
+    /// Returns whether the sequence pauses, and has more frames.
+    pub(super) const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Continues after a pause. Its length does not count as time since the last checkpoint.
+    pub(super) fn resume(&mut self) {
+        self.is_paused = false;
+        self.resumed_at = Instant::now();
+    }
+
+    fn is_due(&self) -> bool {
+        self.interval.is_some_and(|interval| self.resumed_at.elapsed() >= interval)
+    }
+}
+
+/// Locks the progress, which no thread leaves inconsistent.
+pub(super) fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A source of the frames of files one after another. Regularly states the end of the input, so that its caller can write a
+/// checkpoint, and continues at the next call.
+pub(super) struct Sequence {
+    waiting: VecDeque<PathBuf>,
+    config: SourceConfig,
+    current: Option<Current>,
+    progress: Arc<Mutex<Progress>>,
+    warnings: Vec<Warning>,
+    closed: SourceStats,
+    closed_len: u64,
+    total_len: Option<u64>,
+    /// True if frames were read since the last pause.
+    has_read: bool,
+}
+
+/// The file that is read.
+struct Current {
+    source: Files,
+    path: PathBuf,
+    /// Index in the list of recognized files.
+    index: Option<usize>,
+    /// Number of frames that are in the checkpoint.
+    skipped_count: u64,
+}
+
+impl Sequence {
+    /// Creates a source of files in the order of their first frames.
+    pub(super) fn new(paths: &[PathBuf], config: SourceConfig, progress: Arc<Mutex<Progress>>) -> Self {
+        let mut waiting: Vec<_> =
+            paths.iter().map(|path| (first_time(path, &config), path.clone())).collect();
+        waiting.sort_by_key(|(time, _)| *time);
+        let total_len = paths.iter().map(|path| file_len(path)).sum();
+        let waiting = waiting.into_iter().map(|(_, path)| path).collect();
+        Self {
+            waiting,
+            config,
+            current: None,
+            progress,
+            warnings: Vec::new(),
+            closed: SourceStats::default(),
+            closed_len: 0,
+            total_len,
+            has_read: false,
+        }
+    }
+
+    /// Opens the next file with frames that are not in the checkpoint. Returns `false` at the end.
+    fn open_next(&mut self) -> Result<bool, Error> {
+        while let Some(path) = self.waiting.pop_front() {
+            let mut progress = locked(&self.progress);
+            let index = progress.inputs.index_of(&path);
+            let known = index.and_then(|index| progress.inputs.get(index));
+            let len = file_len(&path);
+            if known.is_some_and(|known| known.len.is_some() && known.len == len) {
+                self.closed_len += len.unwrap_or(0);
+                continue;
+            }
+            let skipped_count = known.map_or(0, |known| known.frame_count);
+            drop(progress);
+            let source = Files::open_with(iter::once(&path), self.config.clone())?;
+            self.current = Some(Current { source, path, index, skipped_count });
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Notes the end of the current file.
+    fn close(&mut self) {
+        let Some(Current { source, path, index, .. }) = self.current.take() else { return };
+        self.closed += source.stats();
+        self.closed_len += source.progress();
+        self.warnings.extend_from_slice(source.warnings());
+        let mut progress = locked(&self.progress);
+        if let Some(file) = index.and_then(|index| progress.inputs.get_mut(index)) {
+            file.len = file_len(&path);
+        }
+    }
+}
+
+/// Removes the first frames of a batch that are in the checkpoint already.
+fn skip(batch: &mut FrameBatch, skipped_count: &mut u64) {
+    let count = (*skipped_count).min(batch.len() as u64);
+    if count > 0 {
+        *skipped_count -= count;
+        let mut rest = FrameBatch::new();
+        batch.iter().skip(count as usize).for_each(|frame| rest.push(&frame));
+        *batch = rest;
+    }
+}
+
+impl Source for Sequence {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+        batch.clear();
+        {
+            let mut progress = locked(&self.progress);
+            // At least one batch is between two pauses.
+            if self.has_read && progress.is_due() {
+                self.has_read = false;
+                progress.is_paused = true;
+                return Ok(Next::End);
+            }
+            self.has_read = true;
+        }
+        loop {
+            let Some(current) = &mut self.current else {
+                if self.open_next()? {
+                    continue;
+                }
+                return Ok(Next::End);
+            };
+            let next = current.source.next_batch(batch);
+            skip(batch, &mut current.skipped_count);
+            if let Some(index) = current.index
+                && let Some(file) = locked(&self.progress).inputs.get_mut(index)
+            {
+                file.frame_count += batch.len() as u64;
+            }
+            match next? {
+                Next::End => self.close(),
+                Next::Frames if batch.is_empty() => {}
+                next => return Ok(next),
+            }
+        }
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    fn stats(&self) -> SourceStats {
+        let mut stats = self.closed;
+        if let Some(current) = &self.current {
+            stats += current.source.stats();
+        }
+        stats
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.current.as_ref().map_or(&[], |current| current.source.interfaces())
+    }
+
+    fn progress(&self) -> u64 {
+        self.closed_len + self.current.as_ref().map_or(0, |current| current.source.progress())
+    }
+
+    fn total_len(&self) -> Option<u64> {
+        self.total_len
+    }
+}
+
+/// Returns the time of the first frame of a file; `None` for one that cannot be read, or that can be read only once.
+fn first_time(path: &Path, config: &SourceConfig) -> Option<Timestamp> {
+    file_len(path)?;
+    let mut source = Files::open_with(iter::once(path), config.clone()).ok()?;
+    let mut batch = FrameBatch::new();
+    let _ = source.next_batch(&mut batch).ok()?;
+    batch.get(0).map(|frame| frame.timestamp)
+}
+
+/// Returns the length of a regular file in octets.
+fn file_len(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())
+}

@@ -1,0 +1,220 @@
+//! Tests of `--checkpoint` and `flowgauge checkpoint`.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::Duration;
+
+use flowgauge::source::PcapngWriter;
+use flowgauge::{FileSource, FrameBatch, Next, Source as _};
+
+use super::trace::Trace;
+use super::{Folder, command, repository, run};
+
+/// Writes the frames of a capture to files of a rotation, whose names are not in the order of time.
+fn rotated(folder: &Folder, capture: &Path, file_count: usize) -> Vec<String> {
+    let mut source = FileSource::open(capture).unwrap();
+    let (mut batch, mut frames) = (FrameBatch::new(), FrameBatch::new());
+    while source.next_batch(&mut batch).unwrap() == Next::Frames {
+        batch.iter().for_each(|frame| frames.push(&frame));
+    }
+    let len = frames.len().div_ceil(file_count);
+    let file = |number: usize| {
+        let mut writer = PcapngWriter::new(Vec::new()).unwrap();
+        for frame in frames.iter().skip(number * len).take(len) {
+            writer.write(&frame, source.interfaces()).unwrap();
+        }
+        folder.file(&format!("rotated{}.pcapng", file_count - number), &writer.finish().unwrap())
+    };
+    (0..file_count).map(file).collect()
+}
+
+/// Returns the arguments of a run with a checkpoint.
+fn arguments<'a>(checkpoint: &'a str, files: &'a [String]) -> Vec<&'a str> {
+    let files = files.iter().map(String::as_str);
+    ["flows", "--checkpoint", checkpoint, "--format", "ndjson"].into_iter().chain(files).collect()
+}
+
+/// Returns the rows of one run over a capture, sorted.
+fn rows(capture: &str) -> Vec<String> {
+    let run = run(&["flows", capture, "--format", "ndjson", "-q"]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    sorted(&run.out)
+}
+
+fn sorted(text: &str) -> Vec<String> {
+    let mut rows: Vec<_> = text.lines().map(str::to_owned).collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn rotated_files_have_the_records_of_one_file() {
+    let folder = Folder::new();
+    for name in ["web.pcap", "dns.pcap", "lossy.pcap"] {
+        let capture = repository().join("examples/data").join(name);
+        let files = rotated(&folder, &capture, 5);
+        let checkpoint = folder.path("state");
+        let mut out = String::new();
+        // Each run receives all files so far, as a job with a pattern of names does.
+        for count in 1..=files.len() {
+            let run = run(&arguments(&checkpoint, &files[..count]));
+            assert_eq!(run.status, 0, "{}", run.err);
+            out += &run.out;
+        }
+        // A file under another name is the same file.
+        let renamed = folder.path("renamed.pcapng");
+        fs::copy(&files[2], &renamed).unwrap();
+        let again = run(&arguments(&checkpoint, &[renamed]));
+        assert!(again.err.starts_with("0 packets"), "{}", again.err);
+        let finished = run(&["flows", "--checkpoint", &checkpoint, "--format", "ndjson", "--finish"]);
+        assert_eq!(finished.status, 0, "{}", finished.err);
+        out += &finished.out;
+        assert!(!Path::new(&checkpoint).exists());
+        // Interfaces are those of each file.
+        assert_eq!(sorted(&out), rows(name), "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_grows_continues_behind_its_last_frame() {
+    let folder = Folder::new();
+    let octets = fs::read(repository().join("examples/data/web.pcap")).unwrap();
+    let (checkpoint, mut out) = (folder.path("state"), String::new());
+    // The first length ends within a frame.
+    for len in [octets.len() / 3, octets.len() / 2, octets.len()] {
+        let file = folder.file("growing.pcap", &octets[..len]);
+        let run = run(&arguments(&checkpoint, &[file]));
+        assert_eq!(run.status, i32::from(len < octets.len()), "{}", run.err);
+        out += &run.out;
+    }
+    out += &run(&["flows", "--checkpoint", &checkpoint, "--format", "ndjson", "--finish"]).out;
+    assert_eq!(sorted(&out), rows("web.pcap"));
+}
+
+#[test]
+fn a_checkpoint_is_shown_and_what_cannot_continue_is_refused() {
+    let folder = Folder::new();
+    let checkpoint = folder.path("state");
+    assert_eq!(run(&arguments(&checkpoint, &["web.pcap".to_owned()])).status, 0);
+    let shown = run(&["checkpoint", "show", &checkpoint]);
+    assert_eq!(shown.status, 0, "{}", shown.err);
+    for line in
+        ["27 open flows: 9 ipv6-icmp, 18 tcp\n", "input: 1286 frames of 1 file\n", "state: the run ended\n"]
+    {
+        assert!(shown.out.contains(line), "{}", shown.out);
+    }
+    let flows = run(&["checkpoint", "show", &checkpoint, "--flows", "ndjson"]);
+    assert_eq!(flows.out.lines().count(), 27);
+
+    let octets = fs::read(&checkpoint).unwrap();
+    let mut damaged = octets.clone();
+    damaged[octets.len() / 2] ^= 1;
+    let mut newer = octets.clone();
+    newer[9] = 9;
+    let cases = [
+        (damaged, "checkpoint damaged: wrong checksum of the block at offset"),
+        (newer, "checkpoint of format version 9"),
+        (octets[..octets.len() - 20].to_vec(), "checkpoint ends early"),
+        (b"text".to_vec(), "not a checkpoint"),
+    ];
+    for (content, message) in cases {
+        let path = folder.file("bad", &content);
+        for args in [arguments(&path, &["dns.pcap".to_owned()]), vec!["checkpoint", "show", &path]] {
+            let run = run(&args);
+            assert_eq!((run.status, run.out.as_str()), (1, ""), "{message}");
+            assert!(run.err.contains(message), "{}", run.err);
+        }
+        assert_eq!(fs::read(&path).unwrap(), content, "it is not overwritten");
+    }
+    let other =
+        run(&[&arguments(&checkpoint, &["dns.pcap".to_owned()])[..], &["--tunnels", "outermost"]].concat());
+    assert_eq!(other.status, 1);
+    assert!(other.err.contains("with the key policy"), "{}", other.err);
+    let table = run(&["flows", "--checkpoint", &checkpoint, "web.pcap", "--format", "csv"]);
+    assert_eq!(table.status, 2);
+    assert_eq!(fs::read(&checkpoint).unwrap(), octets, "it is not overwritten");
+}
+
+/// Writes a capture of connections that overlap.
+fn long_capture(folder: &Folder) -> String {
+    let mut trace = Trace::new();
+    for number in 0..6000_u32 {
+        let [_, _, high, low] = number.to_be_bytes();
+        let ends = [([10, 0, high, low], 40_000), ([192, 0, 2, 1], 80)];
+        trace.exchange(u64::from(number) * 97, ends, b"GET / HTTP/1.1\r\n\r\n", &[b'x'; 2000]);
+    }
+    folder.file("long.pcap", &trace.file())
+}
+
+#[test]
+fn killed_runs_lose_and_repeat_no_record() {
+    let folder = Folder::new();
+    let capture = long_capture(&folder);
+    let files = rotated(&folder, Path::new(&capture), 20);
+    let expected = rows(&capture);
+    let (checkpoint, out) = (folder.path("state"), folder.path("out"));
+    let append = || OpenOptions::new().create(true).append(true).open(&out).unwrap();
+    let args = [&arguments(&checkpoint, &files)[..], &["--checkpoint-interval", "1ms", "-q"]].concat();
+    let (mut kill_count, mut run_count, mut random) = (0, 0, 0x2545_f491_u64);
+    while kill_count < 200 {
+        run_count += 1;
+        assert!(run_count < 2000, "{kill_count} runs were killed");
+        let mut child = command()
+            .args(&args)
+            .stdout(append())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        sleep(Duration::from_micros(20_000 + (random >> 33) % 40_000));
+        if child.try_wait().unwrap().is_none() {
+            child.kill().unwrap();
+            kill_count += 1;
+            child.wait().unwrap();
+            continue;
+        }
+        finish(&checkpoint, append());
+        assert_eq!(sorted(&fs::read_to_string(&out).unwrap()), expected);
+        fs::remove_file(&out).unwrap();
+    }
+    assert!(command().args(&args).stdout(append()).status().unwrap().success());
+    finish(&checkpoint, append());
+    assert_eq!(sorted(&fs::read_to_string(&out).unwrap()), expected);
+    println!("{kill_count} of {run_count} runs were killed");
+}
+
+fn finish(checkpoint: &str, out: File) {
+    let args = ["flows", "--checkpoint", checkpoint, "--format", "ndjson", "--finish", "-q"];
+    assert!(command().args(args).stdout(out).status().unwrap().success());
+}
+
+#[test]
+fn a_checkpoint_is_used_by_one_process_at_a_time() {
+    let folder = Folder::new();
+    let checkpoint = folder.path("state");
+    // It waits for standard input.
+    let mut first = command()
+        .args(["flows", "--checkpoint", &checkpoint, "--format", "ndjson", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lock = folder.path(".state.lock");
+    for _ in 0..500 {
+        if Path::new(&lock).exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_millis(100));
+    let second = run(&arguments(&checkpoint, &["web.pcap".to_owned()]));
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(second.status, 1);
+    assert!(second.err.contains("another process uses this checkpoint"), "{}", second.err);
+    assert_eq!(run(&arguments(&checkpoint, &["web.pcap".to_owned()])).status, 0);
+}
