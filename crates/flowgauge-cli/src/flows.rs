@@ -89,7 +89,8 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         || args.records.series.is_used()
         || args.records.joined.is_wanted()
         || args.records.output.groups.is_used();
-    args.checkpoint.check(args.records.output.format(), has_others)?;
+    let others = "--sort, --top, --shards, --write, --features, --label, --server-name, --geoip, groups and --time-series";
+    args.checkpoint.check(args.records.output.format(), (others, has_others))?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let pages = if args.shards.get() == 1 { Pages::Huge } else { Pages::Ordinary };

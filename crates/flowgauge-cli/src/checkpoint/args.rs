@@ -40,15 +40,18 @@ impl CheckpointArgs {
         self.checkpoint_interval.0
     }
 
-    /// Returns a failure if the rows cannot be appended to those of an earlier run.
-    pub(crate) fn check(&self, format: OutputFormat, has_others: bool) -> Result<(), Failure> {
+    /// Returns a failure if the rows cannot be appended to those of an earlier run. `others` are the options that need more
+    /// than one row at a time, and whether one of them is used.
+    pub(crate) fn check(
+        &self,
+        format: OutputFormat,
+        (others, has_others): (&str, bool),
+    ) -> Result<(), Failure> {
         if !self.is_used() {
             return Ok(());
         }
         if has_others {
-            let usage = "--checkpoint cannot be combined with --sort, --top, --shards, --write, --features, --label, \
-                         --server-name, --geoip, groups and --time-series";
-            return Err(Failure::Usage(usage.to_owned()));
+            return Err(Failure::Usage(format!("--checkpoint cannot be combined with {others}")));
         }
         if format != OutputFormat::Library(flowgauge::export::Format::Ndjson) {
             let usage = "--checkpoint requires --format ndjson, whose rows can be appended to those of an earlier run";

@@ -11,6 +11,7 @@ use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{Message, Protocols as _, SessionEvent, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
+use crate::checkpoint::CheckpointArgs;
 use crate::columns::{ColumnArgs, Columns};
 use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
@@ -40,7 +41,7 @@ Exit status:
   2  The command line is invalid.")]
 pub(crate) struct SessionsArgs {
     /// Capture files; `-` is standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "finish")]
     pub(crate) files: Vec<PathBuf>,
 
     /// Write only messages of this protocol, such as http; may be repeated
@@ -111,6 +112,9 @@ pub(crate) struct SessionsArgs {
     pub(crate) grace: GraceArgs,
 
     #[command(flatten)]
+    pub(crate) checkpoint: CheckpointArgs,
+
+    #[command(flatten)]
     pub(crate) summary: SummaryLineArgs,
 
     #[command(flatten)]
@@ -122,6 +126,11 @@ impl SessionsArgs {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let format = self.standard();
         let columns = format.and_then(OutputFormat::columns);
+        let others = "--transactions, --write, --out, --community-id and logs";
+        let has_others =
+            self.joins() || self.written.outputs().next().is_some() || !self.community_id.is_empty();
+        self.checkpoint
+            .check(format.unwrap_or(OutputFormat::Library(Format::Ndjson)), (others, has_others))?;
         self.columns.check(columns)?;
         self.written.check(self.logs(), (columns.is_some(), false))?;
         self.rows()?;

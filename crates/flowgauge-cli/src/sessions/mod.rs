@@ -8,6 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use flowgauge::checkpoint::{Invalid, StateWriter};
+use flowgauge::codec::Reader;
 use flowgauge::export::{Format, write_json};
 use flowgauge::protocols::{http1, http2};
 use flowgauge::record::CommunityId;
@@ -16,8 +18,8 @@ use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
-    Flow, Interest, KeyPolicy, Message, MessageMeta, Protocol, ReassemblerConfig, SessionEvent, Sessions,
-    Sink, Standard, TransactionSink, Transactions,
+    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, Protocol, ReassemblerConfig, Resources,
+    SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
@@ -25,6 +27,7 @@ use rows::RowHead;
 
 use crate::args::{Pages, Tunnels, check, parse_filter};
 use crate::bound::Bound;
+use crate::checkpoint::{self, Flush};
 use crate::choice::Choice;
 use crate::condition::RowFilter;
 use crate::console::{Console, Failure, Out};
@@ -51,6 +54,14 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);
     check::<Sessions<Standard>>(&builder)?;
+    if args.checkpoint.is_used() {
+        if filter.as_ref().is_some_and(|filter| !filter.is_final()) {
+            let usage =
+                "--checkpoint requires a filter without src, dst and vlan, which apply to whole flows";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
+        return continue_sessions(args, (&builder, &resources), started_at, console);
+    }
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     // A progress bar would interfere with rows that are written to the same terminal.
@@ -95,6 +106,28 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     Ok(())
 }
 
+/// Continues the sessions of a checkpoint.
+fn continue_sessions(
+    args: &SessionsArgs,
+    (builder, resources): (&Builder, &Resources),
+    started_at: Instant,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let outputs = Arc::new(Outputs::new(&args.files, args.force));
+    let mut sink = MessageSink::new(Choice::All, (args, &outputs), false)?;
+    let files = args.files.as_slice();
+    let run = checkpoint::Run { command: "sessions", args: &args.checkpoint, files, builder, resources };
+    let outcome = run.run(&mut sink, console);
+    // The failure of the output is the first one.
+    let (row_count, omitted_count) = sink.finish()?;
+    let checkpoint::Outcome { mut stats, source } = outcome?;
+    stats.sessions.suppressed_message_count += omitted_count;
+    if !args.shared.quiet {
+        args.summary.write(&stats, &source, started_at.elapsed(), &plural(row_count, "message"));
+    }
+    Ok(())
+}
+
 /// State of a flow that the sink keeps between its messages.
 #[derive(Debug, Default)]
 struct State {
@@ -102,6 +135,27 @@ struct State {
     /// Octets of output of this flow.
     spent: u64,
     has_suppressed: bool,
+}
+
+/// The Community ID is computed again.
+impl flowgauge::checkpoint::State for State {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        writer.varint(self.spent)?;
+        Ok(writer.bool(self.has_suppressed)?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self { community_id: None, spent: reader.varint()?, has_suppressed: reader.bool()? })
+    }
+}
+
+impl Flush for &mut MessageSink<'_> {
+    fn flush(&mut self) -> bool {
+        if self.outcome.is_ok() {
+            self.outcome = self.targets.iter_mut().try_for_each(Target::flush);
+        }
+        self.outcome.is_ok()
+    }
 }
 
 /// Sink that writes the messages of sessions as they arrive.

@@ -1,5 +1,6 @@
 //! Tests of `--checkpoint` and `flowgauge checkpoint`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
@@ -146,6 +147,49 @@ fn long_capture(folder: &Folder) -> String {
         trace.exchange(u64::from(number) * 97, ends, b"GET / HTTP/1.1\r\n\r\n", &[b'x'; 2000]);
     }
     folder.file("long.pcap", &trace.file())
+}
+
+/// Returns the messages of rows by the kind of message, each with its number.
+fn message_counts(text: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for row in super::objects(text) {
+        *counts.entry(format!("{} {}", row["protocol"], row["message"])).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn sessions_continue_with_the_messages_behind_the_checkpoint() {
+    let folder = Folder::new();
+    for name in ["web.pcap", "dns.pcap", "mail.pcap"] {
+        let whole = message_counts(&run(&["sessions", name, "-q"]).out);
+        let files = rotated(&folder, &repository().join("examples/data").join(name), 3);
+        let checkpoint = folder.path("state");
+        let mut out = String::new();
+        for file in &files {
+            let run = run(&["sessions", file, "--checkpoint", &checkpoint, "-q"]);
+            assert_eq!(run.status, 0, "{}", run.err);
+            out += &run.out;
+        }
+        let finished = run(&["sessions", "--checkpoint", &checkpoint, "--finish", "-q"]);
+        assert_eq!(finished.status, 0, "{}", finished.err);
+        let divided = message_counts(&(out + &finished.out));
+        println!("{name}: {whole:?}\n{divided:?}");
+        // A message that a checkpoint divides is not parsed, and a parser that cannot continue states so.
+        let missing: usize = whole
+            .iter()
+            .map(|(kind, count)| count.saturating_sub(divided.get(kind).copied().unwrap_or(0)))
+            .sum();
+        let total: usize = whole.values().sum();
+        assert!(missing * 5 <= total, "{name}: {missing} of {total} messages are missing");
+    }
+    let refused = run(&["sessions", "web.pcap", "--checkpoint", "state", "--transactions"]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.err.contains("--checkpoint cannot be combined with --transactions"), "{}", refused.err);
+    let state = folder.path("flows");
+    assert_eq!(run(&arguments(&state, &["web.pcap".to_owned()])).status, 0);
+    let other = run(&["sessions", "web.pcap", "--checkpoint", &state]);
+    assert!(other.err.contains("checkpoint of `flowgauge flows`"), "{}", other.err);
 }
 
 #[test]
