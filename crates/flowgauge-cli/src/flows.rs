@@ -121,8 +121,10 @@ impl Run<'_> {
         let (records, files) = (&self.args.records, self.args.files.as_slice());
         let mut rows = records.output.rows(files, false)?;
         let (command, args) = ("flows", &self.args.checkpoint);
-        let run = checkpoint::Run { command, args, files, builder, resources: &self.resources };
-        let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), console);
+        let has_bar = !records.shared.quiet && !io::stdout().is_terminal();
+        let origin = checkpoint::Origin::Files(files, &self.resources, has_bar);
+        let run = checkpoint::Run { command, args, builder };
+        let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), origin, console);
         // The failure of the output is the first one.
         let record_count = rows.finish()?;
         let checkpoint::Outcome { stats, source } = outcome?;

@@ -7,6 +7,7 @@ mod args;
 mod file;
 mod inputs;
 mod output;
+mod pace;
 mod sequence;
 mod show;
 
@@ -15,14 +16,15 @@ use std::sync::{Arc, Mutex};
 
 use flowgauge::checkpoint::{Reader, State};
 use flowgauge::source::SourceStats;
-use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, SourceConfig};
+use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, Source, SourceConfig};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use args::CheckpointArgs;
 use file::CheckpointFile;
 use inputs::Inputs;
 use output::Position;
-use sequence::{Progress, Sequence, locked};
+use pace::{Pace, Paced, locked};
+use sequence::Sequence;
 pub(crate) use show::{CheckpointCommand, run as run_command};
 
 use crate::console::{Console, Failure, write_line};
@@ -63,9 +65,30 @@ pub(crate) trait Flush {
 pub(crate) struct Run<'a> {
     pub(crate) command: &'static str,
     pub(crate) args: &'a CheckpointArgs,
-    pub(crate) files: &'a [PathBuf],
     pub(crate) builder: &'a Builder,
-    pub(crate) resources: &'a Resources,
+}
+
+/// The input of a run.
+pub(crate) enum Origin<'a> {
+    /// Capture files, without the frames that are in the checkpoint, and whether a progress bar is shown.
+    Files(&'a [PathBuf], &'a Resources, bool),
+    /// A source of frames that arrive now.
+    Live(Box<dyn Source>),
+}
+
+impl Origin<'_> {
+    fn open(self, inputs: &Arc<Mutex<Inputs>>, pace: &Arc<Mutex<Pace>>) -> Input {
+        let pace = Arc::clone(pace);
+        match self {
+            Self::Files(files, resources, has_bar) => {
+                let mut config = SourceConfig::from(resources.clone());
+                config.stop = Some(interrupt::stop());
+                let source = Sequence::new(files, config, Arc::clone(inputs));
+                Input::new(Box::new(Paced { source, pace }), ErrorPolicy::Continue).with_progress(has_bar)
+            }
+            Self::Live(source) => Input::new(Box::new(Paced { source, pace }), ErrorPolicy::End),
+        }
+    }
 }
 
 /// What a run with a checkpoint has counted.
@@ -76,7 +99,12 @@ pub(crate) struct Outcome {
 
 impl Run<'_> {
     /// Continues the flows of the checkpoint, if there is one, with all frames that are not in it, and replaces it.
-    pub(crate) fn run<K: Sink + Flush>(&self, sink: K, console: &mut Console) -> Result<Outcome, Failure>
+    pub(crate) fn run<K: Sink + Flush>(
+        &self,
+        sink: K,
+        origin: Origin<'_>,
+        console: &mut Console,
+    ) -> Result<Outcome, Failure>
     where
         K::State: State,
     {
@@ -85,34 +113,34 @@ impl Run<'_> {
         };
         let file = CheckpointFile::lock(path)?;
         let (mut pipeline, inputs) = self.restore(&file, sink)?;
-        let mut config = SourceConfig::from(self.resources.clone());
-        config.stop = Some(interrupt::stop());
-        let progress = Arc::new(Mutex::new(Progress::new(inputs, self.args.interval())));
-        let source = Sequence::new(self.files, config, Arc::clone(&progress));
-        let mut input = Input::new(Box::new(source), ErrorPolicy::Continue).with_progress(true);
+        let inputs = Arc::new(Mutex::new(inputs));
+        let pace = Arc::new(Mutex::new(Pace::new(self.args.interval())));
+        let is_live = matches!(origin, Origin::Live(_));
+        let mut input = origin.open(&inputs, &pace);
         let mut failure = None;
         input.run_with(console, |source, options| {
             let mut errors = Vec::new();
             loop {
                 let mut summary = pipeline.feed(source, options)?;
                 errors.append(&mut summary.errors);
-                if !locked(&progress).is_paused() || interrupt::stop().is_stopped() {
+                if !locked(&pace).is_paused() || interrupt::stop().is_stopped() {
                     summary.errors = errors;
                     return Ok(summary);
                 }
                 // The previous checkpoint remains, and the next one may succeed.
-                failure = self.write(&file, &mut pipeline, &progress, false).err().or(failure.take());
-                locked(&progress).resume();
+                failure = self.write(&file, &mut pipeline, &inputs, false).err().or(failure.take());
+                locked(&pace).resume();
             }
         })?;
-        let is_finished = self.args.finish && !interrupt::stop().is_stopped();
+        // A signal is how a live run ends, but leaves files unread.
+        let is_finished = self.args.finish && (is_live || !interrupt::stop().is_stopped());
         if is_finished {
             pipeline.finish();
             if pipeline.sink_mut().flush() {
                 file.remove()?;
             }
         } else {
-            self.write(&file, &mut pipeline, &progress, true)?;
+            self.write(&file, &mut pipeline, &inputs, true)?;
         }
         match failure {
             // A later checkpoint was written.
@@ -158,7 +186,7 @@ impl Run<'_> {
         &self,
         file: &CheckpointFile,
         pipeline: &mut Pipeline<K>,
-        progress: &Mutex<Progress>,
+        inputs: &Mutex<Inputs>,
         has_ended: bool,
     ) -> Result<(), Failure>
     where
@@ -169,13 +197,13 @@ impl Run<'_> {
             return Ok(());
         }
         let output = Position::sync().map_err(|error| Failure::writing("standard output", &error))?;
-        let mut progress = locked(progress);
-        let inputs = std::mem::take(&mut progress.inputs);
+        let mut shared = locked(inputs);
+        let inputs = std::mem::take(&mut *shared);
         let (command, version) = (self.command.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         let state = RunState { command, version, inputs, output, has_ended };
         let octets = serde_json::to_vec(&state).map_err(|error| file.failure(error));
-        progress.inputs = state.inputs;
-        drop(progress);
+        *shared = state.inputs;
+        drop(shared);
         let octets = octets?;
         file.replace(|writer| {
             writer.attach(ATTACHMENT, &octets)?;

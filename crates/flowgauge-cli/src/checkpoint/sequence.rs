@@ -4,64 +4,25 @@ use std::collections::VecDeque;
 use std::fs;
 use std::iter;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex};
 
 use flowgauge::base::FrameBatch;
 use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
 use flowgauge::{Files, Source, SourceConfig, Timestamp};
 
 use super::inputs::Inputs;
+use super::pace::locked;
 
-/// The progress of a [`Sequence`], which its caller reads when the sequence pauses.
-#[derive(Debug)]
-pub(super) struct Progress {
-    pub(super) inputs: Inputs,
-    interval: Option<Duration>,
-    /// When the sequence began, or continued after its last pause.
-    resumed_at: Instant,
-    is_paused: bool,
-}
-
-impl Progress {
-    pub(super) fn new(inputs: Inputs, interval: Option<Duration>) -> Self {
-        Self { inputs, interval, resumed_at: Instant::now(), is_paused: false }
-    }
-
-    /// Returns whether the sequence pauses, and has more frames.
-    pub(super) const fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
-    /// Continues after a pause. Its length does not count as time since the last checkpoint.
-    pub(super) fn resume(&mut self) {
-        self.is_paused = false;
-        self.resumed_at = Instant::now();
-    }
-
-    fn is_due(&self) -> bool {
-        self.interval.is_some_and(|interval| self.resumed_at.elapsed() >= interval)
-    }
-}
-
-/// Locks the progress, which no thread leaves inconsistent.
-pub(super) fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
-    progress.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A source of the frames of files one after another. Regularly states the end of the input, so that its caller can write a
-/// checkpoint, and continues at the next call.
+/// A source of the frames of files one after another, which notes the frames of each.
 pub(super) struct Sequence {
     waiting: VecDeque<PathBuf>,
     config: SourceConfig,
     current: Option<Current>,
-    progress: Arc<Mutex<Progress>>,
+    inputs: Arc<Mutex<Inputs>>,
     warnings: Vec<Warning>,
     closed: SourceStats,
     closed_len: u64,
     total_len: Option<u64>,
-    /// True if frames were read since the last pause.
-    has_read: bool,
 }
 
 /// The file that is read.
@@ -76,7 +37,7 @@ struct Current {
 
 impl Sequence {
     /// Creates a source of files in the order of their first frames.
-    pub(super) fn new(paths: &[PathBuf], config: SourceConfig, progress: Arc<Mutex<Progress>>) -> Self {
+    pub(super) fn new(paths: &[PathBuf], config: SourceConfig, inputs: Arc<Mutex<Inputs>>) -> Self {
         let mut waiting: Vec<_> =
             paths.iter().map(|path| (first_time(path, &config), path.clone())).collect();
         waiting.sort_by_key(|(time, _)| *time);
@@ -86,28 +47,27 @@ impl Sequence {
             waiting,
             config,
             current: None,
-            progress,
+            inputs,
             warnings: Vec::new(),
             closed: SourceStats::default(),
             closed_len: 0,
             total_len,
-            has_read: false,
         }
     }
 
     /// Opens the next file with frames that are not in the checkpoint. Returns `false` at the end.
     fn open_next(&mut self) -> Result<bool, Error> {
         while let Some(path) = self.waiting.pop_front() {
-            let mut progress = locked(&self.progress);
-            let index = progress.inputs.index_of(&path);
-            let known = index.and_then(|index| progress.inputs.get(index));
+            let mut inputs = locked(&self.inputs);
+            let index = inputs.index_of(&path);
+            let known = index.and_then(|index| inputs.get(index));
             let len = file_len(&path);
             if known.is_some_and(|known| known.len.is_some() && known.len == len) {
                 self.closed_len += len.unwrap_or(0);
                 continue;
             }
             let skipped_count = known.map_or(0, |known| known.frame_count);
-            drop(progress);
+            drop(inputs);
             let source = Files::open_with(iter::once(&path), self.config.clone())?;
             self.current = Some(Current { source, path, index, skipped_count });
             return Ok(true);
@@ -121,8 +81,8 @@ impl Sequence {
         self.closed += source.stats();
         self.closed_len += source.progress();
         self.warnings.extend_from_slice(source.warnings());
-        let mut progress = locked(&self.progress);
-        if let Some(file) = index.and_then(|index| progress.inputs.get_mut(index)) {
+        let mut inputs = locked(&self.inputs);
+        if let Some(file) = index.and_then(|index| inputs.get_mut(index)) {
             file.len = file_len(&path);
         }
     }
@@ -142,16 +102,6 @@ fn skip(batch: &mut FrameBatch, skipped_count: &mut u64) {
 impl Source for Sequence {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
-        {
-            let mut progress = locked(&self.progress);
-            // At least one batch is between two pauses.
-            if self.has_read && progress.is_due() {
-                self.has_read = false;
-                progress.is_paused = true;
-                return Ok(Next::End);
-            }
-            self.has_read = true;
-        }
         loop {
             let Some(current) = &mut self.current else {
                 if self.open_next()? {
@@ -162,7 +112,7 @@ impl Source for Sequence {
             let next = current.source.next_batch(batch);
             skip(batch, &mut current.skipped_count);
             if let Some(index) = current.index
-                && let Some(file) = locked(&self.progress).inputs.get_mut(index)
+                && let Some(file) = locked(&self.inputs).get_mut(index)
             {
                 file.frame_count += batch.len() as u64;
             }

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 
 use super::origin::{Connection, Listener};
 use crate::args::{parse_count, parse_duration, parse_size};
+use crate::checkpoint::CheckpointArgs;
 use crate::records::RecordArgs;
 
 /// Print the flows of an interface, a mirror session or a remote capture as they end.
@@ -103,6 +104,9 @@ pub(crate) struct LiveArgs {
 
     #[command(flatten)]
     pub(super) records: RecordArgs,
+
+    #[command(flatten)]
+    pub(super) checkpoint: CheckpointArgs,
 }
 
 /// Conditions for the view.

@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 
 use flowgauge::export::Format;
 use flowgauge::source::SourceStats;
-use flowgauge::{Builder, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Standard};
+use flowgauge::{Builder, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Stage, Standard};
 
 use crate::args::{Pages, Timeout, check};
+use crate::checkpoint::{self, Origin};
 use crate::console::{Console, Failure, write_line};
+use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 use crate::joined::Named;
@@ -35,6 +37,13 @@ const ACTIVE_TIMEOUT: Timeout = Timeout(Some(Duration::from_secs(1800)));
 /// Runs the command `flowgauge live`.
 pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure> {
     args.records.check(true)?;
+    let has_others = args.records.is_several()
+        || args.records.written.frames().is_some()
+        || args.records.series.is_used()
+        || args.records.joined.is_wanted()
+        || args.records.output.groups.is_used();
+    let others = "--write, --features, --label, --server-name, --geoip, groups and --time-series";
+    args.checkpoint.check(args.records.output.format(), (others, has_others))?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
     let is_view = cfg!(feature = "view")
@@ -103,7 +112,7 @@ impl Run<'_> {
 
         let view = view::View { origin: &self.args.origin(), resources: self.resources, filter: self.filter };
         let stats = view.run::<G>(builder, &mut monitor, console)?;
-        let flows = crate::human::plural(stats.tracker.started_count, "flow");
+        let flows = plural(stats.tracker.started_count, "flow");
         Ok((stats, monitor.stats(), flows))
     }
 
@@ -118,6 +127,24 @@ impl Run<'_> {
         self.write_records::<G>(builder, monitor, console)
     }
 
+    /// Continues the flows of a checkpoint until the end. Returns the counters, and a description of the output.
+    fn continue_flows<G: Stage>(
+        &self,
+        builder: &Builder,
+        monitor: Monitor,
+        console: &mut Console,
+    ) -> Result<(PipelineStats, SourceStats, String), Failure> {
+        let mut rows = self.args.records.output.rows(&[], true)?;
+        let run = checkpoint::Run { command: "live", args: &self.args.checkpoint, builder };
+        let sink = RecordSink::<G>::new(&mut rows, self.filter);
+        let outcome = run.run(sink, Origin::Live(Box::new(monitor)), console);
+        // The failure of the output is the first one.
+        let record_count = rows.finish()?;
+        let checkpoint::Outcome { stats, source } = outcome?;
+        let flows = plural(stats.tracker.started_count, "new flow");
+        Ok((stats, source, format!("{flows}, {} written", plural(record_count, "record"))))
+    }
+
     /// Writes records until the end. Returns the counters, and a description of the output.
     fn write_records<G: Named>(
         &self,
@@ -128,6 +155,9 @@ impl Run<'_> {
         let records = &self.args.records;
         let monitor =
             if records.has_only_standard_output() { monitor.until_output_is_closed() } else { monitor };
+        if self.args.checkpoint.is_used() {
+            return self.continue_flows::<G>(builder, monitor, console);
+        }
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
         if records.is_several() {
             let pipeline = (builder, self.filter);
@@ -139,7 +169,7 @@ impl Run<'_> {
             let (target, rows) = (records.output.group_target()?, records.output.selection.filter()?);
             let pipeline = (builder, self.filter);
             let (stats, _) = records.series.run::<G>(target, rows, pipeline, &mut input, console)?;
-            let result = crate::human::plural(stats.tracker.started_count, "flow");
+            let result = plural(stats.tracker.started_count, "flow");
             return Ok((stats, input.stats(), result));
         }
         if records.joined.is_wanted() {

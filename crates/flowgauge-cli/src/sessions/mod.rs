@@ -115,9 +115,10 @@ fn continue_sessions(
 ) -> Result<(), Failure> {
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
     let mut sink = MessageSink::new(Choice::All, (args, &outputs), false)?;
-    let files = args.files.as_slice();
-    let run = checkpoint::Run { command: "sessions", args: &args.checkpoint, files, builder, resources };
-    let outcome = run.run(&mut sink, console);
+    let has_bar = !args.shared.quiet && !io::stdout().is_terminal();
+    let origin = checkpoint::Origin::Files(&args.files, resources, has_bar);
+    let run = checkpoint::Run { command: "sessions", args: &args.checkpoint, builder };
+    let outcome = run.run(&mut sink, origin, console);
     // The failure of the output is the first one.
     let (row_count, omitted_count) = sink.finish()?;
     let checkpoint::Outcome { mut stats, source } = outcome?;

@@ -120,6 +120,36 @@ fn a_remote_capture_is_read_and_connected_again() {
 }
 
 #[test]
+fn flows_continue_from_a_checkpoint_in_the_next_run() {
+    let folder = Folder::new();
+    let state = folder.path("state");
+    let file = fs::read(capture("web.pcap")).unwrap();
+    // The position of a frame in the middle.
+    let mut half = 24;
+    while half < file.len() / 2 {
+        half += 16 + u32::from_le_bytes(file[half + 8..half + 12].try_into().unwrap()) as usize;
+    }
+    let parts = [file[..half].to_vec(), [&file[..24], &file[half..]].concat()];
+    let mut records = Vec::new();
+    for (part, last) in parts.iter().zip([&[][..], &["--finish"]]) {
+        let port = free_port();
+        let address = format!("tcp://127.0.0.1:{port}/pcap");
+        let args = ["--listen", &address, "--checkpoint", &state, "--checkpoint-interval", "100ms"];
+        let live = Live::start(flowgauge(), &[&args[..], last].concat());
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(part).unwrap();
+        drop(stream);
+        wait_for("a checkpoint", || fs::metadata(&state).is_ok());
+        thread::sleep(Duration::from_millis(500));
+        let outcome = live.interrupt();
+        assert_eq!(outcome.records.is_empty(), last.is_empty(), "{}", outcome.messages);
+        records.extend(outcome.records);
+    }
+    assert!(fs::metadata(&state).is_err());
+    assert_eq!(comparable(&records), comparable(&flows(&capture("web.pcap"), &[])));
+}
+
+#[test]
 fn recorded_files_contain_all_frames_and_old_ones_are_removed() {
     let folder = Folder::new();
     for (options, file_count) in
