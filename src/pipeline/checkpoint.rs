@@ -66,7 +66,8 @@ impl Builder {
     /// Timeouts, limits, filters and the sink may be others than in the first pipeline; the key policy and the stage must
     /// be the same. Counters begin at zero, except for
     /// [`restored_count`](crate::tracker::TrackerStats::restored_count), and flows have new identifiers. The sink is called
-    /// at once with the gaps of streams, and with the events of parsers that cannot continue.
+    /// at once with the gaps of streams, and with the events of parsers that cannot continue. [`Sink::started`] is not
+    /// called again for these flows.
     ///
     /// # Errors
     ///

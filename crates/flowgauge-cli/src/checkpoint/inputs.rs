@@ -30,7 +30,7 @@ pub(super) struct ReadFile {
     head_hash: String,
     /// Number of frames that were processed.
     pub(super) frame_count: u64,
-    /// Length of the file in octets when its end was reached.
+    /// Length of the file in octets if its end was reached.
     pub(super) len: Option<u64>,
 }
 

@@ -115,6 +115,8 @@ impl Run<'_> {
         let (mut pipeline, inputs) = self.restore(&file, sink)?;
         let inputs = Arc::new(Mutex::new(inputs));
         let pace = Arc::new(Mutex::new(Pace::new(self.args.interval())));
+        // States where the rows of this run begin, and that it has not ended.
+        self.write(&file, &mut pipeline, &inputs, false)?;
         let is_live = matches!(origin, Origin::Live(_));
         let mut input = origin.open(&inputs, &pace);
         let mut failure = None;

@@ -28,7 +28,8 @@ pub(super) struct Sequence {
 /// The file that is read.
 struct Current {
     source: Files,
-    path: PathBuf,
+    /// Length of the file in octets before it was read. It may grow meanwhile.
+    len: Option<u64>,
     /// Index in the list of recognized files.
     index: Option<usize>,
     /// Number of frames that are in the checkpoint.
@@ -69,7 +70,7 @@ impl Sequence {
             let skipped_count = known.map_or(0, |known| known.frame_count);
             drop(inputs);
             let source = Files::open_with(iter::once(&path), self.config.clone())?;
-            self.current = Some(Current { source, path, index, skipped_count });
+            self.current = Some(Current { source, len, index, skipped_count });
             return Ok(true);
         }
         Ok(false)
@@ -77,13 +78,13 @@ impl Sequence {
 
     /// Notes the end of the current file.
     fn close(&mut self) {
-        let Some(Current { source, path, index, .. }) = self.current.take() else { return };
+        let Some(Current { source, len, index, .. }) = self.current.take() else { return };
         self.closed += source.stats();
         self.closed_len += source.progress();
         self.warnings.extend_from_slice(source.warnings());
         let mut inputs = locked(&self.inputs);
         if let Some(file) = index.and_then(|index| inputs.get_mut(index)) {
-            file.len = file_len(&path);
+            file.len = len;
         }
     }
 }
