@@ -127,11 +127,12 @@ impl Run<'_> {
         let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), origin, console);
         // The failure of the output is the first one.
         let record_count = rows.finish()?;
-        let checkpoint::Outcome { stats, source } = outcome?;
+        let outcome = outcome?;
+        let (stats, source) = (&outcome.stats, &outcome.source);
         if !records.shared.quiet {
             let flows = plural(stats.tracker.started_count, "new flow");
-            let result = format!("{flows}, {} written", plural(record_count, "record"));
-            records.summary.write(&stats, &source, started_at.elapsed(), &result);
+            let result = outcome.describe(format!("{flows}, {} written", plural(record_count, "record")));
+            records.summary.write(stats, source, started_at.elapsed(), &result);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowgauge::checkpoint::{Reader, Writer};
+use flowgauge::checkpoint::{Error, Reader, Writer};
 
 use crate::console::Failure;
 
@@ -24,7 +24,8 @@ impl CheckpointFile {
         open(path)?;
         let lock_path = hidden(path, "lock");
         let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
-        let lock = lock.map_err(|error| Failure::writing(lock_path.display(), &error))?;
+        let lock =
+            lock.map_err(|error| failure(path, format_args!("its folder cannot be written: {error}")))?;
         #[cfg(unix)]
         if let Err(error) = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             return Err(if error == rustix::io::Errno::WOULDBLOCK {
@@ -90,10 +91,21 @@ fn failure(path: &Path, problem: impl Display) -> Failure {
 }
 
 /// Opens a checkpoint; `None` if there is none.
-fn open(path: &Path) -> Result<Option<Reader<File>>, Failure> {
-    match File::open(path) {
-        Ok(file) => Reader::new(file).map(Some).map_err(|error| failure(path, error)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+pub(super) fn open(path: &Path) -> Result<Option<Reader<File>>, Failure> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failure(path, error)),
+        // The open of a pipe would wait for its writer.
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(failure(path, "not a regular file; give another name for the checkpoint"));
+        }
+        Ok(_) => {}
+    }
+    match File::open(path).map_err(Error::Io).and_then(Reader::new) {
+        Ok(reader) => Ok(Some(reader)),
+        Err(error @ Error::NoCheckpoint) => {
+            Err(failure(path, format_args!("{error}; remove the file, or give another name")))
+        }
         Err(error) => Err(failure(path, error)),
     }
 }

@@ -28,6 +28,7 @@ use sequence::Sequence;
 pub(crate) use show::{CheckpointCommand, run as run_command};
 
 use crate::console::{Console, Failure, write_line};
+use crate::human::plural;
 use crate::input::Input;
 use crate::interrupt;
 
@@ -95,6 +96,18 @@ impl Origin<'_> {
 pub(crate) struct Outcome {
     pub(crate) stats: PipelineStats,
     pub(crate) source: SourceStats,
+    /// Number of files without new frames.
+    pub(crate) skipped_count: u64,
+}
+
+impl Outcome {
+    /// Returns the description of a result, with the files that were skipped.
+    pub(crate) fn describe(&self, result: String) -> String {
+        match self.skipped_count {
+            0 => result,
+            count => format!("{result}, {} without new packets", plural(count, "file")),
+        }
+    }
 }
 
 impl Run<'_> {
@@ -112,7 +125,8 @@ impl Run<'_> {
             return Err(Failure::Usage("no checkpoint".to_owned()));
         };
         let file = CheckpointFile::lock(path)?;
-        let (mut pipeline, inputs) = self.restore(&file, sink)?;
+        let is_only_end = self.args.finish && matches!(origin, Origin::Files([], ..));
+        let (mut pipeline, inputs) = self.restore(&file, (sink, is_only_end))?;
         let inputs = Arc::new(Mutex::new(inputs));
         let pace = Arc::new(Mutex::new(Pace::new(self.args.interval())));
         // States where the rows of this run begin, and that it has not ended.
@@ -149,15 +163,23 @@ impl Run<'_> {
             Some(Failure::Other(problem)) if !is_finished => console.problem(problem),
             _ => {}
         }
-        Ok(Outcome { stats: pipeline.stats(), source: input.stats() })
+        let skipped_count = locked(&inputs).skipped_count;
+        Ok(Outcome { stats: pipeline.stats(), source: input.stats(), skipped_count })
     }
 
     /// Builds the pipeline, from the checkpoint if there is one. Returns the files that were read.
-    fn restore<K: Sink>(&self, file: &CheckpointFile, sink: K) -> Result<(Pipeline<K>, Inputs), Failure>
+    fn restore<K: Sink>(
+        &self,
+        file: &CheckpointFile,
+        (sink, is_only_end): (K, bool),
+    ) -> Result<(Pipeline<K>, Inputs), Failure>
     where
         K::State: State,
     {
         let Some(mut reader) = file.open()? else {
+            if is_only_end {
+                return Err(file.failure("no checkpoint whose flows could be ended"));
+            }
             return Ok((self.builder.build(sink)?, Inputs::default()));
         };
         let Some(state) = RunState::of(&reader) else {
@@ -199,13 +221,10 @@ impl Run<'_> {
             return Ok(());
         }
         let output = Position::sync().map_err(|error| Failure::writing("standard output", &error))?;
-        let mut shared = locked(inputs);
-        let inputs = std::mem::take(&mut *shared);
+        let inputs = locked(inputs).saved();
         let (command, version) = (self.command.to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         let state = RunState { command, version, inputs, output, has_ended };
         let octets = serde_json::to_vec(&state).map_err(|error| file.failure(error));
-        *shared = state.inputs;
-        drop(shared);
         let octets = octets?;
         file.replace(|writer| {
             writer.attach(ATTACHMENT, &octets)?;

@@ -28,11 +28,12 @@ pub(super) struct Sequence {
 /// The file that is read.
 struct Current {
     source: Files,
+    path: PathBuf,
     /// Length of the file in octets before it was read. It may grow meanwhile.
     len: Option<u64>,
     /// Index in the list of recognized files.
     index: Option<usize>,
-    /// Number of frames that are in the checkpoint.
+    /// Number of frames that are in the checkpoint, and were not skipped yet.
     skipped_count: u64,
 }
 
@@ -60,43 +61,77 @@ impl Sequence {
     fn open_next(&mut self) -> Result<bool, Error> {
         while let Some(path) = self.waiting.pop_front() {
             let mut inputs = locked(&self.inputs);
-            let index = inputs.index_of(&path);
+            let index = inputs.find(&path);
             let known = index.and_then(|index| inputs.get(index));
             let len = file_len(&path);
             if known.is_some_and(|known| known.len.is_some() && known.len == len) {
+                inputs.skipped_count += 1;
                 self.closed_len += len.unwrap_or(0);
                 continue;
             }
             let skipped_count = known.map_or(0, |known| known.frame_count);
             drop(inputs);
-            let source = Files::open_with(iter::once(&path), self.config.clone())?;
-            self.current = Some(Current { source, len, index, skipped_count });
+            self.open(path, index, skipped_count)?;
             return Ok(true);
         }
         Ok(false)
     }
 
+    /// Opens a file, which is added to the list unless it is known.
+    fn open(&mut self, path: PathBuf, known: Option<usize>, skipped_count: u64) -> Result<(), Error> {
+        let len = file_len(&path);
+        let source = Files::open_with(iter::once(&path), self.config.clone())?;
+        let index = known.or_else(|| locked(&self.inputs).add(&path));
+        self.current = Some(Current { source, path, len, index, skipped_count });
+        Ok(())
+    }
+
+    /// Removes the first frames of a batch that are in the checkpoint already. Returns whether the file is the one that
+    /// was read.
+    fn skip(&mut self, batch: &mut FrameBatch) -> bool {
+        let Some(current) = &mut self.current else { return true };
+        let count = current.skipped_count.min(batch.len() as u64) as usize;
+        if count == 0 {
+            return true;
+        }
+        current.skipped_count -= count as u64;
+        let inputs = locked(&self.inputs);
+        let known = current.index.and_then(|index| inputs.get(index));
+        let is_known = current.skipped_count > 0
+            || batch.get(count - 1).zip(known).is_some_and(|(last, known)| known.ends_with(&last));
+        let mut rest = FrameBatch::new();
+        batch.iter().skip(count).for_each(|frame| rest.push(&frame));
+        *batch = rest;
+        is_known
+    }
+
+    /// Begins with the first frame of the current file, because it is not the one that it was taken for.
+    fn begin_anew(&mut self) -> Result<(), Error> {
+        let Some(Current { path, .. }) = self.current.take() else { return Ok(()) };
+        self.open(path, None, 0)
+    }
+
+    /// Notes the frames of the current file that are processed next.
+    fn note(&self, batch: &FrameBatch) {
+        let index = self.current.as_ref().and_then(|current| current.index);
+        let last = batch.len().checked_sub(1).and_then(|last| batch.get(last));
+        if let Some((index, last)) = index.zip(last)
+            && let Some(file) = locked(&self.inputs).get_mut(index)
+        {
+            file.add(batch.len(), &last);
+        }
+    }
+
     /// Notes the end of the current file.
     fn close(&mut self) {
-        let Some(Current { source, len, index, .. }) = self.current.take() else { return };
+        let Some(Current { source, path, len, index, .. }) = self.current.take() else { return };
         self.closed += source.stats();
         self.closed_len += source.progress();
         self.warnings.extend_from_slice(source.warnings());
         let mut inputs = locked(&self.inputs);
         if let Some(file) = index.and_then(|index| inputs.get_mut(index)) {
-            file.len = len;
+            file.end(&path, len);
         }
-    }
-}
-
-/// Removes the first frames of a batch that are in the checkpoint already.
-fn skip(batch: &mut FrameBatch, skipped_count: &mut u64) {
-    let count = (*skipped_count).min(batch.len() as u64);
-    if count > 0 {
-        *skipped_count -= count;
-        let mut rest = FrameBatch::new();
-        batch.iter().skip(count as usize).for_each(|frame| rest.push(&frame));
-        *batch = rest;
     }
 }
 
@@ -111,12 +146,12 @@ impl Source for Sequence {
                 return Ok(Next::End);
             };
             let next = current.source.next_batch(batch);
-            skip(batch, &mut current.skipped_count);
-            if let Some(index) = current.index
-                && let Some(file) = locked(&self.inputs).get_mut(index)
-            {
-                file.frame_count += batch.len() as u64;
+            let is_missing = matches!(next, Ok(Next::End)) && current.skipped_count > 0;
+            if !self.skip(batch) || is_missing {
+                self.begin_anew()?;
+                continue;
             }
+            self.note(batch);
             match next? {
                 Next::End => self.close(),
                 Next::Frames if batch.is_empty() => {}

@@ -1,17 +1,16 @@
 //! `flowgauge checkpoint show`: what a checkpoint contains.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use flowgauge::EndReason;
-use flowgauge::checkpoint::Reader;
 use flowgauge::export::{Format, FormatOptions};
 use flowgauge::pipeline::read_checkpoint;
 
 use super::RunState;
+use super::file::open;
 use crate::console::Failure;
 use crate::formats::line_width;
 use crate::human::plural;
@@ -72,8 +71,7 @@ pub(crate) fn run(command: &CheckpointCommand) -> Result<(), Failure> {
 fn show(args: &ShowArgs) -> Result<(), Failure> {
     let failure =
         |problem: &dyn std::fmt::Display| Failure::Other(format!("{}: {problem}", args.file.display()));
-    let file = File::open(&args.file).map_err(|error| failure(&error))?;
-    let mut reader = Reader::new(file).map_err(|error| failure(&error))?;
+    let Some(mut reader) = open(&args.file)? else { return Err(failure(&"there is no such file")) };
     let state = RunState::of(&reader);
     let mut out = io::BufWriter::new(io::stdout());
     if let Some(format) = args.flows {
@@ -104,8 +102,6 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
         if by_protocol.is_empty() { "none".to_owned() } else { by_protocol.join(", ") }
     )?;
     writeln!(out, "clock: {}", info.tracker.now)?;
-    writeln!(out, "stage: {}", info.stage)?;
-    writeln!(out, "length: {} octets", reader.offset())?;
     if let Some(state) = state {
         let (file_count, frame_count) = state.inputs.counts();
         writeln!(out, "command: flowgauge {}, version {}", state.command, state.version)?;

@@ -140,7 +140,7 @@ impl Run<'_> {
         let outcome = run.run(sink, Origin::Live(Box::new(monitor)), console);
         // The failure of the output is the first one.
         let record_count = rows.finish()?;
-        let checkpoint::Outcome { stats, source } = outcome?;
+        let checkpoint::Outcome { stats, source, .. } = outcome?;
         let flows = plural(stats.tracker.started_count, "new flow");
         Ok((stats, source, format!("{flows}, {} written", plural(record_count, "record"))))
     }

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
+use crate::input::is_stdin;
 use crate::interrupt;
 use crate::order::Sorted;
 use crate::rows::Rows;
@@ -75,7 +76,12 @@ impl Input {
     /// Opens the files. Those that cannot be read are reported.
     fn open(args: &MergeArgs, console: &mut Console) -> Self {
         let mut files = Vec::with_capacity(args.files.len());
+        let mut has_stdin = false;
         for path in &args.files {
+            if is_stdin(path) && std::mem::replace(&mut has_stdin, true) {
+                console.problem("-: specified more than once; standard input is read only once");
+                continue;
+            }
             match RecordFile::open(path) {
                 Ok(file) => files.push(file),
                 Err(Failure::Other(text) | Failure::Usage(text)) => console.problem(text),
@@ -139,7 +145,9 @@ fn lines(stats: &JoinStats, (file_count, written_count): (u64, u64), elapsed: Du
     let mut lines = vec![format!("{files}: {result}; processed in {}", duration(elapsed))];
     if stats.overlapping_count > 0 {
         let records = plural(stats.overlapping_count, "record");
-        lines.push(format!("{records} not merged, because another record of the flow is of the same time"));
+        lines.push(format!(
+            "{records} not merged, because another record of the flow overlaps; was a file given twice?"
+        ));
     }
     if stats.evicted_count > 0 {
         let records = plural(stats.evicted_count, "record");

@@ -121,10 +121,12 @@ fn continue_sessions(
     let outcome = run.run(&mut sink, origin, console);
     // The failure of the output is the first one.
     let (row_count, omitted_count) = sink.finish()?;
-    let checkpoint::Outcome { mut stats, source } = outcome?;
+    let mut outcome = outcome?;
+    let rows = outcome.describe(plural(row_count, "message"));
+    let (stats, source) = (&mut outcome.stats, &outcome.source);
     stats.sessions.suppressed_message_count += omitted_count;
     if !args.shared.quiet {
-        args.summary.write(&stats, &source, started_at.elapsed(), &plural(row_count, "message"));
+        args.summary.write(stats, source, started_at.elapsed(), &rows);
     }
     Ok(())
 }
