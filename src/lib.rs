@@ -154,6 +154,7 @@ pub mod base;
 // Layers that read what others wrote check every access.
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod checkpoint;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod codec;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod decode;
