@@ -46,6 +46,15 @@ impl DecoderConfig {
     }
 }
 
+/// Counters of a [`Decoder`].
+pub(crate) struct DecoderCounters {
+    skipped: SkipStats,
+    checksums: ChecksumStats,
+    fragments: FragmentStats,
+    orphan_counts: (u64, u64),
+    outer_packet_count: u64,
+}
+
 /// Converts frames to packets: decapsulates, reassembles fragments, verifies checksums, and counts nested
 /// packets.
 #[derive(Debug)]
@@ -175,6 +184,27 @@ impl Decoder {
     #[inline(always)]
     pub(crate) const fn is_reassembling(&self) -> bool {
         self.fragments.is_some()
+    }
+
+    /// Returns the counters that frames change, so that [`set_counters`](Self::set_counters) can restore them.
+    pub(crate) fn counters(&self) -> DecoderCounters {
+        DecoderCounters {
+            skipped: self.skipped.clone(),
+            checksums: self.verifier.stats,
+            fragments: self.fragments(),
+            orphan_counts: self.orphan_counts(),
+            outer_packet_count: self.outer_packet_count(),
+        }
+    }
+
+    pub(crate) fn set_counters(&mut self, counters: DecoderCounters) {
+        let DecoderCounters { skipped, checksums, fragments, orphan_counts, outer_packet_count } = counters;
+        self.skipped = skipped;
+        self.verifier.stats = checksums;
+        self.encapsulation.outer_packet_count = outer_packet_count;
+        if let Some(own) = &mut self.fragments {
+            own.set_counters(fragments, orphan_counts);
+        }
     }
 
     pub(crate) const fn skipped(&self) -> &SkipStats {

@@ -120,6 +120,11 @@ impl Defragmenter {
     }
 
     /// Number of fragments that were counted for no flow, and the octets of their frames on the wire.
+    pub(super) const fn set_counters(&mut self, stats: FragmentStats, orphans: (u64, u64)) {
+        self.pool.set_stats(stats);
+        (self.orphans.count, self.orphans.octet_count) = orphans;
+    }
+
     pub(super) const fn orphan_counts(&self) -> (u64, u64) {
         (self.orphans.count, self.orphans.octet_count)
     }

@@ -4,12 +4,13 @@ use std::io::{self, Read, Write};
 
 use super::builder::Builder;
 use super::pipeline::Pipeline;
-use super::sink::Sink;
 use super::sink::sealed::Stage as _;
+use super::sink::{EngineOf, Sink, SlotOf};
 use super::stats::Unsaved;
+use crate::base::FlowKey;
 use crate::checkpoint::{Error, Invalid, Kind, Reader, State, StateWriter, Writer};
 use crate::codec::{self, Prefix};
-use crate::tracker::{Flow, FlowView, SnapshotInfo, read_flows};
+use crate::tracker::{Flow, FlowId, FlowView, SnapshotInfo, Tracker, read_flows};
 
 impl<K: Sink> Pipeline<K>
 where
@@ -104,23 +105,50 @@ where
             .map_err(|invalid| reader.invalid(invalid))?;
         reader.advance()?;
         let Self { core, engine, sink } = self;
-        core.tracker_mut().load(reader, |tracker, id, fields| {
-            let mut state = fields.section(Prefix::U32)?;
-            let Some((view, slot)) = tracker.get_mut(id) else { return Ok(()) };
-            slot.state = K::State::load(&mut state)?;
-            if !state.is_empty() {
-                return Err(Invalid::new("the state of another kind of flow"));
-            }
-            let mut flow = Flow::new(slot, view);
-            K::Stage::load(engine, sink, &mut flow, fields)?;
-            if flow.is_muted() {
-                tracker.mute(id);
-            }
-            Ok(())
+        core.tracker_mut()
+            .load(reader, |tracker, id, fields| load_flow::<K>(tracker, (engine, sink), id, fields))?;
+        core.tracker_mut().wake_by(K::Stage::next_due_ns(engine));
+        Ok(())
+    }
+
+    /// Adds those flows of a checkpoint of another pipeline that `wants` accepts. The rest of the checkpoint is not read.
+    pub(super) fn absorb<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        wants: impl Fn(&FlowKey) -> bool,
+    ) -> Result<(), Error> {
+        reader.advance()?;
+        let Self { core, engine, sink } = self;
+        core.tracker_mut().absorb(reader, wants, |tracker, id, fields| {
+            load_flow::<K>(tracker, (engine, sink), id, fields)
         })?;
         core.tracker_mut().wake_by(K::Stage::next_due_ns(engine));
         Ok(())
     }
+}
+
+/// Reads the state of a flow.
+fn load_flow<K: Sink>(
+    tracker: &mut Tracker<SlotOf<K>>,
+    (engine, sink): (&mut EngineOf<K>, &mut K),
+    id: FlowId,
+    fields: &mut codec::Reader<'_>,
+) -> Result<(), Invalid>
+where
+    K::State: State,
+{
+    let mut state = fields.section(Prefix::U32)?;
+    let Some((view, slot)) = tracker.get_mut(id) else { return Ok(()) };
+    slot.state = K::State::load(&mut state)?;
+    if !state.is_empty() {
+        return Err(Invalid::new("the state of another kind of flow"));
+    }
+    let mut flow = Flow::new(slot, view);
+    K::Stage::load(engine, sink, &mut flow, fields)?;
+    if flow.is_muted() {
+        tracker.mute(id);
+    }
+    Ok(())
 }
 
 /// What a checkpoint states about the pipeline that it was written from.

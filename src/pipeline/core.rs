@@ -1,12 +1,19 @@
 //! Layers of a pipeline below the stage: from a frame to a tracked packet.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
 use super::config::Config;
 use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
 use super::observer::Relieve;
 use super::runner::IntakeState;
 use super::stats::{PipelineStats, Unsaved};
-use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
+use crate::base::{
+    Account, ConfigError, EncapsulationHeader, FlowKey, Frame, FrameBatch, Resources, Timestamp,
+};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::decode::extractor::{Extractor, Packet};
@@ -82,6 +89,59 @@ impl<S: Default> Core<S> {
     /// Restricts the tracker to a share of the flows, because other shards track the rest.
     pub(super) fn restrict(&mut self, share: Share) {
         self.tracker.restrict(share);
+    }
+
+    /// Restricts the tracker to the flows with some keys, or ends the restriction.
+    pub(super) fn restrict_to(&mut self, keys: Option<Arc<HashSet<FlowKey, RandomState>>>) {
+        self.tracker.restrict_to(keys);
+    }
+
+    /// Returns the time that packets have reached, in nanoseconds.
+    pub(super) fn clock_ns(&self) -> u64 {
+        self.foreign_ns.max(self.tracker.now().as_nanos())
+    }
+
+    /// Advances the clock to the time that packets have reached which are not tracked here.
+    pub(super) fn note_clock(&mut self, clock_ns: u64) {
+        self.foreign_ns = self.foreign_ns.max(clock_ns);
+        self.tracker.note_time(self.foreign_ns);
+    }
+
+    pub(super) const fn jumps(&self) -> &Jumps {
+        &self.jumps
+    }
+
+    pub(super) const fn jumps_mut(&mut self) -> &mut Jumps {
+        &mut self.jumps
+    }
+
+    pub(super) fn flow_count_max(&self) -> u64 {
+        self.tracker.flow_count_max().into()
+    }
+
+    /// Returns whether fragments wait for others.
+    pub(super) fn has_fragments(&self) -> bool {
+        self.decoder.held_datagram_count() > 0
+    }
+
+    /// Processes frames that another pipeline has also processed, and has counted. Each is preceded by the time that packets
+    /// have reached before it. Only counters of flows change.
+    pub(super) fn again<K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        batch: &FrameBatch,
+        clocks_ns: &[u64],
+        observer: &mut K,
+    ) {
+        let counters = (self.decoder.counters(), self.filtered_count, *self.tracker.stats());
+        let frames = batch.iter().zip(clocks_ns).map(|(frame, clock_ns)| {
+            Input::Dispatched(Dispatched { content: Content::ForAll(frame), clock_ns: *clock_ns })
+        });
+        self.frames::<GROUP_LEN, _>(frames, observer);
+        self.relieve(observer);
+        let (decoder, filtered_count, tracker) = counters;
+        self.decoder.set_counters(decoder);
+        self.filtered_count = filtered_count;
+        self.tracker.keep_packet_counters(&tracker);
     }
 
     pub(super) const fn tracker_mut(&mut self) -> &mut Tracker<S> {

@@ -16,6 +16,9 @@ pub enum Error {
     Filter(FilterError),
     /// A source of frames could not be opened or read.
     Source(source::Error),
+    /// A limit was reached while a file was tracked in parts ([`Builder::run_parts`](super::Builder::run_parts)). Which flows
+    /// are evicted depends on their order, which parts do not have.
+    Parts,
 }
 
 impl fmt::Display for Error {
@@ -24,6 +27,10 @@ impl fmt::Display for Error {
             Self::Config(error) => error.fmt(f),
             Self::Filter(error) => error.fmt(f),
             Self::Source(error) => error.fmt(f),
+            Self::Parts => f.write_str(
+                "a limit on flows or on memory was reached, at which the records of parts would differ from those of a \
+                 single pass",
+            ),
         }
     }
 }
@@ -34,6 +41,7 @@ impl std::error::Error for Error {
             Self::Config(error) => error.source(),
             Self::Filter(error) => error.source(),
             Self::Source(error) => error.source(),
+            Self::Parts => None,
         }
     }
 }

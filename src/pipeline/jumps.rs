@@ -29,6 +29,8 @@ pub(super) struct Jumps {
     held: FrameBatch,
     /// True if every frame time is accepted without a check.
     pub(super) is_off: bool,
+    /// True if a time was far ahead of all earlier ones, accepted or not.
+    pub(super) has_jumped: bool,
     /// Number of frames with a time that was not accepted.
     pub(super) doubted_count: u64,
 }
@@ -117,9 +119,9 @@ impl Jumps {
         let mut verdicts = Verdicts::default();
         let mut times_ns = times_ns.enumerate().peekable();
         while let Some((index, time_ns)) = times_ns.next() {
-            let is_doubtful = self.latest_ns > 0
-                && is_ahead(time_ns, self.latest_ns)
-                && time_ns.abs_diff(self.doubted_ns) > nanos(TIME_JUMP_MAX);
+            let has_jumped = self.latest_ns > 0 && is_ahead(time_ns, self.latest_ns);
+            self.has_jumped |= has_jumped;
+            let is_doubtful = has_jumped && time_ns.abs_diff(self.doubted_ns) > nanos(TIME_JUMP_MAX);
             match times_ns.peek() {
                 None if is_doubtful => verdicts.is_last_held = true,
                 Some((_, next_ns)) if is_doubtful && is_ahead(time_ns, *next_ns) => {
@@ -141,6 +143,30 @@ impl Jumps {
     pub(super) fn times(&self) -> Option<(Timestamp, Timestamp)> {
         let times = (Timestamp::from_nanos(self.first_ns), Timestamp::from_nanos(self.latest_ns));
         (self.first_ns > 0).then_some(times)
+    }
+
+    /// Returns whether the check of frames that follow is the same with a new state as with this one, if the first of them
+    /// has the time `first_ns`.
+    pub(super) fn is_plain_before(&self, first_ns: u64) -> bool {
+        self.held.is_empty() && !(self.latest_ns > 0 && !self.is_off && is_ahead(first_ns, self.latest_ns))
+    }
+
+    /// Continues with the state `later`, which checked the frames that follow, without a jump among them.
+    pub(super) fn follow(&mut self, later: &Self) {
+        if self.first_ns == 0 {
+            self.first_ns = later.first_ns;
+        }
+        self.latest_ns = self.latest_ns.max(later.latest_ns);
+    }
+
+    /// Returns the time of the first frame with a time in nanoseconds; zero before it.
+    pub(super) const fn first_ns(&self) -> u64 {
+        self.first_ns
+    }
+
+    /// Returns whether all times were accepted at once.
+    pub(super) fn is_calm(&self) -> bool {
+        !self.has_jumped && self.held.is_empty()
     }
 
     /// Returns a copy of the current state.

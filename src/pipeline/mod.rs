@@ -39,6 +39,7 @@ mod log_sink;
 mod observer;
 #[cfg(feature = "protocols")]
 mod one_call;
+mod parts;
 #[allow(clippy::module_inception, reason = "the type that the layer is named after")]
 mod pipeline;
 mod records;

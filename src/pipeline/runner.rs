@@ -119,7 +119,7 @@ impl RunOptions {
         self.is_ahead
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(StopHandle::is_stopped)
     }
 }
@@ -201,6 +201,11 @@ impl Outcome {
     /// Returns whether an error ended the run.
     pub(super) const fn is_failed(&self) -> bool {
         self.fatal.is_some()
+    }
+
+    /// Returns whether the source has returned an error.
+    pub(super) const fn has_errors(&self) -> bool {
+        self.error_count > 0 || self.fatal.is_some()
     }
 
     /// Notes that the sink has ended the run before frames that were already read, or before an error.

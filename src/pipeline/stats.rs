@@ -56,6 +56,24 @@ pub struct PipelineStats {
     pub unsaved: Unsaved,
 }
 
+impl PipelineStats {
+    /// Adds the counters of another part of the input.
+    pub(super) fn add_part(&mut self, other: &Self) {
+        self.frame_count += other.frame_count;
+        self.octet_count += other.octet_count;
+        self.doubted_time_count += other.doubted_time_count;
+        self.skipped.merge(&other.skipped);
+        self.filtered_count += other.filtered_count;
+        self.orphan_fragment_count += other.orphan_fragment_count;
+        self.orphan_fragment_octet_count += other.orphan_fragment_octet_count;
+        self.fragments.add(&other.fragments);
+        self.outer_packet_count += other.outer_packet_count;
+        self.streams.add(&other.streams);
+        self.sessions.add(&other.sessions);
+        self.tracker.add(&other.tracker);
+    }
+}
+
 /// What a [checkpoint](super::Pipeline::checkpoint) does not contain.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

@@ -131,6 +131,40 @@ impl Capture {
         self.limits.batch_len = len;
     }
 
+    /// Continues the capture, an uncompressed regular file, with the record at the offset `start`, and ends it before the
+    /// first record at or behind the offset `end`, if there is one.
+    pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> Result<(), Error> {
+        self.input.select(start, end).map_err(|error| Error::io(self.input.path(), error))?;
+        self.carry.clear();
+        (self.offset, self.ended) = (start, false);
+        Ok(())
+    }
+
+    /// Returns the offset behind the last complete record.
+    pub(super) const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    pub(super) const fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// Returns whether the input is an uncompressed regular file.
+    pub(super) const fn is_plain(&self) -> bool {
+        self.input.is_plain()
+    }
+
+    /// Returns whether a part of a file was read to its end without damage.
+    pub(super) fn is_part_over(&self) -> bool {
+        self.ended && self.input.is_part() && self.input.left_len() == Some(0) && self.warnings.is_empty()
+    }
+
+    /// Removes all counts and warnings.
+    pub(super) fn forget(&mut self) {
+        self.tally = Tally::default();
+        self.warnings.clear();
+    }
+
     /// Ends the capture: further reads return no frames.
     pub(super) const fn stop(&mut self) {
         self.ended = true;
@@ -273,7 +307,8 @@ impl Capture {
             }
             match self.input.read(batch.space(block_len)) {
                 Ok(0) => {
-                    if have > 0 && !self.input.is_stopped() {
+                    // A record that begins in a part of a file, and extends behind it, belongs to the next part.
+                    if have > 0 && !self.input.is_stopped() && !self.input.is_part() {
                         self.end(0, WarningKind::Truncated { need: need as u64, have: have as u64 });
                     }
                     self.ended = true;

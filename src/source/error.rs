@@ -47,6 +47,11 @@ pub enum Error {
         /// Compression method: `gzip` or `zstd`.
         method: &'static str,
     },
+    /// The input can only be read from its beginning, because it is compressed, a pipe or a device.
+    Indivisible {
+        /// Path of the input.
+        path: PathBuf,
+    },
     /// The capture format has an unsupported version.
     Version {
         /// Path of the file.
@@ -159,6 +164,11 @@ impl fmt::Display for Error {
             Self::NotACapture { path, looks_like } => {
                 write!(f, "{}: is not a pcap or pcapng capture: it looks like {looks_like}", path.display())
             }
+            Self::Indivisible { path } => write!(
+                f,
+                "{}: can only be read from its beginning; only an uncompressed file can be read in parts",
+                path.display()
+            ),
             Self::Compressed { path, method } => write!(
                 f,
                 "{}: is compressed with {method}; decompress it, or build with the feature `compression`",

@@ -121,6 +121,14 @@ impl FileSource {
         Ok(Self { capture, interfaces })
     }
 
+    pub(super) const fn capture(&self) -> &Capture {
+        &self.capture
+    }
+
+    pub(super) const fn capture_mut(&mut self) -> &mut Capture {
+        &mut self.capture
+    }
+
     /// Returns the path of the capture; `-` for standard input, `(stream)` for a reader.
     #[must_use]
     pub fn path(&self) -> &Path {

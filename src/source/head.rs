@@ -7,7 +7,7 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, Pcapng};
-use super::walk::Sinks;
+use super::walk::{Candidate, Sinks};
 use super::warning::{BadBlock, Stop};
 use crate::base::Limits;
 
@@ -52,6 +52,35 @@ impl Format {
         match self {
             Self::Pcap(pcap) => pcap.walk(bytes, at, sinks),
             Self::Pcapng(pcapng) => pcapng.walk(bytes, at, sinks),
+        }
+    }
+
+    /// Number of octets that determine the length of a record in any format.
+    pub(super) const HEADER_LEN_MAX: usize = 32;
+
+    /// Returns the number of octets of which the offset of each record is a multiple.
+    pub(super) const fn alignment(&self) -> usize {
+        match self {
+            Self::Pcap(_) => 1,
+            Self::Pcapng(_) => 4,
+        }
+    }
+
+    /// Returns the record at the start of `bytes`, if its header is plausible.
+    pub(super) fn candidate(&self, bytes: &[u8]) -> Option<Candidate> {
+        match self {
+            Self::Pcap(pcap) => pcap.candidate(bytes),
+            Self::Pcapng(pcapng) => pcapng.candidate(bytes),
+        }
+    }
+
+    /// Returns whether records are read in the same way.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        match (self, other) {
+            // The header of the file determines the way.
+            (Self::Pcap(_), Self::Pcap(_)) => true,
+            (Self::Pcapng(one), Self::Pcapng(other)) => one.agrees_with(other),
+            _ => false,
         }
     }
 

@@ -143,6 +143,8 @@ pub(super) struct Input {
     path: PathBuf,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
+    /// Offset at which reading of a plain file ends, if it is not the end of the file.
+    end: Option<u64>,
     decompresses: bool,
     stop: StopHandle,
 }
@@ -158,7 +160,7 @@ impl Input {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
             let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
-            Ok(Self { octets, path, count, total_len, decompresses: false, stop })
+            Ok(Self { octets, path, count, total_len, end: None, decompresses: false, stop })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
@@ -173,7 +175,7 @@ impl Input {
     pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path, stop: &StopHandle) -> Self {
         let (count, stop) = (Arc::default(), stop.clone());
         let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
-        Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false, stop }
+        Self { octets, path: path.to_owned(), count, total_len: None, end: None, decompresses: false, stop }
     }
 
     /// Returns whether the caller ended the input with the stop handle.
@@ -198,7 +200,7 @@ impl Input {
         };
         let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
-        Ok(Self { octets, path, count, total_len, decompresses: true, stop })
+        Ok(Self { octets, path, count, total_len, end: None, decompresses: true, stop })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -223,8 +225,28 @@ impl Input {
     /// Returns the number of octets of a plain file that have not been read yet, according to its length when
     /// it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
-        let total_len = self.total_len.filter(|_| !self.decompresses)?;
-        Some(total_len.saturating_sub(self.progress()))
+        let end = self.end.or(self.total_len.filter(|_| !self.decompresses))?;
+        Some(end.saturating_sub(self.progress()))
+    }
+
+    /// Continues a plain file at the offset `start`, and ends it at the offset `end` if there is one.
+    pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> io::Result<()> {
+        if let Octets::Plain(file) = &mut self.octets {
+            file.seek(SeekFrom::Start(start))?;
+        }
+        self.count.store(start, Relaxed);
+        self.end = end;
+        Ok(())
+    }
+
+    /// Returns whether the input ends at a given offset, at which the file may continue.
+    pub(super) const fn is_part(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Returns whether the input is a regular file that is read as it is.
+    pub(super) const fn is_plain(&self) -> bool {
+        matches!(self.octets, Octets::Plain(_) | Octets::Parked)
     }
 
     /// Closes a regular file until the next read, which opens it again. Returns whether the file is now
@@ -242,7 +264,12 @@ impl Input {
 
     /// Reads octets into `buffer` with one read, which is repeated only if a signal interrupted it. The error
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
-    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, mut buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(end) = self.end {
+            let left_len = usize::try_from(end.saturating_sub(self.progress())).unwrap_or(usize::MAX);
+            let len = buffer.len().min(left_len);
+            buffer = buffer.get_mut(..len).unwrap_or_default();
+        }
         if self.is_parked() {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(self.progress()))?;

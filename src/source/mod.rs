@@ -53,6 +53,7 @@ mod live;
 mod memory;
 #[cfg(feature = "net")]
 mod mirror;
+mod parts;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
@@ -87,6 +88,8 @@ pub use live::{Device, LiveConfig, LiveSource};
 pub use mirror::MirrorState;
 #[cfg(feature = "net")]
 pub use mirror::{MirrorConfig, MirrorEncapsulation, MirrorSource, MirroredFrame};
+pub use parts::FileParts;
+pub(crate) use parts::{PartRange, PartReaders, PartsOutcome};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use read_ahead::ReadAhead;

@@ -1,7 +1,7 @@
 //! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that exist in practice.
 
 use super::interfaces::Interfaces;
-use super::walk::Sinks;
+use super::walk::{Candidate, Sinks};
 use super::warning::{BadBlock, Stop};
 use super::{Interface, TimeResolution};
 use crate::base::{Limits, LinkType, NANOS_PER_SECOND, Timestamp};
@@ -24,6 +24,9 @@ enum LengthOrder {
     /// Either order, as version 2.3 was written in both: the smaller length is the captured length.
     SmallerIsCaptured,
 }
+
+/// Maximum length of a frame on the wire in octets that is plausible.
+const WIRE_LEN_MAX: u32 = 1 << 20;
 
 /// State of reading a classic pcap file: the fields of its file header.
 #[derive(Debug)]
@@ -122,6 +125,30 @@ impl Pcap {
             (false, true) => self.records::<false, MODIFIED_RECORD_HEADER_LEN>(bytes, at, number, sinks),
             (true, true) => self.records::<true, MODIFIED_RECORD_HEADER_LEN>(bytes, at, number, sinks),
         }
+    }
+
+    /// Implements [`Format::candidate`](super::head::Format::candidate) for pcap.
+    pub(super) fn candidate(&self, bytes: &[u8]) -> Option<Candidate> {
+        let header_len = if self.modified { MODIFIED_RECORD_HEADER_LEN } else { RECORD_HEADER_LEN };
+        let (words, _) = bytes.get(..header_len)?.as_chunks::<4>();
+        let [seconds, fraction, first_len, second_len, ..] = words else { return None };
+        let word = |octets: &[u8; 4]| {
+            if self.big_endian { u32::from_be_bytes(*octets) } else { u32::from_le_bytes(*octets) }
+        };
+        let (first_len, second_len) = (word(first_len), word(second_len));
+        let captured_len = match self.length_order {
+            LengthOrder::Standard => first_len,
+            LengthOrder::Swapped => second_len,
+            LengthOrder::SmallerIsCaptured => first_len.min(second_len),
+        };
+        let wire_len = first_len.max(second_len);
+        let nanos = u64::from(word(fraction)) * self.nanos_per_unit;
+        let is_plausible = captured_len == first_len.min(second_len)
+            && (1..=self.frame_len_max).contains(&captured_len)
+            && wire_len <= WIRE_LEN_MAX
+            && nanos < NANOS_PER_SECOND;
+        let time = Some(u64::from(word(seconds)) * NANOS_PER_SECOND + nanos);
+        is_plausible.then(|| Candidate { len: header_len + captured_len as usize, time })
     }
 
     fn records<const BIG_ENDIAN: bool, const HEADER_LEN: usize>(

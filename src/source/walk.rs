@@ -11,3 +11,10 @@ pub(super) struct Sinks<'a, 'b> {
     pub(super) tally: &'a mut Tally,
     pub(super) interfaces: &'a mut Interfaces,
 }
+
+/// A record that may begin at an offset.
+pub(super) struct Candidate {
+    pub(super) len: usize,
+    /// Time in the unit of the file.
+    pub(super) time: Option<u64>,
+}

@@ -1,8 +1,31 @@
 //! Share of all flows, for one of several trackers that divide the flows among them.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use ahash::RandomState;
 
 use crate::base::{FlowKey, hash_state};
+
+/// The flows that a tracker tracks, because other trackers track the rest.
+#[derive(Clone, Debug)]
+pub(crate) enum Restriction {
+    /// One of several shares.
+    Share(Share),
+    /// The flows with these keys.
+    Keys(Arc<HashSet<FlowKey, RandomState>>),
+}
+
+impl Restriction {
+    /// Returns whether the flow with a key is tracked.
+    #[inline]
+    pub(crate) fn takes(&self, key: &FlowKey) -> bool {
+        match self {
+            Self::Share(share) => share.takes(key),
+            Self::Keys(keys) => keys.contains(key),
+        }
+    }
+}
 
 /// One of several shares of all flows. A keyed hash of the flow key, which is the same for both directions, assigns
 /// each flow to a share.

@@ -156,6 +156,46 @@ impl TrackerStats {
         self.encapsulation_refused_count += encapsulation_refused_count;
     }
 
+    /// Replaces the counters of packets by those of `other`, and keeps the counters of flows.
+    pub(super) const fn keep_packets_of(&mut self, other: &Self) {
+        *self = Self {
+            started_count: self.started_count,
+            restored_count: self.restored_count,
+            open_count_max: self.open_count_max,
+            active_timeout_count: self.active_timeout_count,
+            close_record_count: self.close_record_count,
+            idle_timeout_count: self.idle_timeout_count,
+            end_of_flow_count: self.end_of_flow_count,
+            forced_end_count: self.forced_end_count,
+            evicted_half_open_count: self.evicted_half_open_count,
+            evicted_unanswered_count: self.evicted_unanswered_count,
+            evicted_closed_count: self.evicted_closed_count,
+            evicted_answered_count: self.evicted_answered_count,
+            evicted_by_hash_count: self.evicted_by_hash_count,
+            evicted_by_budget_count: self.evicted_by_budget_count,
+            extra_refused_count: self.extra_refused_count,
+            encapsulation_refused_count: self.encapsulation_refused_count,
+            ..*other
+        };
+    }
+
+    /// Returns whether a limit has changed a record.
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.evicted_count() + self.extra_refused_count + self.encapsulation_refused_count > 0
+    }
+
+    /// Removes a flow that ended, and that another tracker has also counted.
+    pub(crate) fn uncount(&mut self, reason: EndReason) {
+        let count = match reason {
+            EndReason::IdleTimeout => &mut self.idle_timeout_count,
+            EndReason::ActiveTimeout => &mut self.active_timeout_count,
+            EndReason::EndOfFlow => &mut self.end_of_flow_count,
+            EndReason::ForcedEnd => &mut self.forced_end_count,
+            EndReason::LackOfResources => return,
+        };
+        *count = count.saturating_sub(1);
+    }
+
     /// Returns the number of evicted flows.
     #[must_use]
     pub const fn evicted_count(&self) -> u64 {

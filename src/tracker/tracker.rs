@@ -1,5 +1,10 @@
 //! The tracker, and the operations on its open flows.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use ahash::RandomState;
+
 use super::active_list::ActiveList;
 use super::class::{CLASSES, Class as ClassOf, LISTS, UserClass};
 use super::config::TrackerConfig;
@@ -7,7 +12,7 @@ use super::flow::{FlowBits, FlowId, FlowScan};
 use super::lists::Lists;
 use super::observer::Observer;
 use super::recency::List;
-use super::share::Share;
+use super::share::{Restriction, Share};
 use super::stats::TrackerStats;
 use super::table::{GROUP_LEN, Hint, Table};
 use super::view::FlowView;
@@ -42,8 +47,8 @@ pub struct Tracker<S> {
     pub(super) active_ns: u64,
     pub(super) active: ActiveList,
     pub(super) stats: TrackerStats,
-    /// The share of flows that this tracker tracks, if other trackers track the rest.
-    pub(super) share: Option<Share>,
+    /// The flows that this tracker tracks, if other trackers track the rest.
+    pub(super) restriction: Option<Restriction>,
 }
 
 impl<S> Default for Tracker<S> {
@@ -111,7 +116,7 @@ impl<S> Tracker<S> {
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: ActiveList::new(config.huge_pages),
             stats: TrackerStats::default(),
-            share: None,
+            restriction: None,
             config,
             resources,
         }
@@ -270,18 +275,33 @@ impl<S> Tracker<S> {
         let max = share.part_of(self.resources.limits.flow_count_max).max(1);
         self.resources.limits.flow_count_max = max;
         self.table.set_max(max);
-        self.share = Some(share);
+        self.restriction = Some(Restriction::Share(share));
+    }
+
+    /// Restricts the tracker to the flows with some keys, or ends the restriction.
+    pub(crate) fn restrict_to(&mut self, keys: Option<Arc<HashSet<FlowKey, RandomState>>>) {
+        self.restriction = keys.map(Restriction::Keys);
     }
 
     /// Returns whether this tracker tracks the flow with a key.
     #[inline(always)]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
-        self.share.as_ref().is_none_or(|share| share.takes(key))
+        self.restriction.as_ref().is_none_or(|restriction| restriction.takes(key))
     }
 
     /// Returns whether other trackers track some of the flows.
     pub(crate) const fn is_restricted(&self) -> bool {
-        self.share.is_some()
+        self.restriction.is_some()
+    }
+
+    /// Returns the maximum number of open flows.
+    pub(crate) const fn flow_count_max(&self) -> u32 {
+        self.resources.limits.flow_count_max
+    }
+
+    /// Replaces the counters of packets by earlier ones, and keeps the counters of flows.
+    pub(crate) const fn keep_packet_counters(&mut self, earlier: &TrackerStats) {
+        self.stats.keep_packets_of(earlier);
     }
 
     /// Moves the tracker's clock forward to the time that packets of all flows have reached, including those that are

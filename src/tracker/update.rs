@@ -536,7 +536,7 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Moves the flow in a slot to another recency list.
-    fn relist(&mut self, slot: u32, list: u8) {
+    pub(super) fn relist(&mut self, slot: u32, list: u8) {
         if self.table.hot(slot).list != UNLISTED {
             self.delist(slot);
         }

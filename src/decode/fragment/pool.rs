@@ -250,6 +250,10 @@ impl<T: Copy> Pool<T> {
         self.memory.budget()
     }
 
+    pub(in crate::decode) const fn set_stats(&mut self, stats: FragmentStats) {
+        self.stats = stats;
+    }
+
     /// Returns the counts of fragments and datagrams so far.
     #[must_use]
     pub const fn stats(&self) -> &FragmentStats {

@@ -76,6 +76,72 @@ pub struct FragmentStats {
 }
 
 impl FragmentStats {
+    /// Adds the counts of another part of the input.
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            fragment_count,
+            atomic_count,
+            held_count,
+            duplicate_count,
+            completed_count,
+            completed_truncated_count,
+            overlap_discarded_count,
+            end_conflict_count,
+            too_many_fragments_count,
+            already_discarded_count,
+            empty_count,
+            unaligned_count,
+            beyond_maximum_count,
+            refused_by_datagrams_count,
+            refused_by_bytes_count,
+            refused_by_budget_count,
+            overlap_resolved_count,
+            rounded_count,
+            truncated_count,
+            late_count,
+            datagram_count,
+            datagram_count_max,
+            expired_count,
+            expired_without_first_count,
+            evicted_by_datagrams_count,
+            evicted_by_bytes_count,
+            evicted_by_budget_count,
+            finished_count,
+            tombstone_evicted_count,
+        } = other;
+        self.fragment_count += fragment_count;
+        self.atomic_count += atomic_count;
+        self.held_count += held_count;
+        self.duplicate_count += duplicate_count;
+        self.completed_count += completed_count;
+        self.completed_truncated_count += completed_truncated_count;
+        self.overlap_discarded_count += overlap_discarded_count;
+        self.end_conflict_count += end_conflict_count;
+        self.too_many_fragments_count += too_many_fragments_count;
+        self.already_discarded_count += already_discarded_count;
+        self.empty_count += empty_count;
+        self.unaligned_count += unaligned_count;
+        self.beyond_maximum_count += beyond_maximum_count;
+        self.refused_by_datagrams_count += refused_by_datagrams_count;
+        self.refused_by_bytes_count += refused_by_bytes_count;
+        self.refused_by_budget_count += refused_by_budget_count;
+        self.overlap_resolved_count += overlap_resolved_count;
+        self.rounded_count += rounded_count;
+        self.truncated_count += truncated_count;
+        self.late_count += late_count;
+        self.datagram_count += datagram_count;
+        self.datagram_count_max = self.datagram_count_max.max(*datagram_count_max);
+        self.expired_count += expired_count;
+        self.expired_without_first_count += expired_without_first_count;
+        self.evicted_by_datagrams_count += evicted_by_datagrams_count;
+        self.evicted_by_bytes_count += evicted_by_bytes_count;
+        self.evicted_by_budget_count += evicted_by_budget_count;
+        self.finished_count += finished_count;
+        self.tombstone_evicted_count += tombstone_evicted_count;
+    }
+}
+
+impl FragmentStats {
     pub(super) const fn count_malformed(&mut self, malformed: Malformed) {
         match malformed {
             Malformed::Empty => self.empty_count += 1,

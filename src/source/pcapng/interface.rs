@@ -15,7 +15,7 @@ const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
 /// Fields of an interface of the current section that are needed to read frames.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Port {
     pub(super) link_type: LinkType,
     /// Snap length of the interface in octets; `u32::MAX` if there is none.

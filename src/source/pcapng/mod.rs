@@ -13,7 +13,7 @@ pub use time::TimeResolution;
 
 use super::memory::{Charge, Memory};
 use super::stats::SourceStats;
-use super::walk::Sinks;
+use super::walk::{Candidate, Sinks};
 use super::warning::{BadBlock, Stop};
 use crate::base::{Limits, Timestamp};
 
@@ -179,6 +179,43 @@ impl Pcapng {
         let (body, trailer) = body.split_last_chunk::<4>().ok_or(need)?;
         let trailing = word::<BIG_ENDIAN>(*trailer);
         if trailing == len { Ok(body) } else { Err(Stop::Bad(BadBlock::Trailer { leading: len, trailing })) }
+    }
+
+    /// Implements [`Format::candidate`](super::head::Format::candidate) for pcapng.
+    pub(super) fn candidate(&self, bytes: &[u8]) -> Option<Candidate> {
+        if self.big_endian { self.candidate_in::<true>(bytes) } else { self.candidate_in::<false>(bytes) }
+    }
+
+    fn candidate_in<const BIG_ENDIAN: bool>(&self, bytes: &[u8]) -> Option<Candidate> {
+        let (words, _) = bytes.as_chunks::<4>();
+        let [block_type, len, ..] = words else { return None };
+        let len = word::<BIG_ENDIAN>(*len);
+        let body = match self.whole_block::<BIG_ENDIAN>(bytes, len) {
+            Ok(body) => Some(body),
+            // The window ends within the block.
+            Err(Stop::Need(_)) => None,
+            Err(_) => return None,
+        };
+        let candidate = |time| Some(Candidate { len: len as usize, time });
+        match word::<BIG_ENDIAN>(*block_type) {
+            block_type::ENHANCED_PACKET => {
+                let Some(body) = body else { return candidate(None) };
+                let packet = enhanced::<BIG_ENDIAN>(body)?;
+                let is_whole = packet.data_at + packet.captured_len as usize <= body.len();
+                let is_known = (packet.interface as usize) < self.ports.len();
+                if is_whole && is_known { candidate(packet.units) } else { None }
+            }
+            block_type::INTERFACE..=block_type::INTERFACE_STATISTICS
+            | block_type::DECRYPTION_SECRETS
+            | block_type::CUSTOM
+            | block_type::CUSTOM_NOT_TO_COPY => candidate(None),
+            _ => None,
+        }
+    }
+
+    /// Returns whether blocks are read in the same byte order and with the same interfaces.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        self.big_endian == other.big_endian && self.ports == other.ports
     }
 
     fn blocks<const BIG_ENDIAN: bool>(

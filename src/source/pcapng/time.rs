@@ -35,7 +35,7 @@ impl TimeResolution {
 }
 
 /// Converts the timestamps of a pcapng interface to nanoseconds since the epoch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Clock {
     resolution: TimeResolution,
     offset_seconds: i64,

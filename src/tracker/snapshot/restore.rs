@@ -13,7 +13,7 @@ use super::super::view::FlowView;
 use super::SnapshotInfo;
 use super::flow::{self, Saved};
 use super::order::{ACTIVE, Header};
-use crate::base::{Resources, Timestamp};
+use crate::base::{FlowKey, Resources, Timestamp};
 use crate::checkpoint::{Error, Invalid, Kind, Reader, State, number};
 use crate::codec::{self, Prefix};
 
@@ -161,25 +161,7 @@ impl<S: Default> Tracker<S> {
             return Err(Error::OtherPipeline { setting: "key policy", saved: head.key_policy, current });
         }
         self.now_ns = head.now_ns;
-        reader.advance()?;
-        while reader.current().0 == Kind::Flows {
-            let mut fields = codec::Reader::new(reader.current().1);
-            while !fields.is_empty() {
-                let (saved, state) =
-                    next_flow(&mut fields, head.now_ns).map_err(|invalid| reader.invalid(invalid))?;
-                let slot = self.add_saved(saved).map_err(|refused| match refused {
-                    Refused::Invalid(invalid) => reader.invalid(invalid),
-                    Refused::Full => Error::TooManyFlows { flow_count: head.flow_count },
-                })?;
-                let mut state = codec::Reader::new(state);
-                load(self, self.table.view(slot).id(), &mut state)
-                    .map_err(|invalid| reader.invalid(invalid))?;
-                if !state.is_empty() {
-                    return Err(reader.invalid(Invalid::new("the state of another kind of flow")));
-                }
-            }
-            reader.advance()?;
-        }
+        self.add_flows(reader, &head, (|_: &FlowKey| true, |_| ()), &mut load)?;
         if self.len() as u64 != head.flow_count {
             return Err(reader.invalid(Invalid::new("another number of flows than stated")));
         }
@@ -203,6 +185,84 @@ impl<S: Default> Tracker<S> {
         self.stats.open_count_max = head.flow_count;
         let due_ns = self.next_deadline().map_or(u64::MAX, Timestamp::as_nanos);
         self.sweep_by(due_ns);
+        Ok(())
+    }
+
+    /// Adds those flows of a checkpoint, up to its end, that `wants` accepts, to the open flows of this tracker, which has
+    /// none with the same key. `load` reads the state of a flow. Lists are sorted by the last packets of flows.
+    pub(crate) fn absorb<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        wants: impl Fn(&FlowKey) -> bool,
+        mut load: impl FnMut(&mut Self, FlowId, &mut codec::Reader<'_>) -> Result<(), Invalid>,
+    ) -> Result<(), Error> {
+        let head = Head::read(reader)?;
+        self.now_ns = self.now_ns.max(head.now_ns);
+        let known_count = self.len();
+        let mut slots = Vec::new();
+        self.add_flows(reader, &head, (wants, |slot| slots.push(slot)), &mut load)?;
+        let mut active: Vec<_> = Vec::new();
+        if self.active_ns != u64::MAX {
+            let known = self.table.slots().filter_map(|slot| Some((self.active.began_ns(slot)?, slot)));
+            active.extend(known);
+        }
+        while reader.current().0 == Kind::Order {
+            let began =
+                active_of(reader.current().1, head.now_ns).map_err(|invalid| reader.invalid(invalid))?;
+            let slot_of = |rank: u32| slots.get(rank as usize).copied().flatten();
+            active.extend(began.into_iter().filter_map(|(began_ns, rank)| Some((began_ns, slot_of(rank)?))));
+            reader.advance()?;
+        }
+        active.sort_unstable();
+        if self.active_ns != u64::MAX {
+            active.iter().for_each(|(began_ns, slot)| self.active.add(*slot, *began_ns));
+        }
+        let mut slots: Vec<_> = self.table.slots().collect();
+        slots.sort_unstable_by_key(|slot| (self.table.hot(*slot).last_ns, *slot));
+        for slot in slots {
+            let is_answered = self.table.hot(slot).is_answered();
+            self.relist(slot, self.class_of(slot).list(is_answered));
+        }
+        self.stats.restored_count += (self.len() - known_count) as u64;
+        self.stats.open_count_max = self.stats.open_count_max.max(self.len() as u64);
+        let due_ns = self.next_deadline().map_or(u64::MAX, Timestamp::as_nanos);
+        self.sweep_by(due_ns);
+        Ok(())
+    }
+
+    /// Adds those flows of a checkpoint that `wants` accepts to the table. `added` is called for each flow of the checkpoint
+    /// with its slot, or `None` if it is not wanted.
+    fn add_flows<R: Read>(
+        &mut self,
+        reader: &mut Reader<R>,
+        head: &Head,
+        (wants, mut added): (impl Fn(&FlowKey) -> bool, impl FnMut(Option<u32>)),
+        load: &mut impl FnMut(&mut Self, FlowId, &mut codec::Reader<'_>) -> Result<(), Invalid>,
+    ) -> Result<(), Error> {
+        reader.advance()?;
+        while reader.current().0 == Kind::Flows {
+            let mut fields = codec::Reader::new(reader.current().1);
+            while !fields.is_empty() {
+                let (saved, state) =
+                    next_flow(&mut fields, head.now_ns).map_err(|invalid| reader.invalid(invalid))?;
+                if !wants(&saved.hot.key) {
+                    added(None);
+                    continue;
+                }
+                let slot = self.add_saved(saved).map_err(|refused| match refused {
+                    Refused::Invalid(invalid) => reader.invalid(invalid),
+                    Refused::Full => Error::TooManyFlows { flow_count: head.flow_count },
+                })?;
+                added(Some(slot));
+                let mut state = codec::Reader::new(state);
+                load(self, self.table.view(slot).id(), &mut state)
+                    .map_err(|invalid| reader.invalid(invalid))?;
+                if !state.is_empty() {
+                    return Err(reader.invalid(Invalid::new("the state of another kind of flow")));
+                }
+            }
+            reader.advance()?;
+        }
         Ok(())
     }
 
@@ -297,6 +357,23 @@ impl<S: Default> Tracker<S> {
             self.active.add(slot, start_ns(self, slot).min(self.now_ns));
         }
     }
+}
+
+/// Returns the beginnings of current records in a part of the list of active timeouts, and the index of each flow in the
+/// checkpoint; nothing of another list.
+fn active_of(block: &[u8], now_ns: u64) -> Result<Vec<(u64, u32)>, Invalid> {
+    let mut fields = codec::Reader::new(block);
+    let Header { list, count, .. } = Header::read(&mut fields)?;
+    if list != ACTIVE {
+        return Ok(Vec::new());
+    }
+    let mut entry = || -> Result<_, Invalid> {
+        let rank = number(&mut fields)?;
+        let began_ns =
+            now_ns.checked_sub(fields.varint()?).ok_or(Invalid::new("a record after the clock"))?;
+        Ok((began_ns, rank))
+    };
+    (0..count).map(|_| entry()).collect()
 }
 
 /// The flows of the lists that were read.

@@ -1,0 +1,185 @@
+//! A capture that is tracked in parts has the records of one pass.
+//!
+//! With `FLOWGAUGE_CORPUS`, the captures of the corpus are used too.
+#![cfg(feature = "protocols")]
+
+#[path = "support/captures.rs"]
+mod captures;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use flowgauge::session::DriverConfig;
+use flowgauge::source::{self, FileParts};
+use flowgauge::tracker::Timeouts;
+use flowgauge::{
+    Builder, Decapsulation, Error, FileSource, FlowRecord, Flows, KeyPolicy, Pipeline, PipelineStats,
+    Records, RunOptions, Sessions, Stage, Standard, StopHandle, TrackerConfig,
+};
+
+/// Maximum length of a capture that is used, in octets.
+const LEN_MAX: u64 = 16 << 20;
+
+/// Numbers of parts that follow another part, and of parts that were tracked alone.
+#[derive(Debug, Default)]
+struct Counts {
+    part_count: u64,
+    alone_count: u64,
+    capture_count: u64,
+}
+
+/// Returns records in an order that does not depend on that of their ends.
+fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
+    records.sort_by_cached_key(|record| (record.start, record.key, record.end, format!("{record:?}")));
+    records
+}
+
+fn in_one_pass<G: Stage>(builder: &Builder, path: &Path) -> Option<(Vec<FlowRecord>, PipelineStats)> {
+    let mut records = Vec::new();
+    let sink = Records::new(|record| records.push(record)).with_stage::<G>();
+    let mut source = FileSource::open(path).ok()?;
+    let summary = builder.build(sink).unwrap().run(&mut source, &RunOptions::default()).ok()?;
+    Some((sorted(records), summary.stats))
+}
+
+fn in_parts<G: Stage>(
+    builder: &Builder,
+    job_count: usize,
+    parts: &mut FileParts,
+) -> Result<(Vec<FlowRecord>, PipelineStats), Error> {
+    let (mut records, options) = (Vec::new(), RunOptions::default());
+    let summary =
+        builder.run_parts::<G>(job_count, parts, &options, |_| true, |record| records.push(record))?;
+    Ok((sorted(records), summary.stats))
+}
+
+/// Compares the records of each capture in parts of several lengths with those of one pass.
+fn compare_captures<G: Stage>(builder: &Builder) -> Counts {
+    let mut counts = Counts::default();
+    for path in captures::captures() {
+        let len = fs::metadata(&path).unwrap().len();
+        if len > LEN_MAX {
+            continue;
+        }
+        let Ok(mut parts) = FileParts::open(&path) else { continue };
+        let Some((records, stats)) = in_one_pass::<G>(builder, &path) else { continue };
+        counts.capture_count += 1;
+        for (job_count, part_count) in [(2, 2), (3, 3), (2, 7), (4, 50)] {
+            parts = parts.part_len(len / part_count + 1);
+            let name = format!("{} in {part_count} parts on {job_count} threads", path.display());
+            let (own, own_stats) = in_parts::<G>(builder, job_count, &mut parts)
+                .unwrap_or_else(|error| panic!("{name}: {error}"));
+            let pairs = records.iter().zip(&own).filter(|(one, own)| one != own);
+            for (one, own) in pairs.take(1) {
+                panic!("{name}:\n{one:#?}\n{own:#?}");
+            }
+            assert_eq!(own.len(), records.len(), "{name}");
+            let of = |stats: &PipelineStats| {
+                let tracker = &stats.tracker;
+                let frames = (stats.frame_count, stats.octet_count, stats.times, stats.skipped.clone());
+                let packets = (tracker.packet_count, tracker.octet_count, tracker.late_packet_count);
+                (frames, packets, tracker.started_count, tracker.ended_count(), stats.filtered_count)
+            };
+            assert_eq!(of(&own_stats), of(&stats), "{name}");
+            assert_eq!(parts.stats().frame_count, stats.frame_count, "{name}");
+            let (carried_count, alone_count) = parts.part_counts();
+            counts.part_count += carried_count + alone_count;
+            counts.alone_count += alone_count;
+        }
+    }
+    println!("{counts:?}");
+    counts
+}
+
+#[test]
+fn parts_have_the_records_of_one_pass() {
+    let counts = compare_captures::<Flows>(&Pipeline::builder());
+    // A wave of two parts has one that follows another.
+    assert!(counts.alone_count * 4 > counts.part_count, "{counts:?}");
+}
+
+#[test]
+fn parts_have_the_applications_of_one_pass() {
+    let mut sessions = DriverConfig::default();
+    sessions.is_naming_only = true;
+    let counts = compare_captures::<Sessions<Standard>>(&Pipeline::builder().sessions(sessions));
+    assert!(counts.alone_count * 4 > counts.part_count, "{counts:?}");
+}
+
+#[test]
+fn active_timeouts_tunnels_and_filters_apply_to_parts() {
+    let timeouts = Timeouts::default().linger(Duration::ZERO);
+    let tracker = TrackerConfig::default().timeouts(timeouts).active_timeout(Duration::from_millis(100));
+    let builder = Pipeline::builder().tracker(tracker).encapsulation(true);
+    compare_captures::<Flows>(&builder.filter("ip6 or not port 53".parse().unwrap()));
+}
+
+#[test]
+fn settings_and_files_that_cannot_be_divided_are_refused() {
+    let mut parts = FileParts::open("examples/data/web.pcap").unwrap();
+    let policy = KeyPolicy::default().decapsulation(Decapsulation::Both);
+    let builder = Pipeline::builder();
+    for (builder, word) in [
+        (builder.clone().key_policy(policy), "Decapsulation::Both"),
+        (builder.clone().dedup(flowgauge::DedupConfig::default()), "dedup"),
+        (builder.clone().checksums(flowgauge::ChecksumHandling::Drop), "checksums"),
+    ] {
+        let message = in_parts::<Flows>(&builder, 2, &mut parts).unwrap_err().to_string();
+        assert!(message.contains(word), "{message}");
+    }
+    assert!(in_parts::<Sessions<Standard>>(&builder, 2, &mut parts).is_err());
+    assert!(in_parts::<Flows>(&builder, 0, &mut parts).is_err());
+    #[cfg(feature = "compression")]
+    {
+        let compressed = captures::own_captures().into_iter().find(|path| path.ends_with("web.pcap.gz"));
+        let opened = compressed.map(FileParts::open);
+        assert!(opened.is_none_or(|opened| matches!(opened, Err(source::Error::Indivisible { .. }))));
+    }
+}
+
+#[test]
+fn a_limit_that_is_reached_ends_the_run_with_an_error_or_the_records_of_one_pass() {
+    let builder = Pipeline::builder().limit(|limits| limits.flow_count_max = 8);
+    let path = Path::new("examples/data/web.pcap");
+    let (records, _) = in_one_pass::<Flows>(&builder, path).unwrap();
+    for part_len in [20_000, 100_000, 400_000] {
+        let mut parts = FileParts::open(path).unwrap().part_len(part_len);
+        match in_parts::<Flows>(&builder, 3, &mut parts) {
+            Ok((own, _)) => assert_eq!(own, records),
+            Err(error) => assert!(matches!(error, Error::Parts), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn damage_and_stops_end_a_run_as_in_one_pass() {
+    let octets = fs::read("examples/data/web.pcap").unwrap();
+    let path = std::env::temp_dir().join(format!("flowgauge-parts-{}.pcap", std::process::id()));
+    for damaged_at in [30_000, 400_000, 900_000, octets.len() - 3] {
+        let mut damaged = octets.clone();
+        damaged.truncate(damaged.len() - usize::from(damaged_at > 1_000_000));
+        // A run of ones is a record that is too long.
+        damaged.iter_mut().skip(damaged_at).take(64).for_each(|octet| *octet = 0xff);
+        fs::write(&path, &damaged).unwrap();
+        let mut source = FileSource::open(&path).unwrap();
+        let mut records = Vec::new();
+        let mut pipeline = Pipeline::builder().build(Records::new(|record| records.push(record))).unwrap();
+        pipeline.run(&mut source, &RunOptions::default()).unwrap();
+        drop(pipeline);
+        let mut parts = FileParts::open(&path).unwrap().part_len(100_000);
+        let (own, _) = in_parts::<Flows>(&Pipeline::builder(), 3, &mut parts).unwrap();
+        assert_eq!(own, sorted(records), "{damaged_at}");
+        let warnings =
+            |warnings: &[source::Warning]| warnings.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(warnings(parts.warnings()).len(), warnings(source::Source::warnings(&source)).len());
+    }
+    fs::remove_file(&path).unwrap();
+    let (stop, mut parts) = (StopHandle::new(), FileParts::open("examples/data/web.pcap").unwrap());
+    stop.stop();
+    let options = RunOptions::default().stop(stop);
+    let summary = Pipeline::builder()
+        .run_parts::<Flows>(2, &mut parts, &options, |_| true, |_| panic!("a record"))
+        .unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count), (flowgauge::pipeline::RunEnd::Stopped, 0));
+}
