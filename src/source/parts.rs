@@ -98,8 +98,13 @@ pub(crate) struct PartsOutcome {
 impl PartsOutcome {
     /// Adds what a reader has counted.
     pub(crate) fn add(&mut self, reader: &FileSource) {
+        let earlier_count = self.stats.frame_count;
+        let warnings = reader.warnings().iter().map(|warning| {
+            let frame_number = warning.frame_number + earlier_count;
+            Warning { frame_number, ..warning.clone() }
+        });
+        self.warnings.extend(warnings);
         self.stats += reader.stats();
-        self.warnings.extend_from_slice(reader.warnings());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::choice::matches;
 use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::human::plural;
-use crate::input::Input;
+use crate::input::{Input, InputParts, is_stdin};
 use crate::interrupt;
 use crate::joined::Named;
 use crate::order::Sorted;
@@ -58,6 +58,16 @@ pub(crate) struct FlowsArgs {
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
     shards: NonZeroUsize,
 
+    /// Number of threads that track parts of one uncompressed file
+    ///
+    /// Each thread reads and tracks a part of the octets of the file; flows that are open between two parts are tracked
+    /// again there, so that the records are the same as with one thread. On many cores it is faster than `--shards`, which
+    /// has one thread for reading, if most flows are short. Records are written part by part. Cannot be combined with
+    /// other outputs than one list of records, `--checksums`, `--tunnels both`, and messages.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
+    #[arg(hide_short_help = true, conflicts_with = "shards")]
+    jobs: NonZeroUsize,
+
     #[command(flatten)]
     checkpoint: CheckpointArgs,
 }
@@ -91,15 +101,52 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         || args.records.output.groups.is_used();
     let others = "--sort, --top, --shards, --write, --features, --label, --server-name, --geoip, groups and --time-series";
     args.checkpoint.check(args.records.output.format(), (others, has_others))?;
+    if args.jobs.get() > 1 {
+        args.check_jobs(has_others)?;
+    }
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();
-    let pages = if args.shards.get() == 1 { Pages::Huge } else { Pages::Ordinary };
+    let pages = if args.shards.get().max(args.jobs.get()) == 1 { Pages::Huge } else { Pages::Ordinary };
     let builder = args.records.builder(&resources, filter.as_ref(), Timeout(None), pages);
     // Most filters depend on the key alone and are applied before the flow table.
     let run = Run { args, resources, filter: filter.as_ref().filter(|filter| !filter.is_final()) };
     match args.records.sessions(false) {
         Some(config) => run.run::<Sessions<Standard>>(&builder.sessions(config), console),
         None => run.run::<Flows>(&builder, console),
+    }
+}
+
+impl FlowsArgs {
+    /// Returns an error if the options or the files exclude `--jobs`.
+    fn check_jobs(&self, has_others: bool) -> Result<(), Failure> {
+        let refuse = |reason: &str| Err(Failure::Usage(format!("--jobs {reason}")));
+        if has_others {
+            return refuse(
+                "cannot be combined with --sort, --top, --write, --features, --label, --server-name, --geoip, groups and \
+                 --time-series",
+            );
+        }
+        if self.checkpoint.is_used() {
+            return refuse("cannot be combined with --checkpoint");
+        }
+        if self.records.tunnels() == Tunnels::Both {
+            return refuse(
+                "cannot be combined with --tunnels both, because linked flows may belong to different parts",
+            );
+        }
+        if self.records.shared.dedup.dedup.is_some() {
+            return refuse("cannot be combined with --dedup, because duplicates may be in different parts");
+        }
+        if self.records.verifies_checksums() {
+            return refuse("cannot be combined with --checksums");
+        }
+        if self.records.sessions(false).is_some_and(|config| !config.is_naming_only) {
+            return refuse("cannot be combined with output that needs messages");
+        }
+        match self.files.as_slice() {
+            [file] if !is_stdin(file) => Ok(()),
+            _ => refuse("requires one file"),
+        }
     }
 }
 
@@ -137,6 +184,36 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Tracks the flows of a file in parts.
+    fn track_parts<G: Stage>(
+        &self,
+        builder: &Builder,
+        started_at: Instant,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let (records, files) = (&self.args.records, self.args.files.as_slice());
+        let Some(path) = files.first() else { return Ok(()) };
+        let Some(input) = InputParts::open(path, &self.resources, console) else { return Ok(()) };
+        let is_quiet = records.shared.quiet;
+        let mut input = input.with_progress(!is_quiet && !io::stdout().is_terminal());
+        let mut rows = records.output.rows(files, false)?;
+        let stats = input.run_with(console, |parts, options| {
+            let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| matches(filter, view));
+            builder.run_parts::<G>(self.args.jobs.get(), parts, options, wants, |record| {
+                rows.write(&record);
+                if rows.flush_stream().is_break() {
+                    interrupt::stop().stop();
+                }
+            })
+        })?;
+        let record_count = rows.finish()?;
+        if let Some(stats) = stats.filter(|_| !is_quiet) {
+            let result = result(&stats, record_count);
+            records.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
+        }
+        Ok(())
+    }
+
     fn run<G: Named>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
         let started_at = Instant::now();
         check::<G>(builder)?;
@@ -148,6 +225,9 @@ impl Run<'_> {
         let files = &self.args.files;
         if self.args.checkpoint.is_used() {
             return self.continue_flows::<G>(builder, started_at, console);
+        }
+        if self.args.jobs.get() > 1 {
+            return self.track_parts::<G>(builder, started_at, console);
         }
         let Some(input) = Input::open(files, &self.resources, console) else { return Ok(()) };
         let is_quiet = self.args.records.shared.quiet;

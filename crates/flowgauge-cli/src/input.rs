@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowgauge::source::{self, ReadAhead, SourceStats};
+use flowgauge::source::{self, FileParts, ReadAhead, SourceStats, Warning};
 use flowgauge::{
     Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, RunProgress, Sink, Source,
     SourceConfig, Summary,
@@ -110,24 +110,85 @@ impl Input {
         run: impl FnOnce(&mut dyn Source, &RunOptions) -> Result<Summary, Error>,
     ) -> Result<Option<PipelineStats>, Failure> {
         let outcome = run(&mut *self.source, &self.options);
-        let (stats, errors) = match outcome {
-            Ok(Summary { stats, errors, .. }) => (Some(stats), errors),
-            Err(Error::Source(error)) => (None, vec![error]),
-            Err(Error::Config(error)) => return Err(error.into()),
-            Err(error) => return Err(Failure::Other(error.to_string())),
-        };
-        self.report(console, &errors);
-        Ok(stats)
-    }
-
-    /// Reports the errors of reading, and the positions at which files are damaged.
-    fn report(&mut self, console: &mut Console, errors: &[source::Error]) {
+        let (stats, errors) = results(outcome)?;
         if let Some(bar) = self.bar.take() {
             bar.clear();
         }
-        errors.iter().for_each(|error| console.problem(reason(error)));
-        self.source.warnings().iter().for_each(|warning| console.problem(warning));
+        report(console, &errors, self.source.warnings());
+        Ok(stats)
     }
+}
+
+/// An uncompressed capture file that several threads read.
+pub(crate) struct InputParts {
+    parts: FileParts,
+    options: RunOptions,
+    bar: Option<Arc<Bar>>,
+}
+
+impl InputParts {
+    /// Opens a capture file. Reports a file that cannot be opened; `None` then.
+    pub(crate) fn open(path: &Path, resources: &Resources, console: &mut Console) -> Option<Self> {
+        let mut config = SourceConfig::from(resources.clone());
+        config.stop = Some(interrupt::stop());
+        match FileParts::open_with(path, config) {
+            Ok(parts) => {
+                let options =
+                    RunOptions::default().stop(interrupt::stop()).error_policy(ErrorPolicy::Continue);
+                Some(Self { parts, options, bar: None })
+            }
+            Err(error) => {
+                console.problem(reason(&error));
+                None
+            }
+        }
+    }
+
+    /// Enables the progress bar, which is shown if standard error is a terminal.
+    pub(crate) fn with_progress(mut self, is_wanted: bool) -> Self {
+        if is_wanted && io::stderr().is_terminal() {
+            let bar = Arc::new(Bar::new());
+            self.bar = Some(Arc::clone(&bar));
+            self.options = self.options.progress(move |progress| bar.update(progress));
+        }
+        self
+    }
+
+    pub(crate) fn stats(&self) -> SourceStats {
+        self.parts.stats()
+    }
+
+    /// Runs pipelines on the file by a given function, then reports read errors. Returns the counters of the run; `None`
+    /// if an error of the input ended it.
+    pub(crate) fn run_with(
+        &mut self,
+        console: &mut Console,
+        run: impl FnOnce(&mut FileParts, &RunOptions) -> Result<Summary, Error>,
+    ) -> Result<Option<PipelineStats>, Failure> {
+        let outcome = run(&mut self.parts, &self.options);
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
+        }
+        let (stats, errors) = results(outcome)?;
+        report(console, &errors, self.parts.warnings());
+        Ok(stats)
+    }
+}
+
+/// Returns the counters of a run that was not ended by an error, and the errors of the input.
+fn results(outcome: Result<Summary, Error>) -> Result<(Option<PipelineStats>, Vec<source::Error>), Failure> {
+    match outcome {
+        Ok(Summary { stats, errors, .. }) => Ok((Some(stats), errors)),
+        Err(Error::Source(error)) => Ok((None, vec![error])),
+        Err(Error::Config(error)) => Err(error.into()),
+        Err(error) => Err(Failure::Other(error.to_string())),
+    }
+}
+
+/// Reports the errors of reading, and the positions at which files are damaged.
+fn report(console: &mut Console, errors: &[source::Error], warnings: &[Warning]) {
+    errors.iter().for_each(|error| console.problem(reason(error)));
+    warnings.iter().for_each(|warning| console.problem(warning));
 }
 
 /// Opens capture files; see [`Input::open`].

@@ -195,6 +195,11 @@ impl RecordArgs {
         is_needed.then_some(config)
     }
 
+    /// Returns whether checksums are verified.
+    pub(crate) fn verifies_checksums(&self) -> bool {
+        self.checksums != Checksums::Ignore
+    }
+
     /// Returns a pipeline builder with the settings of these options. `active_timeout` is the default of the option.
     pub(crate) fn builder(
         &self,

@@ -201,9 +201,9 @@ impl Pcapng {
             block_type::ENHANCED_PACKET => {
                 let Some(body) = body else { return candidate(None) };
                 let packet = enhanced::<BIG_ENDIAN>(body)?;
-                let is_whole = packet.data_at + packet.captured_len as usize <= body.len();
+                let is_complete = packet.data_at + packet.captured_len as usize <= body.len();
                 let is_known = (packet.interface as usize) < self.ports.len();
-                if is_whole && is_known { candidate(packet.units) } else { None }
+                if is_complete && is_known { candidate(packet.units) } else { None }
             }
             block_type::INTERFACE..=block_type::INTERFACE_STATISTICS
             | block_type::DECRYPTION_SECRETS

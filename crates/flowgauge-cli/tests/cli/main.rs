@@ -906,6 +906,38 @@ fn sharded_runs_write_the_same_flows() {
 }
 
 #[test]
+fn parts_of_a_file_have_the_same_flows() {
+    // Two parts: the shortest one has 1 MiB.
+    for args in [&[][..], &["--filter", "src net 10.0.0.0/8"], &["--active-timeout", "10ms"]] {
+        let args = [&["web.pcap"][..], args].concat();
+        let parts = records(&[&args[..], &["--jobs", "3"]].concat());
+        assert_eq!(comparable_records(&parts), comparable_records(&records(&args)), "{args:?}");
+    }
+    let counts = |run: &Run| run.err.split("; processed in ").next().unwrap().to_owned();
+    let [one, two] = ["1", "2"].map(|count| run(&["flows", "web.pcap", "--format", "csv", "--jobs", count]));
+    assert_eq!(counts(&one), counts(&two));
+    for (args, reason) in [
+        (&["web.pcap", "dns.pcap"][..], "requires one file"),
+        (&["-"], "requires one file"),
+        (&["web.pcap", "--sort", "packets"], "cannot be combined with --sort"),
+        (&["web.pcap", "--tunnels", "both"], "cannot be combined with --tunnels both"),
+        (&["web.pcap", "--dedup"], "cannot be combined with --dedup"),
+        (&["web.pcap", "--checksums", "count"], "cannot be combined with --checksums"),
+        (&["web.pcap", "--shards", "2"], "cannot be used with"),
+    ] {
+        let run = run(&[&["flows"], args, &["--jobs", "2"]].concat());
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}");
+        assert!(run.err.contains(reason), "{args:?}: {}", run.err);
+    }
+    let folder = Folder::new();
+    let whole = data("web.pcap");
+    let truncated = folder.file("truncated.pcap", &whole[..whole.len() - 5]);
+    let [one, two] = ["1", "2"].map(|count| run(&["flows", &truncated, "--jobs", count]));
+    assert_eq!((one.status, two.status), (1, 1));
+    assert_eq!(one.err.lines().next(), two.err.lines().next());
+}
+
+#[test]
 fn help_completions_and_man_pages() {
     assert_eq!(run(&["--version"]).out, concat!("flowgauge ", env!("CARGO_PKG_VERSION"), "\n"));
     for args in [&["--help"][..], &["flows", "--help"], &["slice", "--help"], &["streams", "--help"]] {
