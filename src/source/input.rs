@@ -264,12 +264,24 @@ impl Input {
 
     /// Reads octets into `buffer` with one read, which is repeated only if a signal interrupted it. The error
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
-    pub(super) fn read(&mut self, mut buffer: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(end) = self.end {
-            let left_len = usize::try_from(end.saturating_sub(self.progress())).unwrap_or(usize::MAX);
-            let len = buffer.len().min(left_len);
-            buffer = buffer.get_mut(..len).unwrap_or_default();
+            return self.read_part(buffer, end);
         }
+        self.read_next(buffer)
+    }
+
+    /// Reads octets before the offset `end`.
+    #[cold]
+    #[inline(never)]
+    fn read_part(&mut self, buffer: &mut [u8], end: u64) -> io::Result<usize> {
+        let left_len = usize::try_from(end.saturating_sub(self.progress())).unwrap_or(usize::MAX);
+        let len = buffer.len().min(left_len);
+        self.read_next(buffer.get_mut(..len).unwrap_or_default())
+    }
+
+    #[inline(always)]
+    fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(self.progress()))?;

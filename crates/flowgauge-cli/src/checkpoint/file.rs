@@ -54,7 +54,12 @@ impl CheckpointFile {
     ) -> Result<(), Failure> {
         let temporary = hidden(&self.path, "part");
         let replace = || -> io::Result<()> {
-            let mut writer = Writer::new(File::create(&temporary)?)?;
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(true).write(true);
+            // It contains octets of streams.
+            #[cfg(unix)]
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+            let mut writer = Writer::new(options.open(&temporary)?)?;
             write(&mut writer)?;
             writer.finish()?.sync_all()?;
             fs::rename(&temporary, &self.path)?;
