@@ -11,10 +11,12 @@ mod pace;
 mod sequence;
 mod show;
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use flowgauge::checkpoint::{Reader, State};
+use flowgauge::checkpoint::{Invalid, Reader, State, Writer};
 use flowgauge::source::SourceStats;
 use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, Source, SourceConfig};
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,18 @@ impl RunState {
 pub(crate) trait Flush {
     /// Writes what is held back. Returns whether all rows could be written.
     fn flush(&mut self) -> bool;
+
+    /// Attaches what the sink keeps for all flows to a checkpoint.
+    fn attach(&self, writer: &mut Writer<File>) -> io::Result<()> {
+        let _ = writer;
+        Ok(())
+    }
+
+    /// Continues with what was attached to a checkpoint.
+    fn restore(&mut self, reader: &Reader<File>) -> Result<(), Invalid> {
+        let _ = reader;
+        Ok(())
+    }
 }
 
 /// A run with a checkpoint.
@@ -168,10 +182,10 @@ impl Run<'_> {
     }
 
     /// Builds the pipeline, from the checkpoint if there is one. Returns the files that were read.
-    fn restore<K: Sink>(
+    fn restore<K: Sink + Flush>(
         &self,
         file: &CheckpointFile,
-        (sink, is_only_end): (K, bool),
+        (mut sink, is_only_end): (K, bool),
     ) -> Result<(Pipeline<K>, Inputs), Failure>
     where
         K::State: State,
@@ -191,6 +205,7 @@ impl Run<'_> {
                 "checkpoint of `flowgauge {saved}`, which `flowgauge {current}` cannot continue"
             )));
         }
+        sink.restore(&reader).map_err(|invalid| file.failure(format!("invalid checkpoint: {invalid}")))?;
         let pipeline = self.builder.restore(&mut reader, sink).map_err(|error| file.failure(error))?;
         if let Some(output) = state.output.filter(|_| !state.has_ended) {
             let removed_len =
@@ -228,6 +243,7 @@ impl Run<'_> {
         let octets = octets?;
         file.replace(|writer| {
             writer.attach(ATTACHMENT, &octets)?;
+            pipeline.sink_mut().attach(writer)?;
             pipeline.checkpoint(writer)
         })
     }
