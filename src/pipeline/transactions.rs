@@ -109,6 +109,11 @@ impl<K> Transactions<K> {
     }
 
     /// Returns the inner sink.
+    pub const fn inner(&self) -> &K {
+        &self.inner
+    }
+
+    /// Returns the inner sink.
     pub const fn inner_mut(&mut self) -> &mut K {
         &mut self.inner
     }

@@ -154,8 +154,8 @@ pub struct Missing<'a> {
     pub rest: &'a [u8],
     /// Stream offset at which the gap begins: number of octets before it.
     pub offset: u64,
-    /// Number of missing octets: at least one, unless the reason is [`GapReason::Checkpoint`]. The parser is then a new
-    /// one, and the octets before the gap were passed to another one.
+    /// Number of missing octets: at least one, unless the reason is [`GapReason::Checkpoint`] and the state of the parser was
+    /// not [saved](Parser::save). The parser is then a new one, and the octets before the gap were passed to another one.
     pub len: u64,
     /// Role of the sender of the missing octets.
     pub from: Role,

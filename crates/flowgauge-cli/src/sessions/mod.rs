@@ -19,8 +19,8 @@ use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
-    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, Protocol, ReassemblerConfig, Resources,
-    SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
+    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, PipelineStats, Protocol, ReassemblerConfig,
+    Resources, SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
@@ -175,7 +175,7 @@ impl Flush for &mut Transactions<MessageSink<'_>> {
         self.inner_mut().flush()
     }
 
-    fn attach(&self, writer: &mut Writer<File>) -> io::Result<()> {
+    fn attach(&self, _: &PipelineStats, writer: &mut Writer<File>) -> io::Result<()> {
         Transactions::attach(self, writer)
     }
 

@@ -257,6 +257,44 @@ fn messages_of_rotated_files_are_those_of_one_file() {
     }
 }
 
+/// Returns the summary of captures as text and as findings, without their names.
+fn summaries(options: &[&str], captures: &[&str]) -> [String; 2] {
+    [&["-n", "50"][..], &["--format", "ndjson"]].map(|format| {
+        let run = run(&[&["summary", "-q"], options, format, captures].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        run.out
+    })
+}
+
+#[test]
+fn the_summary_of_rotated_files_is_that_of_one_pass() {
+    let folder = Folder::new();
+    // Not saved are fragments that wait for others, as in the third of four files of dns.pcap, and octets behind a hole, as in
+    // lossy.pcap.
+    for name in
+        ["web.pcap", "ssh.pcap", "mail.pcap", "transfer.pcap", "any.pcap", "raw-tun.pcap", "vlan.pcapng"]
+    {
+        let mut files = rotated(&folder, &repository().join("examples/data").join(name), 4);
+        // In this order, one pass reads them as they are read one after another.
+        files.sort();
+        files.reverse();
+        let names: Vec<_> = files.iter().map(String::as_str).collect();
+        let checkpoint = folder.path("state");
+        for count in 1..=names.len() {
+            let options = ["--checkpoint", &checkpoint];
+            // The second format continues the checkpoint of the first one, without new packets.
+            let divided = summaries(&options, &names[..count]);
+            assert_eq!(divided, summaries(&[], &names[..count]), "{count} files of {name}");
+        }
+        let shown = run(&["checkpoint", "show", &checkpoint]).out;
+        assert!(shown.contains("command: flowgauge summary"), "{shown}");
+        let finished = run(&["summary", "-n", "50", "--checkpoint", &checkpoint, "--finish", "-q"]);
+        assert_eq!(finished.status, 0, "{}", finished.err);
+        assert_eq!(finished.out, summaries(&[], &names)[0], "{name}");
+        assert!(!Path::new(&checkpoint).exists());
+    }
+}
+
 #[test]
 fn another_command_does_not_continue() {
     let folder = Folder::new();
