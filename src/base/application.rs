@@ -97,6 +97,22 @@ impl fmt::Debug for ApplicationName {
     }
 }
 
+/// As text.
+#[cfg(feature = "serde")]
+impl serde::Serialize for ApplicationName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for ApplicationName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::new(&name).ok_or_else(|| serde::de::Error::custom("not the name of an application protocol"))
+    }
+}
+
 impl PartialEq<str> for ApplicationName {
     fn eq(&self, other: &str) -> bool {
         self.as_str() == other

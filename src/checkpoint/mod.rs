@@ -42,6 +42,7 @@
 mod block;
 mod error;
 mod reader;
+mod saved;
 mod state;
 mod value;
 mod writer;
@@ -49,6 +50,9 @@ mod writer;
 pub(crate) use block::{BLOCK_LEN, Kind};
 pub use error::{Error, Invalid};
 pub use reader::Reader;
+#[cfg(feature = "protocols")]
+pub(crate) use saved::COUNT_MAX;
+pub(crate) use saved::{Saved, state};
 #[cfg(feature = "serde")]
 pub use state::Serialized;
 pub use state::{State, StateWriter};

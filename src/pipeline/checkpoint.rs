@@ -26,10 +26,12 @@ where
     ///
     /// - Fragments that wait for the rest of their datagram, and hashes of frames in the window of duplicates. Their
     ///   numbers are [saved](super::Unsaved).
-    /// - Octets of a stream behind a hole, and the state of parsers. The stream continues behind a [gap] with the reason
-    ///   [`Checkpoint`], and each parser as after a gap: messages that a checkpoint divides are not parsed. Protocols
-    ///   that cannot continue in the middle of a stream, such as TLS, are not parsed any further; flows keep the
-    ///   application that was recognized.
+    /// - Octets of a stream behind a hole. The stream continues behind a [gap] with the reason [`Checkpoint`].
+    /// - The state of parsers without [`Parser::save`](crate::session::Parser::save), such as that of HTTP/2. They continue
+    ///   as after a gap with this reason: a message that a checkpoint divides is not parsed. Protocols that cannot continue
+    ///   in the middle of a stream are not parsed any further; flows keep the application that was recognized.
+    /// - What a sink keeps for all flows together, which is to be [attached](Writer::attach), as
+    ///   `Transactions::attach` does.
     ///
     /// Takes time linear in the number of flows, below a second for a million of them, and four octets of memory a flow.
     ///

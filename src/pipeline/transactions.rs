@@ -1,10 +1,13 @@
 //! A sink that joins messages to transactions, and passes them to another sink.
 
+use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
 use super::sink::Sink;
 use super::stage::Sessions;
 use crate::base::{EndReason, Timestamp};
+use crate::checkpoint::{Invalid, Reader, Saved, State, StateWriter, Writer};
+use crate::codec::{self, Prefix};
 use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
 use crate::session::{MessageMeta, SessionEvent};
@@ -35,6 +38,33 @@ pub struct TransactionState<S> {
     inner: S,
 }
 
+/// Name of the attachment of a checkpoint with what flows have in common.
+const ATTACHMENT: &str = "flowgauge.transactions";
+
+/// The state of the inner sink is written first.
+impl<S: State> State for TransactionState<S> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        let Self { open, start, inner } = self;
+        let len = writer.reserve::<u32>()?;
+        let before = writer.len();
+        inner.save(writer)?;
+        let inner_len = (writer.len() - before) as u32;
+        writer.fill(len, inner_len);
+        Saved::save(start, writer)?;
+        Saved::save(open, writer)
+    }
+
+    fn load(reader: &mut codec::Reader<'_>) -> Result<Self, Invalid> {
+        // The inner state may read all octets.
+        let mut fields = reader.section(Prefix::U32)?;
+        let inner = S::load(&mut fields)?;
+        if !fields.is_empty() {
+            return Err(Invalid::new("the state of another sink"));
+        }
+        Ok(Self { inner, start: Saved::load(reader)?, open: Saved::load(reader)? })
+    }
+}
+
 impl<K> Transactions<K> {
     /// Creates a sink that passes transactions to another one.
     pub fn new(sink: K) -> Self {
@@ -44,8 +74,48 @@ impl<K> Transactions<K> {
     /// Returns the sink with another configuration.
     #[must_use]
     pub fn config(mut self, config: TransactionConfig) -> Self {
-        self.joins = Joins::new(config);
+        self.joins = self.joins.config(config);
         self
+    }
+
+    /// Attaches what flows have in common to a checkpoint: the data connections of FTP, and the requests of TFTP. Must be
+    /// called before [`Pipeline::checkpoint`](super::Pipeline::checkpoint), which writes the open transactions of each flow.
+    ///
+    /// # Errors
+    ///
+    /// The error of the inner writer.
+    pub fn attach<W: Write>(&self, writer: &mut Writer<W>) -> io::Result<()> {
+        let mut octets = Vec::new();
+        self.joins
+            .save(&mut StateWriter::growing(&mut octets))
+            .map_err(|invalid| io::Error::new(io::ErrorKind::InvalidData, invalid))?;
+        writer.attach(ATTACHMENT, &octets)
+    }
+
+    /// Continues with what was [attached](Self::attach) to a checkpoint, if anything was.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if the attachment has a content that no sink writes.
+    pub fn restore<R: Read>(&mut self, reader: &Reader<R>) -> Result<(), Invalid> {
+        if let Some(octets) = reader.attachment(ATTACHMENT) {
+            let mut fields = codec::Reader::new(octets);
+            self.joins.load(&mut fields)?;
+            if !fields.is_empty() {
+                return Err(Invalid::new("octets behind what flows have in common"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the inner sink.
+    pub const fn inner(&self) -> &K {
+        &self.inner
+    }
+
+    /// Returns the inner sink.
+    pub const fn inner_mut(&mut self) -> &mut K {
+        &mut self.inner
     }
 
     /// Returns the inner sink.

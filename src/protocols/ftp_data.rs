@@ -8,6 +8,7 @@
 //! [`Message::End`] follows the last octets of a direction. A direction without octets has no messages. A data
 //! connection that begins with a ClientHello of TLS (RFC 4217) is parsed as TLS.
 
+use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::{
     AfterGap, End as Ended, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role,
 };
@@ -88,6 +89,9 @@ struct Direction {
     missing_len: u64,
 }
 
+state! { struct FtpDataParser { directions } }
+state! { struct Direction { len, missing_len } if |direction| direction.len < COUNT_MAX }
+
 impl Direction {
     /// Reports missing octets.
     fn skip(&mut self, len: u64, out: Out<'_, FtpDataParser>) {
@@ -113,6 +117,8 @@ fn begins_with_hello(octets: &[u8]) -> Option<bool> {
 
 impl Parser for FtpDataParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let is_first = self.directions.iter().all(|direction| direction.len == 0);

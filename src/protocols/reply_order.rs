@@ -1,5 +1,6 @@
 //! Matching of replies to commands in text protocols when octets are missing.
 
+use crate::checkpoint::state;
 use crate::session::Role;
 
 /// The order of commands and replies in a text protocol, which determines whether the queue of commands that wait for
@@ -16,6 +17,8 @@ pub(super) struct ReplyOrder {
     /// True if the client's last gap contained one command, and the reply to it was seen before the gap was reported.
     is_gap_answered: bool,
 }
+
+state! { struct ReplyOrder { last_from, is_unpaired, orphan_count, is_gap_answered } }
 
 impl ReplyOrder {
     /// Returns whether replies are currently matched to no command, so that the queue of commands is empty and remains

@@ -16,6 +16,8 @@ pub(super) enum StartTls {
     Granted,
 }
 
+crate::checkpoint::state! { enum StartTls { 0 = No, 1 = Requested, 2 = RequestedAndBegun, 3 = Granted } }
+
 /// The kind of octets where a line of text may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {

@@ -59,7 +59,7 @@ pub enum GapReason {
     /// modulo 2^32.
     Resynchronized,
     /// The pipeline was restored from a checkpoint, which does not contain octets that were held behind a hole, nor the
-    /// state of parsers: the length includes the hole.
+    /// state of all parsers: the length includes the hole.
     Checkpoint,
 }
 

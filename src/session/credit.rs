@@ -10,13 +10,14 @@ pub(crate) struct Credit {
     left: u64,
 }
 
+crate::checkpoint::state! { struct Credit { left } }
+
 impl Credit {
     pub(crate) const fn new(left: u64) -> Self {
         Self { left }
     }
 
     /// Returns the amount that may still be spent.
-    #[cfg(feature = "protocols")]
     pub(crate) const fn left(self) -> u64 {
         self.left
     }

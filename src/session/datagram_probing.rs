@@ -123,7 +123,7 @@ impl DatagramProbing {
         if !is_late {
             self.refuted = refuted;
         }
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         from.of_mut(&mut self.previous).set(bytes);
         match answer {
             Answer::Undecided if self.is_over() => Answer::Unknown,

@@ -10,8 +10,8 @@ use super::probing::Found;
 use super::protocol::Role;
 use super::protocols::Protocols;
 use crate::base::{FlowKey, Side, Timestamp};
-use crate::checkpoint::{Invalid, StateWriter, number, read_key, write_key};
-use crate::codec::{Prefix, Reader};
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 
 /// Maximum number of flows that a driver expects. At the limit, the one that was announced first is forgotten.
 pub const EXPECTED_MAX: usize = 256;
@@ -29,6 +29,8 @@ pub(crate) struct AnnouncedEnds {
     listeners: [IpAddr; 2],
     port: u16,
 }
+
+state! { struct AnnouncedEnds { by, opener, listeners, port } }
 
 impl AnnouncedEnds {
     /// Returns the ends of a flow that a side of the announcing flow opens.
@@ -62,6 +64,8 @@ struct Expected {
     entry: usize,
     announced: Timestamp,
 }
+
+state! { struct Expected { ends, opened_by, entry, announced } }
 
 /// The flows that a driver expects, in the order in which they were announced.
 #[derive(Debug, Default)]
@@ -106,36 +110,14 @@ impl ExpectedFlows {
 
     /// Writes the flows to a checkpoint.
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        out.varint(self.0.len() as u64)?;
-        for Expected { ends, opened_by, entry, announced } in &self.0 {
-            write_key(out, &ends.by)?;
-            for address in [&ends.opener].into_iter().chain(&ends.listeners) {
-                out.prefixed(Prefix::U8, address.to_string())?;
-            }
-            out.be(ends.port)?;
-            out.bool(*opened_by == Role::Server)?;
-            out.varint(*entry as u64)?;
-            out.be(announced.as_nanos())?;
-        }
-        Ok(())
+        self.0.save(out)
     }
 
     /// Reads flows from a checkpoint.
     pub(super) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
-        let address = |reader: &mut Reader<'_>| -> Result<IpAddr, Invalid> {
-            reader.prefixed_str(Prefix::U8)?.parse().map_err(|_| Invalid::new("an invalid address"))
-        };
-        let count = reader.varint()?;
-        if count > EXPECTED_MAX as u64 {
+        self.0 = VecDeque::load(reader)?;
+        if self.0.len() > EXPECTED_MAX {
             return Err(Invalid::new("too many expected flows"));
-        }
-        for _ in 0..count {
-            let by = read_key(reader)?;
-            let (opener, listeners) = (address(reader)?, [address(reader)?, address(reader)?]);
-            let ends = AnnouncedEnds { by, opener, listeners, port: reader.be()? };
-            let opened_by = if reader.bool()? { Role::Server } else { Role::Client };
-            let (entry, announced) = (number(reader)?, Timestamp::from_nanos(reader.be()?));
-            self.0.push_back(Expected { ends, opened_by, entry, announced });
         }
         Ok(())
     }

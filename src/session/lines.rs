@@ -60,6 +60,8 @@ pub struct LineSplitter {
     is_dropping: bool,
 }
 
+crate::checkpoint::state! { struct LineSplitter { is_dropping } }
+
 impl LineSplitter {
     /// Drops all octets up to the beginning of the next line, because octets are missing.
     pub const fn resynchronize(&mut self) {

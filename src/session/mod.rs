@@ -109,6 +109,8 @@ pub use expected::{EXPECTED_MAX, EXPECTED_TIME};
 #[doc(hidden)]
 pub use message_row::MessageHead;
 pub use octets::Payload;
+#[cfg(feature = "protocols")]
+pub(crate) use parser::saved;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::PROBE_CHUNK_COUNT_MAX;
 pub use protocol::{

@@ -5,6 +5,8 @@ use std::fmt;
 use super::expectation::Expectation;
 use super::protocol::{Protocol, Role};
 use crate::base::Timestamp;
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
 use crate::reassembler::GapReason;
 
 /// The next octets of a stream in order, beginning with the first one that the parser has not consumed.
@@ -152,8 +154,8 @@ pub struct Missing<'a> {
     pub rest: &'a [u8],
     /// Stream offset at which the gap begins: number of octets before it.
     pub offset: u64,
-    /// Number of missing octets: at least one, unless the reason is [`GapReason::Checkpoint`]. The parser is then a new
-    /// one, and the octets before the gap were passed to another one.
+    /// Number of missing octets: at least one, unless the reason is [`GapReason::Checkpoint`] and the state of the parser was
+    /// not [saved](Parser::save). The parser is then a new one, and the octets before the gap were passed to another one.
     pub len: u64,
     /// Role of the sender of the missing octets.
     pub from: Role,
@@ -278,4 +280,48 @@ pub trait Parser: Sized + 'static {
     fn heap_len(&self) -> usize {
         0
     }
+
+    /// Writes the state of the parser to a checkpoint. Returns false if it is not saved, which is the default: a new parser
+    /// then continues in each direction of a stream as after a gap with the reason [`GapReason::Checkpoint`].
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if the state cannot be saved.
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<bool, Invalid> {
+        let _ = writer;
+        Ok(false)
+    }
+
+    /// Reads the state of the parser, which may contain anything, into a new one.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] if the octets are not a state that [`save`](Self::save) writes.
+    fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        let _ = reader;
+        Err(Invalid::new("the state of a parser that has none"))
+    }
 }
+
+/// Implements [`Parser::save`] and [`Parser::load`] for a parser with [`State`](crate::checkpoint::Saved).
+#[cfg(feature = "protocols")]
+macro_rules! saved {
+    () => {
+        fn save(
+            &self,
+            writer: &mut $crate::checkpoint::StateWriter<'_>,
+        ) -> Result<bool, $crate::checkpoint::Invalid> {
+            $crate::checkpoint::Saved::save(self, writer).map(|()| true)
+        }
+
+        fn load(
+            &mut self,
+            reader: &mut $crate::codec::Reader<'_>,
+        ) -> Result<(), $crate::checkpoint::Invalid> {
+            *self = $crate::checkpoint::Saved::load(reader)?;
+            Ok(())
+        }
+    };
+}
+#[cfg(feature = "protocols")]
+pub(crate) use saved;

@@ -169,7 +169,7 @@ pub(super) struct Parsing<P> {
     /// Number of octets of memory charged for this session in addition to this struct.
     pub(super) charged: u64,
     heap_len: usize,
-    ticked: Timestamp,
+    pub(super) ticked: Timestamp,
     pub(super) quota: Quota,
     /// Value of [`MessageMeta::received_len`].
     pub(super) received_len: u64,
@@ -332,6 +332,16 @@ impl<P: Protocols> Parsing<P> {
         }
         self.heap_len = heap_len;
         None
+    }
+
+    /// Buffers octets of both directions that an earlier process had buffered, and charges the memory of the parser.
+    #[cold]
+    pub(super) fn keep_all(&mut self, rests: [&[u8]; 2], allowance: &mut Allowance) -> Result<(), Fault> {
+        let mut memory = Memory { allowance, charged: &mut self.charged, side_max: 0 };
+        for (lane, rest) in self.lanes.iter_mut().zip(rests) {
+            lane.keep(rest, &mut memory)?;
+        }
+        self.charge_heap(allowance).map_or(Ok(()), Err)
     }
 
     /// Passes a gap to the parser. Returns whether the parser continues.

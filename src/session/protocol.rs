@@ -1,5 +1,7 @@
 //! Properties of an application protocol that do not depend on its parser: name, ports and recognition.
 
+use crate::checkpoint::{Invalid, Saved, StateWriter};
+use crate::codec::Reader;
 use crate::row::{Cell, Column, Type, Visitor};
 use std::fmt;
 
@@ -15,6 +17,16 @@ pub enum Role {
     Client,
     /// The side that responds to the client.
     Server,
+}
+
+impl Saved for Role {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        Ok(writer.bool(*self == Self::Server)?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(if reader.bool()? { Self::Server } else { Self::Client })
+    }
 }
 
 impl Cell for Role {

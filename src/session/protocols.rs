@@ -334,6 +334,26 @@ macro_rules! protocols {
                     $( Self::$Base(parser) => $crate::session::Parser::heap_len(parser), )?
                 }
             }
+
+            fn save(
+                &self,
+                writer: &mut $crate::checkpoint::StateWriter<'_>,
+            ) -> ::core::result::Result<bool, $crate::checkpoint::Invalid> {
+                match self {
+                    $( Self::$Variant(parser) => $crate::session::Parser::save(parser, writer), )+
+                    $( Self::$Base(parser) => $crate::session::Parser::save(parser, writer), )?
+                }
+            }
+
+            fn load(
+                &mut self,
+                reader: &mut $crate::codec::Reader<'_>,
+            ) -> ::core::result::Result<(), $crate::checkpoint::Invalid> {
+                match self {
+                    $( Self::$Variant(parser) => $crate::session::Parser::load(parser, reader), )+
+                    $( Self::$Base(parser) => $crate::session::Parser::load(parser, reader), )?
+                }
+            }
         }
 
         $crate::protocols! {

@@ -36,6 +36,16 @@ impl Quota {
         Self { credit, suppressed_count: 0, has_suppressed: false }
     }
 
+    /// Returns a quota of which this much is left.
+    pub(super) const fn with_left(left: u64) -> Self {
+        Self { credit: Credit::new(left), ..Self::new() }
+    }
+
+    /// Returns how much of the quota is left.
+    pub(super) const fn left(&self) -> u64 {
+        self.credit.left()
+    }
+
     /// Adds the quota that a segment or datagram with `len` octets of payload earns.
     #[inline]
     pub(super) const fn earn(&mut self, len: usize) {

@@ -79,6 +79,13 @@ pub struct ReplyReader {
     invalid_line_count: u8,
 }
 
+crate::checkpoint::state! {
+    struct ReplyReader {
+        lines, code, is_truncated, is_malformed, text, is_returned, follows_gap, has_replied, invalid_line_count,
+    }
+    if |reader| reader.text.len() <= REPLY_LEN_MAX
+}
+
 impl ReplyReader {
     /// Returns the number of octets consumed, and the next reply or invalid line; `None` if no reply is complete. A
     /// reply of one line borrows `bytes`, and nothing is allocated. The first `seen_len` octets of `bytes` were passed

@@ -1,8 +1,8 @@
 //! Sessions in a checkpoint.
 //!
-//! The protocol of a flow is saved, and the octets for which the probes are undecided. The state of a parser is not: a
-//! restored session has a new parser, which continues in each direction as after a gap with the reason
-//! [`GapReason::Checkpoint`].
+//! The protocol of a flow is saved, and the octets for which the probes are undecided. The state of a parser is saved with
+//! the octets that it has not consumed, if it implements [`Parser::save`](super::Parser::save). Otherwise, a restored session has a new parser,
+//! which continues in each direction as after a gap with the reason [`GapReason::Checkpoint`].
 
 use super::context::FlowContext;
 use super::datagram_probing::DatagramProbing;
@@ -11,11 +11,12 @@ use super::parser::{AfterGap, Fault};
 use super::parsing::{Lane, Parsing, PortOwner};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
+use super::quota::Quota;
 use super::receiver::Receiver;
 use super::session::{Session, State};
 use super::transition::Cause;
 use crate::base::{Evidence, IpProtocol, Side, Timestamp};
-use crate::checkpoint::{Invalid, StateWriter, checksum};
+use crate::checkpoint::{Invalid, Saved, StateWriter, checksum};
 use crate::codec::{Prefix, Reader};
 use crate::reassembler::{Chunk, Gap, GapReason};
 
@@ -43,11 +44,21 @@ impl<P: Protocols> Driver<P> {
                 out.be(parsing.handover_count)?;
                 let owner = parsing.port_owner;
                 out.array(owner.map_or([0, 0], |owner| [owner.entry, owner.left]))?;
+                out.varint(parsing.received_len)?;
+                parsing.ticked.save(out)?;
+                out.varint(parsing.quota.left())?;
+                let len = out.reserve::<u32>()?;
+                let start = out.len();
+                let is_saved = parsing.parser.save(out)?;
+                let parser_len = (out.len() - start) as u32;
+                out.fill(len, parser_len);
+                out.bool(is_saved)?;
                 for lane in &parsing.lanes {
                     out.bool(lane.is_done)?;
                     out.bool(lane.is_ended)?;
                     out.varint(lane.offset)?;
                     out.varint(lane.rest().len() as u64)?;
+                    out.prefixed(Prefix::U32, if is_saved { lane.rest() } else { &[] })?;
                 }
                 Ok(())
             }
@@ -107,9 +118,12 @@ impl<P: Protocols> Driver<P> {
 }
 
 /// A saved direction of a parsed flow.
-struct SavedLane {
+struct SavedLane<'r> {
     lane: Lane,
+    /// Number of octets that the parser did not consume.
     rest_len: u64,
+    /// These octets, if the state of the parser was saved.
+    rest: &'r [u8],
 }
 
 impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
@@ -170,7 +184,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let name = reader.prefixed_str(Prefix::U8)?;
         let (is_expected, handover_count) = (reader.bool()?, reader.be()?);
         let [owner, left] = reader.array()?;
-        let mut lane = || -> Result<SavedLane, Invalid> {
+        let (received_len, ticked, quota_left) = (reader.varint()?, Saved::load(reader)?, reader.varint()?);
+        let mut state = reader.section(Prefix::U32)?;
+        let is_saved = reader.bool()?;
+        let mut lane = || -> Result<SavedLane<'_>, Invalid> {
             let (is_done, is_ended) = (reader.bool()?, reader.bool()?);
             let (offset, rest_len) = (reader.varint()?, reader.varint()?);
             if offset > OFFSET_MAX || rest_len > OFFSET_MAX {
@@ -178,7 +195,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             }
             let mut lane = Lane::at(offset, is_ended);
             lane.is_done = is_done;
-            Ok(SavedLane { lane, rest_len })
+            Ok(SavedLane { lane, rest_len, rest: reader.prefixed(Prefix::U32)? })
         };
         let lanes = [lane()?, lane()?];
         let now = self.context.timestamp;
@@ -195,14 +212,29 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
         let mut parsing = Parsing::new(P::start(entry), protocol, self.session.client, now);
         (parsing.charged, parsing.is_expected, parsing.handover_count) = (len, is_expected, handover_count);
+        (parsing.received_len, parsing.ticked) = (received_len, ticked);
+        parsing.quota = Quota::with_left(quota_left);
         parsing.port_owner =
             (left > 0 && self.driver.knows_entries).then_some(PortOwner { entry: owner, left });
-        let rest_lens = [0, 1].map(|index| lanes.get(index).map_or(0, |saved: &SavedLane| saved.rest_len));
+        let rest_lens =
+            [0, 1].map(|index| lanes.get(index).map_or(0, |saved: &SavedLane<'_>| saved.rest_len));
+        let rests = [0, 1].map(|index| lanes.get(index).map_or(&[][..], |saved| saved.rest));
         for (own, saved) in parsing.lanes.iter_mut().zip(lanes) {
             *own = saved.lane;
         }
+        if is_saved {
+            parsing.parser.load(&mut state)?;
+            if !state.is_empty() {
+                return Err(Invalid::new("the state of another parser"));
+            }
+        }
+        let is_kept = !is_saved || parsing.keep_all(rests, &mut self.driver.allowance).is_ok();
         self.session.transition(State::Parsing(Box::new(parsing)), Cause::Recognized);
-        if self.context.key.protocol() != IpProtocol::TCP {
+        if !is_kept {
+            self.driver.turn_off(self.session, Cause::Refused);
+            return Ok(());
+        }
+        if is_saved || self.context.key.protocol() != IpProtocol::TCP {
             return Ok(());
         }
         for (from, rest_len) in [Role::Client, Role::Server].into_iter().zip(rest_lens) {

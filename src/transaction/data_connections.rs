@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::base::{FlowKey, Side};
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 use crate::protocols::ftp::DataEnd;
 use crate::session::{AnnouncedEnds, MessageMeta, Role};
 
@@ -27,9 +29,28 @@ struct Control {
     files: VecDeque<(u64, Transferred)>,
 }
 
+state! {
+    struct Control { flow, ends, open, last, files }
+    if |control| control.open.len().max(control.files.len()) <= TRANSFERS_MAX
+}
+
 /// The control connections that announced data connections or transfer files.
 #[derive(Debug, Default)]
 pub(super) struct DataConnections(VecDeque<Control>);
+
+impl Saved for DataConnections {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.0.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let controls = VecDeque::load(reader)?;
+        if controls.len() > CONNECTIONS_MAX {
+            return Err(Invalid::new("too many control connections of FTP"));
+        }
+        Ok(Self(controls))
+    }
+}
 
 impl DataConnections {
     /// Returns what is known of a control connection, which is added if it is not.

@@ -2,8 +2,11 @@
 
 use md5::Md5;
 use sha1::Sha1;
+use sha2::digest::common::hazmat::{SerializableState, SerializedState};
 use sha2::{Digest, Sha256};
 
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 use crate::protocols::tls::Hex;
 
 /// Number of first octets by which [`detected_type`] recognizes the type of a file.
@@ -21,6 +24,75 @@ struct Hashes {
     md5: Md5,
     sha1: Sha1,
     sha256: Sha256,
+}
+
+state! {
+    struct Digests { first, hashes }
+    if |digests| digests.first.len() <= SNIFFED_LEN
+}
+
+impl Saved for Hashes {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        writer.bytes(self.md5.serialize())?;
+        writer.bytes(self.sha1.serialize())?;
+        Ok(writer.bytes(self.sha256.serialize())?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self { md5: load_hash(reader)?, sha1: load_hash(reader)?, sha256: load_hash(reader)? })
+    }
+}
+
+/// Reads the state of a hash: the words of the digest, the number of blocks as eight octets in little-endian order, and the
+/// octets of an incomplete block.
+fn load_hash<H: Digest + SerializableState>(reader: &mut Reader<'_>) -> Result<H, Invalid> {
+    let mut state = SerializedState::<H>::default();
+    let octets = reader.bytes(state.len())?;
+    state.copy_from_slice(octets);
+    let count_len = state.get(<H as Digest>::output_size() + 6..<H as Digest>::output_size() + 8);
+    // The number of bits must have 64 bits.
+    if count_len != Some(&[0, 0]) {
+        return Err(Invalid::new("a hash of too many octets"));
+    }
+    H::deserialize(&state).map_err(|_| Invalid::new("an impossible state of a hash"))
+}
+
+/// The type of a file in a checkpoint.
+pub(super) mod media_type {
+    use std::sync::{Mutex, PoisonError};
+
+    use crate::checkpoint::{Invalid, Saved as _, StateWriter};
+    use crate::codec::Reader;
+
+    /// Types that [`detected_type`](super::detected_type) adds to those of the crate `infer`.
+    const TEXTS: [&str; 3] = ["text/html", "text/plain", "application/json"];
+
+    /// Types that were read, each allocated once: not more than there are types.
+    static READ: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+    pub(in super::super) fn save(
+        kind: Option<&'static str>,
+        writer: &mut StateWriter<'_>,
+    ) -> Result<(), Invalid> {
+        kind.map(Box::<str>::from).save(writer)
+    }
+
+    pub(in super::super) fn load(reader: &mut Reader<'_>) -> Result<Option<&'static str>, Invalid> {
+        let Some(name) = Option::<Box<str>>::load(reader)? else { return Ok(None) };
+        if let Some(known) = TEXTS.iter().find(|known| ***known == *name) {
+            return Ok(Some(known));
+        }
+        if !infer::is_mime_supported(&name) {
+            return Err(Invalid::new("an unknown type of a file"));
+        }
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = read.iter().find(|known| ***known == *name) {
+            return Ok(Some(known));
+        }
+        let kind: &'static str = Box::leak(name);
+        read.push(kind);
+        Ok(Some(kind))
+    }
 }
 
 /// Type and digests of a file.
@@ -107,6 +179,47 @@ fn text_type(octets: &[u8]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digests_continue_from_a_checkpoint() {
+        let text = b"some text ".repeat(20);
+        let mut whole = Digests::new(true);
+        whole.add(&text);
+        let whole = whole.finish(true);
+        for len in 0..text.len() {
+            let (first, second) = text.split_at(len);
+            let mut digests = Digests::new(true);
+            digests.add(first);
+            let mut octets = Vec::new();
+            digests.save(&mut StateWriter::growing(&mut octets)).expect("a vector");
+            let mut digests = Digests::load(&mut Reader::new(&octets)).expect("digests");
+            digests.add(second);
+            let continued = digests.finish(true);
+            assert_eq!((&continued.md5, &continued.sha1), (&whole.md5, &whole.sha1));
+            assert_eq!((&continued.sha256, continued.detected_type), (&whole.sha256, whole.detected_type));
+        }
+    }
+
+    #[test]
+    fn the_number_of_blocks_of_a_hash_is_bounded() {
+        let mut state = Sha256::default().serialize().to_vec();
+        assert!(load_hash::<Sha256>(&mut Reader::new(&state)).is_ok());
+        state[39] = 1;
+        assert!(load_hash::<Sha256>(&mut Reader::new(&state)).is_err());
+    }
+
+    #[test]
+    fn types_of_files_are_read_once() {
+        let read = |kind: &str| {
+            let mut octets = Vec::new();
+            Some(Box::<str>::from(kind)).save(&mut StateWriter::growing(&mut octets)).expect("a vector");
+            media_type::load(&mut Reader::new(&octets))
+        };
+        let (first, second) = (read("image/png").expect("a type"), read("image/png").expect("a type"));
+        assert!(first == Some("image/png") && std::ptr::eq(first.expect("a type"), second.expect("a type")));
+        assert_eq!(read("text/plain"), Ok(Some("text/plain")));
+        assert!(read("image/unknown").is_err());
+    }
 
     #[test]
     fn text_has_no_controls() {

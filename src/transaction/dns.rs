@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
+use crate::checkpoint::state;
 use crate::protocols::dns::{Class, DnsMessage, Flags, Message, Opcode, Rcode, RecordType, Section};
 use crate::session::MessageMeta;
 
@@ -84,9 +85,18 @@ pub struct DnsRecord {
     pub data: Box<str>,
 }
 
+state! { struct Dns {
+    number, id, opcode, query, query_type, query_class, retransmission_count, response_time, waited, rcode,
+    authoritative, truncated, recursion_desired, recursion_available, answers, answer_types, ttls, authority_count,
+    additional_count, query_flags, has_records, response_flags, answer_names, authorities,
+} }
+state! { struct DnsRecord { name, record_type, ttl, data } }
+
 /// The open transactions of a flow.
 #[derive(Debug, Default)]
 pub(super) struct DnsOpen(Open<Dns>);
+
+state! { numbers DnsOpen }
 
 impl DnsOpen {
     pub(super) fn message(

@@ -3,12 +3,14 @@
 #[cfg(feature = "compression")]
 use super::coding::Decoder;
 use super::config::TransactionConfig;
-use super::digests::{Description, Digests};
+use super::digests::{Description, Digests, media_type};
 use super::lack::Lack;
 use super::mail::file_name;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use super::transfer::Transfer;
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 use crate::protocols::http1::{Body, BodyGap};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -61,6 +63,11 @@ crate::message! {
     }
 }
 
+state! { struct File {
+    number, part, role, name, content_type, content_encoding, detected_type as media_type, seen_len, decoded_len,
+    missing_len, declared_len, is_complete, md5, sha1, sha256, entity, transfer,
+} }
+
 /// Name and type of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -72,6 +79,8 @@ pub struct BodyKind {
     /// Length after decoding of the content coding, on request.
     pub decoded_len: Option<u64>,
 }
+
+state! { struct BodyKind { name, detected_type as media_type, decoded_len } }
 
 impl File {
     fn describe(&mut self, digests: Digests) {
@@ -101,6 +110,8 @@ pub(super) struct BodyHead {
     pub(super) declared_len: Option<u64>,
 }
 
+state! { struct BodyHead { name, content_type, content_encoding, declared_len } }
+
 /// A file that has not ended.
 #[derive(Debug)]
 pub(super) struct OpenFile {
@@ -111,9 +122,29 @@ pub(super) struct OpenFile {
     decoder: Option<Box<Decoder>>,
 }
 
+/// A decoder is not saved: the file is described as it was sent.
+impl Saved for OpenFile {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.file.save(writer)?;
+        self.digests.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let (file, digests) = (Saved::load(reader)?, Saved::load(reader)?);
+        Ok(Self {
+            file,
+            digests,
+            #[cfg(feature = "compression")]
+            decoder: None,
+        })
+    }
+}
+
 /// The bodies of a connection.
 #[derive(Debug, Default)]
 pub(super) struct FilesOpen(Open<OpenFile>);
+
+state! { numbers FilesOpen }
 
 /// Returns the number of a body: of its transaction, and of its sender.
 const fn number_of(transaction: u64, role: Role) -> u64 {
@@ -234,7 +265,7 @@ impl Pending<OpenFile> {
     /// Adds octets of a file.
     pub(super) fn add_octets(&mut self, octets: &[u8]) {
         let open = &mut self.content;
-        open.file.seen_len += octets.len() as u64;
+        open.file.seen_len = open.file.seen_len.saturating_add(octets.len() as u64);
         #[cfg(feature = "compression")]
         if let Some(decoder) = &mut open.decoder {
             decoder.add(octets);

@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use super::data_connections::DataConnections;
+use super::digests::media_type;
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending, TEXT_LEN_MAX};
 use super::span::Span;
 use super::transfer::{FlowOrigin, Transfer, Transferred, last_part};
 use crate::base::Timestamp;
+use crate::checkpoint::state;
 use crate::protocols::ftp::{self, DataEnd, Message};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -60,6 +62,12 @@ crate::message! {
     }
 }
 
+state! { struct Ftp {
+    number, user, command, argument, reply_time, code, reply, file_len, restart_offset, is_transferred, data_address,
+    data_port, data_opened_by, seen_len, missing_len, detected_type as media_type, named, has_password, folder,
+    transferred,
+} }
+
 /// The open commands of a connection.
 #[derive(Debug, Default)]
 pub(super) struct FtpOpen {
@@ -74,6 +82,8 @@ pub(super) struct FtpOpen {
     /// The folder of the session, relative to the first one unless it begins with a slash.
     folder: Option<Box<str>>,
 }
+
+state! { struct FtpOpen { open, answered, named, user, has_password, folder } }
 
 /// Returns a path in a folder. Folders before `..` are removed.
 pub(crate) fn join_path(folder: &str, path: &str) -> String {

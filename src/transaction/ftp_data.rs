@@ -4,6 +4,7 @@ use super::file::{BodyHead, File, FilesOpen};
 use super::joins::Joins;
 use super::open::Pending;
 use super::transfer::{FlowOrigin, Transfer, Transferred};
+use crate::checkpoint::state;
 use crate::protocols::ftp_data::Message;
 use crate::protocols::http1::{Body, BodyGap};
 use crate::session::{MessageMeta, Role};
@@ -16,6 +17,8 @@ pub(super) struct DataOpen {
     /// The command to which the files belong.
     transfer: Option<Box<Transfer>>,
 }
+
+state! { struct DataOpen { files, is_begun, transfer } }
 
 impl DataOpen {
     pub(super) fn message(

@@ -6,6 +6,7 @@ use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use crate::base::Timestamp;
+use crate::checkpoint::state;
 use crate::protocols::{http1, http2};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -84,6 +85,13 @@ crate::message! {
     }
 }
 
+state! { struct Http {
+    number, version, method, host, target, scheme, user_agent, referer, origin, request_content_type,
+    request_body_len, request_missing_len, grpc_service, grpc_method, pushed, interim_statuses, response_time, status,
+    reason, server, location, content_type, content_encoding, response_body_len, response_missing_len, grpc_status,
+    grpc_message, reset, response_version, interim_reason, proxied, bodies,
+} }
+
 /// The open transactions of a connection, and their bodies.
 #[derive(Debug, Default)]
 pub(super) struct HttpOpen {
@@ -98,6 +106,9 @@ struct OpenHttp {
     request_body: BodyHead,
     response_body: BodyHead,
 }
+
+state! { struct HttpOpen { open, files } }
+state! { struct OpenHttp { http, request_body, response_body } }
 
 /// What ended.
 #[allow(clippy::large_enum_variant, reason = "with pointers of 64 bits; it is passed on at once")]

@@ -12,6 +12,7 @@ use super::tftp::TftpOpen;
 use super::tls::{QuicOpen, TlsOpen};
 use super::transfer::FlowOrigin;
 use crate::base::{FlowKey, Timestamp};
+use crate::checkpoint::state;
 use crate::protocols::Message;
 use crate::session::MessageMeta;
 
@@ -37,6 +38,8 @@ struct Open {
     /// The flow; known with its first message.
     flow: Option<FlowOrigin>,
 }
+
+state! { struct FlowTransactions { open } }
 
 impl FlowTransactions {
     /// Adds a message of the flow with this key and start. Passes the transactions that end with it to `out`. Messages of
@@ -64,6 +67,8 @@ impl FlowTransactions {
         }
     }
 }
+
+state! { struct Open { http, dns, tls, quic, ssh, mail, ftp, ftp_data, tftp, flow } }
 
 impl Open {
     fn message(

@@ -16,6 +16,8 @@ pub enum Lack {
     Body,
 }
 
+crate::checkpoint::state! { enum Lack { 0 = Limit, 1 = Request, 2 = Response, 3 = End, 4 = Body } }
+
 crate::row::cells! {
     name Lack {
         Limit => "limit",

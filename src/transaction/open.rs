@@ -4,6 +4,8 @@ use std::fmt::{Display, Write as _};
 
 use super::lack::Lack;
 use super::span::Span;
+use crate::checkpoint::{Invalid, Saved, StateWriter};
+use crate::codec::Reader;
 use crate::session::Text;
 
 /// Maximum number of open transactions of a protocol in a flow. At the limit, the oldest one ends.
@@ -136,6 +138,43 @@ impl<T> Open<T> {
     /// Returns all transactions, oldest first.
     pub(super) fn take_all(&mut self) -> Vec<Pending<T>> {
         std::mem::take(&mut self.pending)
+    }
+}
+
+impl<T: Saved> Saved for Pending<T> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        let Self { number, span, lacks, content, text_len } = self;
+        number.save(writer)?;
+        span.save(writer)?;
+        lacks.save(writer)?;
+        content.save(writer)?;
+        text_len.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self {
+            number: Saved::load(reader)?,
+            span: Saved::load(reader)?,
+            lacks: Saved::load(reader)?,
+            content: Saved::load(reader)?,
+            // Longer ones have the same effect, and their sum could overflow.
+            text_len: usize::load(reader)?.min(TEXTS_LEN_MAX + 1),
+        })
+    }
+}
+
+impl<T: Saved> Saved for Open<T> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.pending.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let count: usize = Saved::load(reader)?;
+        if count > OPEN_MAX {
+            return Err(Invalid::new("too many open transactions"));
+        }
+        let pending = (0..count).map(|_| Saved::load(reader)).collect::<Result<_, _>>()?;
+        Ok(Self { pending })
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::base::FlowKey;
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 use crate::session::{AnnouncedEnds, MessageMeta, Role};
 
 /// Maximum number of requests that are known. At the limit, the oldest one is forgotten.
@@ -16,9 +18,25 @@ pub(super) struct Request {
     pub(super) name: Option<Box<str>>,
 }
 
+state! { struct Request { number, name } }
+
 /// The requests that announced flows, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Requests(VecDeque<(AnnouncedEnds, Request)>);
+
+impl Saved for Requests {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.0.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let requests = VecDeque::load(reader)?;
+        if requests.len() > REQUESTS_MAX {
+            return Err(Invalid::new("too many requests of TFTP"));
+        }
+        Ok(Self(requests))
+    }
+}
 
 impl Requests {
     /// Notes a request, and the flow with its file that the server opens. A repeated one replaces the earlier one.

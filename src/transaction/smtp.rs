@@ -9,6 +9,7 @@ use super::mail::{Event, Header, Part, Reader, addresses};
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use crate::base::Timestamp;
+use crate::checkpoint::state;
 use crate::protocols::smtp::{MAIL_COUNT_MAX, Message, Verb};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -93,6 +94,13 @@ crate::message! {
     }
 }
 
+state! { struct Mail {
+    number, helo, sender, recipients, recipient_codes, recipient_count, declared_len, content_len, date, from, to, cc,
+    reply_to, message_id, in_reply_to, subject, received, user_agent, originating_ip, attachments, code, reply,
+    is_accepted, last_received, received_from, part_count,
+} }
+state! { struct Attachment { name, content_type } }
+
 crate::row::cells! { group Attachment; }
 
 /// What precedes the mails of a connection, and the content of those that have not ended.
@@ -118,6 +126,12 @@ struct OpenContent {
     /// True if the mail has more parts or attachments than are reported.
     is_limited: bool,
 }
+
+state! {
+    struct MailOpen { helo, starts, reply, contents }
+    if |open| open.starts.len() <= STARTS_MAX
+}
+state! { struct OpenContent { reader, mail, part, read_len, is_limited } }
 
 /// What ended.
 #[allow(clippy::large_enum_variant, reason = "it is passed on at once")]
@@ -291,7 +305,7 @@ impl Pending<OpenContent> {
         };
         match piece {
             Piece::Octets(octets) => {
-                *read_len += octets.len() as u64;
+                *read_len = read_len.saturating_add(octets.len() as u64);
                 reader.read(octets, &mut add);
             }
             Piece::Gap(len) => reader.gap(len, &mut add),

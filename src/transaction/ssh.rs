@@ -3,6 +3,7 @@
 use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
+use crate::checkpoint::state;
 use crate::protocols::ssh::Message;
 use crate::session::{MessageMeta, Role};
 
@@ -46,6 +47,11 @@ crate::message! {
     }
 }
 
+state! { struct Ssh {
+    version, client, server, hassh, hassh_server, kex_algorithm, host_key_algorithm, host_key_fingerprint, client_cipher,
+    server_cipher, client_mac, server_mac, client_compression, server_compression, disconnect, common_macs,
+} }
+
 /// The open connection of a flow.
 #[derive(Debug, Default)]
 pub(super) struct SshOpen {
@@ -55,6 +61,8 @@ pub(super) struct SshOpen {
     /// The transaction of the flow was passed on.
     is_over: bool,
 }
+
+state! { struct SshOpen { open, supports_2, is_over } }
 
 impl SshOpen {
     pub(super) fn message(

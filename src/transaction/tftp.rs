@@ -5,6 +5,7 @@ use super::joins::Joins;
 use super::open::{Copier, Pending};
 use super::requests::Request;
 use super::transfer::{FlowOrigin, last_part};
+use crate::checkpoint::state;
 use crate::protocols::http1::{Body, BodyGap};
 use crate::protocols::tftp::Message;
 use crate::session::{AnnouncedEnds, MessageMeta};
@@ -17,6 +18,8 @@ pub(super) struct TftpOpen {
     /// The request to which the next file belongs.
     request: Option<Box<Request>>,
 }
+
+state! { struct TftpOpen { files, is_begun, request } }
 
 impl TftpOpen {
     pub(super) fn message(

@@ -4,6 +4,7 @@ use super::lack::Lack;
 use super::open::{Copier, Open, Pending};
 use super::span::Span;
 use super::x509::X509;
+use crate::checkpoint::state;
 use crate::protocols::tls::{
     CipherSuite, ClientHello, DistinguishedName, Message, NamedGroup, ServerHello, Version,
 };
@@ -133,6 +134,15 @@ crate::message! {
     }
 }
 
+state! { struct Tls {
+    server_name, offered_version, version, cipher_suite, group, offered_alpn, alpn, ja3, ja4, ja3s, is_resumed, has_retry,
+    is_established, certificates, client_certificates, ticket_lifetime_s, client_alerts, alerts, last_alert, history,
+    certified_names,
+} }
+state! { struct Quic {
+    number, quic_version, client_dcid, client_scid, server_scid, has_retry, server_versions, close_error, tls, history,
+} }
+
 crate::row::cells! { group Tls; }
 
 /// Returns the names of servers in a certificate: its DNS names, or else the common name of its subject (RFC 6125 section
@@ -185,6 +195,8 @@ pub(super) struct TlsOpen {
     /// Which sides sent an encrypted record.
     encrypted: [bool; 2],
 }
+
+state! { struct TlsOpen { open, changed, encrypted } }
 
 impl TlsOpen {
     /// Adds a message. Returns the certificates in it.
@@ -272,6 +284,8 @@ impl TlsOpen {
 /// The open connections of a flow.
 #[derive(Debug, Default)]
 pub(super) struct QuicOpen(Open<Quic>);
+
+state! { numbers QuicOpen }
 
 impl QuicOpen {
     pub(super) fn message(

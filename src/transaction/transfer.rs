@@ -1,6 +1,8 @@
 //! A transfer of FTP: its command, and the file in its data connection. The name of a file in a path.
 
+use super::digests::media_type;
 use crate::base::{FlowKey, Timestamp};
+use crate::checkpoint::state;
 use crate::session::Role;
 
 /// What identifies a flow in all its records: its key, and the time of its first packet.
@@ -9,6 +11,8 @@ pub(crate) struct FlowOrigin {
     pub(crate) key: FlowKey,
     pub(crate) start: Timestamp,
 }
+
+state! { struct FlowOrigin { key, start } }
 
 /// The command to which the file of a data connection belongs.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +24,8 @@ pub(crate) struct Transfer {
     /// The last part of the path in the argument.
     pub(crate) name: Option<Box<str>>,
 }
+
+state! { struct Transfer { control, number, command, name } }
 
 impl Transfer {
     /// Returns whether the client sends the file.
@@ -39,6 +45,8 @@ pub(crate) struct Transferred {
     pub(crate) missing_len: u64,
     pub(crate) detected_type: Option<&'static str>,
 }
+
+state! { struct Transferred { flow, role, seen_len, missing_len, detected_type as media_type } }
 
 /// Returns the part of a path behind the last separator.
 pub(super) fn last_part(path: &str) -> Option<&str> {

@@ -8,6 +8,7 @@
 mod captures;
 mod damage;
 mod state;
+mod transactions;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,10 +1,16 @@
 //! Any octets are a checkpoint or an error, and whatever is restored keeps all invariants.
 //!
 //! The checksums of the input are corrected first, so that changes of its content reach the layers.
+use std::cell::Cell;
+
 use flowgauge::base::FrameBatch;
-use flowgauge::checkpoint::{Reader, Writer};
+use flowgauge::checkpoint::{Reader, State, Writer};
 use flowgauge::pipeline::read_checkpoint;
-use flowgauge::{FileSource, Flows, Next, Pipeline, Records, Sessions, Source, Stage, Standard, Streams};
+use flowgauge::transaction::TransactionConfig;
+use flowgauge::{
+    FileSource, Flows, Next, Pipeline, Records, Sessions, Sink, Source, Stage, Standard, Streams,
+    on_transaction,
+};
 
 /// Frames that follow each checkpoint.
 static CAPTURE: &[u8] = include_bytes!("../../../examples/data/web.pcap");
@@ -33,11 +39,41 @@ pub fn mend(file: &mut [u8]) {
 }
 
 fn restore<G: Stage>(file: &[u8], frames: &FrameBatch) {
-    let mut record_count = 0;
-    let sink = Records::new(|_| record_count += 1).with_stage::<G>();
-    let Ok(mut reader) = Reader::new(file) else { return };
+    let record_count = Cell::new(0);
+    let sink = Records::new(|_| record_count.set(record_count.get() + 1)).with_stage::<G>();
+    let Ok(reader) = Reader::new(file) else { return };
+    let Some(counts) = run_restored(reader, sink, frames) else { return };
+    assert!(record_count.get() <= 2 * counts.flow_count + counts.active_timeout_count);
+}
+
+/// Restores the open transactions of each flow, too.
+fn restore_transactions(file: &[u8], frames: &FrameBatch) {
+    let sink = on_transaction(|view, transaction| {
+        std::hint::black_box((view.community_id(), format!("{transaction:?}")));
+    });
+    let mut config = TransactionConfig::default();
+    config.has_hashes = true;
+    let mut sink = sink.config(config);
+    let Ok(reader) = Reader::new(file) else { return };
+    if sink.restore(&reader).is_ok() {
+        run_restored(reader, sink, frames);
+    }
+}
+
+/// Numbers of flows and of records.
+struct Counts {
+    flow_count: u64,
+    active_timeout_count: u64,
+}
+
+/// Continues a checkpoint with frames; `None` if it is refused.
+fn run_restored<K: Sink<State: State>>(
+    mut reader: Reader<&[u8]>,
+    sink: K,
+    frames: &FrameBatch,
+) -> Option<Counts> {
     let builder = Pipeline::builder().active_timeout(std::time::Duration::from_secs(60)).encapsulation(true);
-    let Ok(mut pipeline) = builder.restore(&mut reader, sink) else { return };
+    let mut pipeline = builder.restore(&mut reader, sink).ok()?;
     pipeline.check_invariants();
     let flow_count = pipeline.flow_count() as u64;
     // What was restored can be saved again.
@@ -60,8 +96,8 @@ fn restore<G: Stage>(file: &[u8], frames: &FrameBatch) {
     let stats = pipeline.stats().tracker;
     assert_eq!(stats.restored_count, flow_count);
     assert_eq!(pipeline.flow_count(), 0);
-    drop(pipeline);
-    assert!(record_count as u64 <= 2 * (stats.started_count + flow_count) + stats.active_timeout_count);
+    let flow_count = stats.started_count + flow_count;
+    Some(Counts { flow_count, active_timeout_count: stats.active_timeout_count })
 }
 
 pub fn run(data: &[u8]) {
@@ -75,4 +111,5 @@ pub fn run(data: &[u8]) {
     restore::<Flows>(&file, &frames);
     restore::<Streams>(&file, &frames);
     restore::<Sessions<Standard>>(&file, &frames);
+    restore_transactions(&file, &frames);
 }

@@ -183,7 +183,8 @@ pub(super) fn load(
         let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };
         let target = (of(pair, side), (view.id(), side));
         streams.load(reader, target, view.end(), &mut |event| events.take(event))?;
-        if events.is_stopped {
+        // Other flows do not release what a stream holds at their end.
+        if events.is_stopped || view.key().protocol() != IpProtocol::TCP {
             streams.stop(of(pair, side));
         }
     }

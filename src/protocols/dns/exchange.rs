@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::numbers::RecordType;
 use crate::base::Timestamp;
+use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::Role;
 
 /// Maximum number of DNS queries that are kept per flow for matching. At the limit, the query idle longest is evicted;
@@ -76,6 +77,10 @@ struct Exchange {
     is_transfer: bool,
 }
 
+state! { struct Exchange {
+    question, transaction, queried, latest, retransmission_count, response_count, id, querier, is_transfer,
+} }
+
 impl Exchange {
     /// Returns whether a message with this subject belongs to the exchange. Some responses contain no question: errors,
     /// and the messages of a zone transfer after the first.
@@ -119,6 +124,11 @@ pub(super) struct Exchanges {
     inline: [Option<Exchange>; INLINE_COUNT],
     more: Vec<Exchange>,
     next: u64,
+}
+
+state! {
+    struct Exchanges { inline, more, next }
+    if |all| all.more.len() + INLINE_COUNT <= EXCHANGE_COUNT_MAX && all.next < COUNT_MAX
 }
 
 impl Exchanges {

@@ -50,6 +50,8 @@ crate::row::cells! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u16);
 
+crate::checkpoint::state! { numbers Flags }
+
 impl Flags {
     /// Returns the QR flag: the message is a response.
     #[must_use]

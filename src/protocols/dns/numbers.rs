@@ -33,6 +33,7 @@ macro_rules! numbers {
         }
 
         crate::row::cells! { registered $type; }
+        crate::checkpoint::state! { numbers $type }
     };
 }
 

@@ -9,6 +9,7 @@ use super::name::Name;
 use super::numbers::RecordType;
 use super::probe;
 use crate::base::Timestamp;
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Payload, Progress, Role};
 
@@ -54,6 +55,8 @@ struct Lane {
     /// Number of octets to skip: the rest of a message of which octets are missing because of a gap.
     skipped_len: u16,
 }
+
+state! { struct Lane { len, skipped_len } }
 
 /// Callback that receives messages of any variant of DNS.
 type Sink<'o> = &'o mut dyn for<'m> FnMut(Message<'m>);
@@ -206,6 +209,16 @@ macro_rules! parser {
 
         impl Parser for $name {
             type Message<'m> = Message<'m>;
+
+            fn save(&self, writer: &mut StateWriter<'_>) -> Result<bool, Invalid> {
+                self.0.exchanges.save(writer)?;
+                self.0.lanes.save(writer).map(|()| true)
+            }
+
+            fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+                (self.0.exchanges, self.0.lanes) = (Saved::load(reader)?, Saved::load(reader)?);
+                Ok(())
+            }
 
             fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
                 self.0.bytes(input, out)

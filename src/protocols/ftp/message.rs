@@ -82,6 +82,8 @@ crate::message! {
     }
 }
 
+crate::checkpoint::state! { struct DataEnd { address, port, opened_by } }
+
 /// An FTP data connection that is expected from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

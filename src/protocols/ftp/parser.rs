@@ -9,6 +9,8 @@ use super::super::starttls::{Next, StartTls};
 use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
 use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
 use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
+use crate::checkpoint::{COUNT_MAX, Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
 use crate::session::lines::{Line, LineSplitter, decimal, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, Expectation, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
@@ -54,7 +56,27 @@ enum Expects {
     Passive,
     Size,
     Restart(Option<u64>),
-    Transfer(&'static str),
+    Transfer(TransferVerb),
+}
+
+/// One of the commands that transfer a file or a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TransferVerb(&'static str);
+
+impl TransferVerb {
+    fn of(verb: &[u8]) -> Option<Self> {
+        TRANSFERS.into_iter().find(|known| known.as_bytes() == verb).map(Self)
+    }
+}
+
+impl Saved for TransferVerb {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        Ok(writer.array(*self.0.as_bytes().first_chunk::<4>().unwrap_or(&[0; 4]))?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Self::of(&reader.array::<4>()?).ok_or(Invalid::new("a transfer of FTP by another command"))
+    }
 }
 
 /// Name of an FTP command in capitals; a NUL follows a name of three letters.
@@ -77,8 +99,40 @@ const HIDDEN: [Verb; 6] = [*b"ACCT", *b"ADAT", *b"CONF", *b"ENC\0", *b"MIC\0", *
 /// FTP commands that transfer a file or a listing.
 pub(crate) const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
 
+state! {
+    struct FtpParser {
+        lines, replies, transaction, pending, data, size, restart_offset, reply_order, has_sent, has_greeted, follows_gap,
+        tls,
+        .. names_len,
+    }
+    if |parser| {
+        let names = || {
+            let pending = parser.pending.iter().map(|pending| pending.name.len());
+            pending.chain(parser.size.iter().map(|(name, _)| name.len()))
+        };
+        let (len_max, len) = (names().max(), names().sum());
+        parser.names_len = len;
+        len_max.is_none_or(|len| len <= NAME_LEN_MAX)
+            && parser.pending.len() <= PENDING_COUNT_MAX
+            && parser.transaction < COUNT_MAX
+    }
+}
+state! { struct Pending { transaction, expects, name, announced_len } }
+state! { enum Expects {
+    0 = Any,
+    1 = Hidden,
+    2 = Tls,
+    3 = Active(end),
+    4 = Passive,
+    5 = Size,
+    6 = Restart(offset),
+    7 = Transfer(verb),
+} }
+
 impl Parser for FtpParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         *input.from.of_mut(&mut self.has_sent) = true;
@@ -195,8 +249,7 @@ impl FtpParser {
             b"SIZE" => expects = Expects::Size,
             b"REST" => expects = Expects::Restart(decimal(argument)),
             verb => {
-                let known = TRANSFERS.into_iter().find(|known| known.as_bytes().first_chunk() == Some(verb));
-                expects = known.map_or(Expects::Any, Expects::Transfer);
+                expects = TransferVerb::of(verb).map_or(Expects::Any, Expects::Transfer);
             }
         }
         if !is_shown && expects == Expects::Any {
@@ -338,7 +391,7 @@ impl FtpParser {
                 self.names_len += self.size.as_ref().map_or(0, |(name, _)| name.len());
             }
             Expects::Restart(offset) => self.restart_offset = offset.filter(|_| code == 350),
-            Expects::Transfer(verb) => {
+            Expects::Transfer(TransferVerb(verb)) => {
                 let known = self.size.as_ref().filter(|(name, _)| *name == front.name).map(|(_, len)| *len);
                 out(Message::Transfer(Transfer {
                     transaction: front.transaction,

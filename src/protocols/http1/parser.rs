@@ -10,6 +10,7 @@ use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response, Ve
 use super::pending::{Kind, Pending};
 use super::resync;
 use super::{WEBSOCKET, chunked, credentials, probe};
+use crate::checkpoint::state;
 use crate::protocols::http2;
 use crate::session::{
     self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Search, Text,
@@ -76,6 +77,21 @@ enum State {
     Ended,
 }
 
+state! { struct HttpParser { lanes, pending, has_message } }
+state! { struct Lane { state, transaction, body_len, missing_len, kind, has_line } }
+state! { enum State {
+    0 = Head,
+    1 = Fixed { left },
+    2 = ChunkLine,
+    3 = Chunk { left },
+    4 = ChunkEnd,
+    5 = Trailers,
+    6 = UntilClose,
+    7 = Waiting,
+    8 = Astray { left },
+    9 = Ended,
+} }
+
 /// Result of a parsing step in one direction.
 enum Step {
     Took(usize),
@@ -103,6 +119,8 @@ enum Then {
 
 impl Parser for HttpParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         // Octets that the last step of the previous call searched without success. Every other step finds octets that

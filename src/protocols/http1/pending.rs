@@ -1,6 +1,7 @@
 //! HTTP/1.x requests that wait for a response, and their kinds.
 
 use super::PIPELINE_COUNT_MAX;
+use crate::checkpoint::{COUNT_MAX, state};
 
 /// Kind of an HTTP/1.x request, by its effect on the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +28,12 @@ pub(super) struct Pending {
     kinds: [Kind; PIPELINE_COUNT_MAX as usize],
     /// True if responses may be missing, so that the next one is assumed to answer the last request.
     is_adrift: bool,
+}
+
+state! { enum Kind { 0 = Plain, 1 = Head, 2 = Connect, 3 = Upgrade, 4 = Simple } }
+state! {
+    struct Pending { request_count, next_response, kinds, is_adrift }
+    if |pending| pending.request_count.max(pending.next_response) < COUNT_MAX
 }
 
 impl Pending {

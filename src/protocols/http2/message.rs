@@ -213,6 +213,8 @@ pub enum UndecodablePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ErrorCode(pub u32);
 
+crate::checkpoint::state! { numbers ErrorCode }
+
 impl ErrorCode {
     /// Returns the registered name of the error code in lower case; `None` for a code without one.
     #[must_use]

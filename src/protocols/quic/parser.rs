@@ -10,6 +10,7 @@ use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, L
 use super::probe::{may_be_short, older_header};
 use super::transport_parameters::TransportParameters;
 use super::version::{Version, Versions};
+use crate::checkpoint::state;
 use crate::protocols::tls;
 use crate::session::{Datagram, Fault, Out, Parser, Progress, Role};
 
@@ -44,6 +45,11 @@ pub struct QuicParser {
     is_closed: bool,
 }
 
+// The keys of a connection are not saved.
+state! {
+    struct QuicParser { connection_count, silent_count, failed_count, is_unsupported, is_closed, .. connection }
+}
+
 /// Fields of an Initial packet that are copied to the messages parsed from it.
 #[derive(Clone, Copy)]
 struct At<'m> {
@@ -54,6 +60,8 @@ struct At<'m> {
 
 impl Parser for QuicParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         if let Some((version, dcid)) = older_header(datagram.bytes).filter(|_| self.connection.is_none()) {

@@ -8,6 +8,8 @@ use crate::row::{Cell, Column, List, ListOf, Type, Visitor};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u32);
 
+crate::checkpoint::state! { numbers Version }
+
 /// First version of mvfst, which has the headers and keys of draft 17.
 const MVFST_DRAFT_17: u32 = 0xface_b000;
 /// Second version of mvfst, which has the keys of draft 22.

@@ -1,5 +1,7 @@
 //! Parsing of SMTP command lines.
 
+use crate::checkpoint::{Invalid, Saved, StateWriter};
+use crate::codec::{Prefix, Reader};
 use crate::session::Text;
 use crate::session::lines::{decimal, first_word, starts_with_ignore_case};
 
@@ -51,6 +53,16 @@ pub enum Verb {
     Xforward,
     /// Any command that is not known.
     Other,
+}
+
+impl Saved for Verb {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        Ok(writer.prefixed(Prefix::U8, self.name())?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self::of(reader.prefixed(Prefix::U8)?))
+    }
 }
 
 const VERBS: [(Verb, &str); 22] = [

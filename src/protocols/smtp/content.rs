@@ -2,6 +2,8 @@
 
 use memchr::memchr;
 
+use crate::checkpoint::{COUNT_MAX, state};
+
 /// Scanner of the content after DATA, which removes the dots added for transparency; the octets are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentScanner {
@@ -23,6 +25,9 @@ enum At {
     /// The scanner is inside a line; true if the last octet was CR.
     Within(bool),
 }
+
+state! { struct ContentScanner { at, is_lf_enough, len } if |scanner| scanner.len < COUNT_MAX }
+state! { enum At { 0 = Start, 1 = Dot, 2 = DotCr, 3 = Within(was_cr) } }
 
 impl ContentScanner {
     pub(super) const fn new(is_lf_enough: bool) -> Self {

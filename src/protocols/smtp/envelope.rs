@@ -2,6 +2,7 @@
 
 use super::message::{Content, ContentGap, Mail, Recipient, is_success};
 use super::{ADDRESS_LEN_MAX, RECIPIENT_COUNT_MAX};
+use crate::checkpoint::state;
 use crate::session::Text;
 
 /// Properties of a mail that its MAIL command begins.
@@ -25,6 +26,23 @@ pub(super) struct Envelope {
     /// In LMTP, number of entries of `recipients`, from the first, for which replies to the content were received.
     answered_count: usize,
 }
+
+state! {
+    struct Envelope {
+        mail, sender, size, recipients, recipient_count, content_len, reported_len, is_complete, has_ended, code,
+        answered_count,
+        .. addresses_len,
+    }
+    if |envelope| {
+        let addresses = || envelope.recipients.iter().map(|recipient| recipient.address.len());
+        let (len_max, len) = (addresses().max(), addresses().sum());
+        envelope.addresses_len = len;
+        len_max.is_none_or(|len| len <= ADDRESS_LEN_MAX)
+            && envelope.sender.len() <= ADDRESS_LEN_MAX
+            && envelope.recipients.len() <= RECIPIENT_COUNT_MAX
+    }
+}
+state! { struct Recipient { address, code } }
 
 fn kept(address: &[u8]) -> Vec<u8> {
     address.get(..ADDRESS_LEN_MAX).unwrap_or(address).to_vec()

@@ -9,6 +9,7 @@ use super::content::ContentScanner;
 use super::envelope::Envelope;
 use super::message::{Command, Greeting, Message, Reply};
 use super::{COMMAND_LEN_MAX, MAIL_COUNT_MAX, OTHER_COUNT_MAX, PENDING_COUNT_MAX, TLS};
+use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::lines::{Line, LineSplitter, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
@@ -96,8 +97,31 @@ enum Expects {
     Chunk(bool),
 }
 
+state! {
+    struct SmtpParser {
+        lines, replies, client, auth, transaction, mail, current, pending, mails, other_count, reply_order, has_sent,
+        has_greeted, has_ended, is_lmtp, tls, follows_gap, is_content_awaited,
+        .. data_count, heap_len,
+    }
+    if |parser| {
+        parser.data_count = parser.pending.iter().filter(|pending| pending.expects == Expects::Data).count();
+        parser.count_heap();
+        parser.transaction.max(parser.mail) < COUNT_MAX
+            && parser.pending.len() <= PENDING_COUNT_MAX
+            && parser.mails.len() <= MAIL_COUNT_MAX
+            && parser.other_count <= OTHER_COUNT_MAX
+    }
+}
+state! { enum Client { 0 = Commands, 1 = Content(scanner, has_gap), 2 = Chunk(chunk) } }
+state! { struct Chunk { mail, left } }
+state! { enum Auth { 0 = None, 1 = Requested, 2 = Challenged } }
+state! { struct Pending { transaction, mail, expects } }
+state! { enum Expects { 0 = Any(verb), 1 = Recipient(place), 2 = Data, 3 = Content, 4 = Chunk(is_last) } }
+
 impl Parser for SmtpParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         *input.from.of_mut(&mut self.has_sent) = true;

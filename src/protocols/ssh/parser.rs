@@ -5,6 +5,7 @@ use memchr::memchr;
 use super::kexinit::{KexInit, Negotiated};
 use super::message::{Disconnect, HostKey, Identification, Message};
 use super::{IDENTIFICATION_LEN_MAX, LINES_BEFORE_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
+use crate::checkpoint::state;
 use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 
 /// Message number of SSH_MSG_DISCONNECT (RFC 4250 section 4.1.2).
@@ -36,6 +37,9 @@ enum Stage {
     KeyExchange(u8),
 }
 
+state! { struct SshParser { sides, offer, is_version_1, key_reply } }
+state! { enum Stage { 0 = Lines(count), 1 = Packets(count), 2 = KeyExchange(count) } }
+
 impl Default for Stage {
     fn default() -> Self {
         Self::Lines(0)
@@ -51,6 +55,8 @@ enum Step {
 
 impl Parser for SshParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;

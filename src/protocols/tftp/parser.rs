@@ -2,6 +2,7 @@
 
 use super::PROTOCOL;
 use super::message::{Error, Message, Operation, OptionAcknowledgment, Request};
+use crate::checkpoint::{COUNT_MAX, state};
 use crate::protocols::ftp_data::{End, FileGap, Octets};
 use crate::session::{Datagram, End as Ended, Expectation, Fault, Out, Parser, Progress, Role, Text};
 
@@ -46,6 +47,15 @@ struct Transfer {
     is_over: bool,
     /// True if the end was reported.
     is_ended: bool,
+}
+
+state! { struct TftpParser { request_count, transfer } if |parser| parser.request_count < COUNT_MAX }
+state! {
+    struct Transfer {
+        sender, block_len, window_len, last, len, missing_len, has_last, is_over, is_ended,
+    }
+    // A block is a datagram.
+    if |transfer| transfer.block_len <= u64::from(u16::MAX)
 }
 
 impl Default for Transfer {
@@ -177,6 +187,8 @@ impl TftpParser {
 
 impl Parser for TftpParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let Some((&[high, low], rest)) = datagram.bytes.split_first_chunk() else {

@@ -5,6 +5,7 @@ use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
 use super::handshake::{CLIENT_HELLO, Handshake};
 use super::message::{Alert, ChangeCipherSpec, Message};
 use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
+use crate::checkpoint::state;
 use crate::codec::Reader;
 use crate::session::credit::Credit;
 use crate::session::{Datagram, Fault, Out, Parser, Progress};
@@ -26,6 +27,9 @@ pub struct DtlsParser {
     join_credit: Credit,
     is_encrypted: [bool; 2],
 }
+
+// Fragments of messages are not saved: the sender repeats messages.
+state! { struct DtlsParser { handshake, random, join_credit, is_encrypted, .. fragments } }
 
 impl Default for DtlsParser {
     fn default() -> Self {
@@ -75,6 +79,8 @@ const fn is_unified(first: u8) -> bool {
 
 impl Parser for DtlsParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut reader = Reader::new(datagram.bytes);

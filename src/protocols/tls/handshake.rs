@@ -5,6 +5,7 @@ use super::client_hello::{ClientHello, Transport};
 use super::message::{HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange, Step};
 use super::numbers::{CipherSuite, Version};
 use super::server_hello::ServerHello;
+use crate::checkpoint::state;
 use crate::session::{Fault, Role};
 
 /// Maximum length in octets of a TLS or DTLS handshake message that is parsed, without its header.
@@ -56,6 +57,11 @@ pub(super) struct Handshake {
     /// True if the client sends encrypted early data before it knows the chosen version.
     pub(super) has_early_data: bool,
 }
+
+state! { enum Transport { 0 = Stream, 1 = Datagram, 2 = Quic } }
+state! { struct Handshake {
+    transport, session_id_len, session_id, chosen, suite, offers_hiding, has_early_data,
+} }
 
 impl Handshake {
     pub(super) const fn new(transport: Transport) -> Self {

@@ -37,6 +37,7 @@ macro_rules! numbers {
         }
 
         crate::row::cells! { registered $type; }
+        crate::checkpoint::state! { numbers $type }
     };
 }
 

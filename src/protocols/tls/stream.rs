@@ -5,6 +5,7 @@ use super::handshake::{
     CERTIFICATE, CLIENT_HELLO, HANDSHAKE_LEN_MAX, HEADER_LEN, Handshake, SERVER_HELLO, is_kind, sender,
 };
 use super::message::{Alert, ChangeCipherSpec, Message, Ssl2ClientHello, Step};
+use crate::checkpoint::state;
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
 /// Length of a TLS record header in octets.
@@ -49,6 +50,9 @@ struct Lane {
     is_ssl2: bool,
 }
 
+state! { struct TlsParser { handshake, lanes } }
+state! { struct Lane { partial, skip_len, is_doubtful, is_behind_gap, has_begun, has_changed, is_ssl2 } }
+
 impl Default for TlsParser {
     fn default() -> Self {
         Self { handshake: Handshake::new(Transport::Stream), lanes: Default::default() }
@@ -73,6 +77,8 @@ pub(super) fn record_header(bytes: &[u8]) -> Option<Result<(u8, usize), Fault>> 
 
 impl Parser for TlsParser {
     type Message<'m> = Message<'m>;
+
+    crate::session::saved!();
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;

@@ -4,12 +4,15 @@
 //! flow does not have takes no octets but a bit that states so.
 
 use super::super::extras::{Extra, ExtraSide};
-use super::super::flow::{Cold, Endpoint, FlowBits, Hot, NOT_STARTED, SideBits, SideState};
+use super::super::flow::{
+    Cold, Endpoint, FlowBits, Hot, NOT_STARTED, SideBits, SideState, WINDOW_SCALE_UNKNOWN,
+};
 use super::super::timing::Timing;
 use crate::base::{Encapsulation, OuterFlow, SeqNum, TcpFlags, TcpState};
 use crate::checkpoint::{Invalid, StateWriter, number, read_key, read_side, write_key, write_side};
 use crate::codec::{Prefix, Reader};
 use crate::record::EncapsulationRecord;
+use crate::wire::tcp::WINDOW_SCALE_MAX;
 
 /// A flow as it was read from a checkpoint: without its place in the recency lists.
 pub(super) struct Saved {
@@ -159,6 +162,9 @@ fn read_end(reader: &mut Reader<'_>) -> Result<SideState, Invalid> {
         side.window = reader.be()?;
         side.flags = TcpFlags(reader.be()?);
         side.window_scale = reader.be()?;
+        if side.window_scale > WINDOW_SCALE_MAX && side.window_scale != WINDOW_SCALE_UNKNOWN {
+            return Err(Invalid::new("a window scale that no segment states"));
+        }
     }
     if has(MAC) {
         side.mac = reader.array()?;

@@ -1,5 +1,7 @@
 //! Transfer encodings of the parts of a mail (RFC 2045 section 6), decoded as the octets arrive.
 
+use crate::checkpoint::state;
+
 /// Maximum number of spaces at the end of a line in quoted-printable that are held; more are part of the line. Lines
 /// have at most 998 octets (RFC 5322 section 2.1.1).
 const BLANKS_LEN_MAX: usize = 998;
@@ -15,6 +17,8 @@ pub(super) enum Decoder {
     Base64(Base64),
     QuotedPrintable(QuotedPrintable),
 }
+
+state! { enum Decoder { 0 = Identity, 1 = Base64(decoder), 2 = QuotedPrintable(decoder) } }
 
 /// Receiver of decoded octets.
 pub(super) type Out<'o> = &'o mut dyn FnMut(&[u8]);
@@ -111,6 +115,11 @@ pub(super) struct Base64 {
     is_behind_gap: bool,
 }
 
+state! {
+    struct Base64 { bits, digit_count, has_ended, is_behind_gap }
+    if |decoder| decoder.digit_count < 4
+}
+
 impl Base64 {
     fn decode(&mut self, octets: &[u8], out: &mut Chunk<'_>) {
         for octet in octets {
@@ -168,6 +177,12 @@ pub(super) struct QuotedPrintable {
     held: Vec<u8>,
 }
 
+state! {
+    struct QuotedPrintable { after, held }
+    // An equals sign, spaces, and CR.
+    if |decoder| decoder.held.len() <= BLANKS_LEN_MAX + 2
+}
+
 /// What precedes the next octet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum After {
@@ -187,6 +202,16 @@ enum After {
     /// An equals sign, and CR.
     EqualsCr,
 }
+
+state! { enum After {
+    0 = Text,
+    1 = Blanks,
+    2 = BlanksCr,
+    3 = Equals,
+    4 = Digit(first),
+    5 = EqualsBlanks,
+    6 = EqualsCr,
+} }
 
 impl QuotedPrintable {
     fn decode(&mut self, octets: &[u8], out: &mut Chunk<'_>) {

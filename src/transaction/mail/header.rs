@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::super::open::TEXT_LEN_MAX;
+use crate::checkpoint::state;
 
 /// Maximum length of the name of a field in octets. A line with a longer one is not a field.
 const NAME_LEN_MAX: usize = 128;
@@ -38,6 +39,16 @@ pub(in crate::transaction) struct Header {
     pub(super) transfer_encoding: Option<Vec<u8>>,
     /// True if a value was longer than permitted.
     pub(in crate::transaction) is_truncated: bool,
+}
+
+state! {
+    struct Header {
+        date, from, to, cc, reply_to, message_id, in_reply_to, subject, received, last_received, hops, user_agent, mailer,
+        originating_ip, content_type, content_disposition, transfer_encoding, is_truncated,
+    }
+    if |header| {
+        header.received.len().max(header.last_received.len()) <= RECEIVED_MAX && header.hops.len() <= HOPS_MAX
+    }
 }
 
 impl Header {
@@ -129,6 +140,12 @@ pub(super) struct HeaderReader {
     has_field: bool,
     is_kept: bool,
     is_truncated: bool,
+}
+
+state! { enum At { 0 = Start, 1 = Name, 2 = Value } }
+state! {
+    struct HeaderReader { header, at, name, value, has_field, is_kept, is_truncated }
+    if |reader| reader.name.len() <= NAME_LEN_MAX && reader.value.len() <= TEXT_LEN_MAX
 }
 
 impl HeaderReader {

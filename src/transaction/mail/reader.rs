@@ -5,6 +5,7 @@ use memchr::memchr;
 use super::decode::Decoder;
 use super::header::{Header, HeaderReader, LineEnd};
 use super::parameters::{file_name, parameter};
+use crate::checkpoint::state;
 
 /// Maximum number of multiparts inside of each other. One that is deeper is a part like any other.
 const DEPTH_MAX: usize = 16;
@@ -107,6 +108,40 @@ enum Line {
     Within,
     /// Behind a delimiter: the rest of the line is ignored.
     Delimiter,
+}
+
+state! {
+    struct Reader { entity, levels, line, line_end as known_line_end, held, part_count, entity_count, .. held_len_max }
+    if |reader| {
+        reader.update_held_len_max();
+        let is_undecided = reader.held.is_empty() || reader.held.len() < reader.held_len_max;
+        is_undecided && reader.levels.len() <= DEPTH_MAX && reader.part_count <= PART_COUNT_MAX
+    }
+}
+state! { enum Entity { 0 = Header(header, kind), 1 = Part(decoder), 2 = Ignored } }
+state! { enum Kind { 0 = Mail, 1 = Part, 2 = Digested } }
+state! {
+    struct Level { boundary, kind }
+    if |level| (1..=BOUNDARY_LEN_MAX).contains(&level.boundary.len())
+}
+state! { enum Line { 0 = Start, 1 = Within, 2 = Delimiter } }
+
+/// The end of a line, or a part of it, in a checkpoint.
+mod known_line_end {
+    use crate::checkpoint::{Invalid, Saved as _, StateWriter};
+    use crate::codec::Reader;
+
+    const ALL: [&[u8]; 4] = [b"", b"\r", b"\n", b"\r\n"];
+
+    pub(super) fn save(line_end: &[u8], writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        line_end.to_vec().save(writer)
+    }
+
+    pub(super) fn load(reader: &mut Reader<'_>) -> Result<&'static [u8], Invalid> {
+        let octets = Vec::<u8>::load(reader)?;
+        let known = ALL.into_iter().find(|known| *known == octets);
+        known.ok_or(Invalid::new("the end of a line with other octets"))
+    }
 }
 
 impl Default for Reader {

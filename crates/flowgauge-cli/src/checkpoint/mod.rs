@@ -11,10 +11,12 @@ mod pace;
 mod sequence;
 mod show;
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use flowgauge::checkpoint::{Reader, State};
+use flowgauge::checkpoint::{Invalid, Reader, State, Writer};
 use flowgauge::source::SourceStats;
 use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, Source, SourceConfig};
 use serde::{Deserialize, Serialize};
@@ -60,6 +62,18 @@ impl RunState {
 pub(crate) trait Flush {
     /// Writes what is held back. Returns whether all rows could be written.
     fn flush(&mut self) -> bool;
+
+    /// Attaches what the sink keeps for all flows to a checkpoint, with the counters of this run.
+    fn attach(&self, stats: &PipelineStats, writer: &mut Writer<File>) -> io::Result<()> {
+        let _ = (stats, writer);
+        Ok(())
+    }
+
+    /// Continues with what was attached to a checkpoint.
+    fn restore(&mut self, reader: &Reader<File>) -> Result<(), Invalid> {
+        let _ = reader;
+        Ok(())
+    }
 }
 
 /// A run with a checkpoint.
@@ -69,10 +83,15 @@ pub(crate) struct Run<'a> {
     pub(crate) builder: &'a Builder,
 }
 
+/// Returns a source that passes the frames of another one on.
+pub(crate) type Around = Box<dyn FnOnce(Box<dyn Source>) -> Box<dyn Source>>;
+
 /// The input of a run.
 pub(crate) enum Origin<'a> {
     /// Capture files, without the frames that are in the checkpoint, and whether a progress bar is shown.
     Files(&'a [PathBuf], &'a Resources, bool),
+    /// The same, with a source around that of their frames.
+    Within(&'a [PathBuf], &'a Resources, bool, Around),
     /// A source of frames that arrive now.
     Live(Box<dyn Source>),
 }
@@ -80,15 +99,19 @@ pub(crate) enum Origin<'a> {
 impl Origin<'_> {
     fn open(self, inputs: &Arc<Mutex<Inputs>>, pace: &Arc<Mutex<Pace>>) -> Input {
         let pace = Arc::clone(pace);
-        match self {
-            Self::Files(files, resources, has_bar) => {
-                let mut config = SourceConfig::from(resources.clone());
-                config.stop = Some(interrupt::stop());
-                let source = Sequence::new(files, config, Arc::clone(inputs));
-                Input::new(Box::new(Paced { source, pace }), ErrorPolicy::Continue).with_progress(has_bar)
-            }
-            Self::Live(source) => Input::new(Box::new(Paced { source, pace }), ErrorPolicy::End),
-        }
+        let (files, resources, has_bar, around) = match self {
+            Self::Files(files, resources, has_bar) => (files, resources, has_bar, None),
+            Self::Within(files, resources, has_bar, around) => (files, resources, has_bar, Some(around)),
+            Self::Live(source) => return Input::new(Box::new(Paced { source, pace }), ErrorPolicy::End),
+        };
+        let mut config = SourceConfig::from(resources.clone());
+        config.stop = Some(interrupt::stop());
+        let source: Box<dyn Source> = Box::new(Sequence::new(files, config, Arc::clone(inputs)));
+        let source = match around {
+            Some(around) => around(source),
+            None => source,
+        };
+        Input::new(Box::new(Paced { source, pace }), ErrorPolicy::Continue).with_progress(has_bar)
     }
 }
 
@@ -98,6 +121,8 @@ pub(crate) struct Outcome {
     pub(crate) source: SourceStats,
     /// Number of files without new frames.
     pub(crate) skipped_count: u64,
+    /// No other process uses the checkpoint meanwhile.
+    file: CheckpointFile,
 }
 
 impl Outcome {
@@ -125,7 +150,8 @@ impl Run<'_> {
             return Err(Failure::Usage("no checkpoint".to_owned()));
         };
         let file = CheckpointFile::lock(path)?;
-        let is_only_end = self.args.finish && matches!(origin, Origin::Files([], ..));
+        let is_only_end =
+            self.args.finish && matches!(origin, Origin::Files([], ..) | Origin::Within([], ..));
         let (mut pipeline, inputs) = self.restore(&file, (sink, is_only_end))?;
         let inputs = Arc::new(Mutex::new(inputs));
         let pace = Arc::new(Mutex::new(Pace::new(self.args.interval())));
@@ -164,11 +190,41 @@ impl Run<'_> {
             _ => {}
         }
         let skipped_count = locked(&inputs).skipped_count;
-        Ok(Outcome { stats: pipeline.stats(), source: input.stats(), skipped_count })
+        Ok(Outcome { stats: pipeline.stats(), source: input.stats(), skipped_count, file })
+    }
+
+    /// Ends the flows of the checkpoint that a run has written, for its output so far; they remain in the checkpoint. `None` if
+    /// the run has ended them.
+    pub(crate) fn ended<K: Sink + Flush>(
+        &self,
+        outcome: &Outcome,
+        sink: K,
+    ) -> Result<Option<PipelineStats>, Failure>
+    where
+        K::State: State,
+    {
+        let Some(mut reader) = outcome.file.open()? else { return Ok(None) };
+        let mut pipeline = self.rebuild(&outcome.file, &mut reader, sink)?;
+        pipeline.finish();
+        Ok(Some(pipeline.stats()))
+    }
+
+    /// Builds a pipeline from a checkpoint.
+    fn rebuild<K: Sink + Flush>(
+        &self,
+        file: &CheckpointFile,
+        reader: &mut Reader<File>,
+        mut sink: K,
+    ) -> Result<Pipeline<K>, Failure>
+    where
+        K::State: State,
+    {
+        sink.restore(reader).map_err(|invalid| file.failure(format!("invalid checkpoint: {invalid}")))?;
+        self.builder.restore(reader, sink).map_err(|error| file.failure(error))
     }
 
     /// Builds the pipeline, from the checkpoint if there is one. Returns the files that were read.
-    fn restore<K: Sink>(
+    fn restore<K: Sink + Flush>(
         &self,
         file: &CheckpointFile,
         (sink, is_only_end): (K, bool),
@@ -191,7 +247,7 @@ impl Run<'_> {
                 "checkpoint of `flowgauge {saved}`, which `flowgauge {current}` cannot continue"
             )));
         }
-        let pipeline = self.builder.restore(&mut reader, sink).map_err(|error| file.failure(error))?;
+        let pipeline = self.rebuild(file, &mut reader, sink)?;
         if let Some(output) = state.output.filter(|_| !state.has_ended) {
             let removed_len =
                 output.truncate().map_err(|error| Failure::writing("standard output", &error))?;
@@ -228,6 +284,8 @@ impl Run<'_> {
         let octets = octets?;
         file.replace(|writer| {
             writer.attach(ATTACHMENT, &octets)?;
+            let stats = pipeline.stats();
+            pipeline.sink_mut().attach(&stats, writer)?;
             pipeline.checkpoint(writer)
         })
     }

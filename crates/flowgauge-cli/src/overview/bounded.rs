@@ -3,14 +3,20 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use serde::{Deserialize, Serialize, Serializer};
+
 /// What an entry contributes to a capture.
 pub(super) trait Weight {
     fn weight(&self) -> u64;
 }
 
 /// A map of up to `MAX` entries. When it is full, the half of the entries with the least weights is removed.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(try_from = "SavedMap<K, V>")]
+#[serde(bound(serialize = "K: Serialize, V: Serialize"))]
+#[serde(bound(deserialize = "K: Eq + Hash + Deserialize<'de>, V: Deserialize<'de>"))]
 pub(super) struct Bounded<K, V, const MAX: usize = 65_536> {
+    #[serde(serialize_with = "as_list")]
     entries: HashMap<K, V>,
     /// Number of entries that were removed.
     pub(super) removed_count: u64,
@@ -19,6 +25,31 @@ pub(super) struct Bounded<K, V, const MAX: usize = 65_536> {
 impl<K, V, const MAX: usize> Default for Bounded<K, V, MAX> {
     fn default() -> Self {
         Self { entries: HashMap::new(), removed_count: 0 }
+    }
+}
+
+/// A map in a checkpoint, as a list: keys are not only texts.
+#[derive(Deserialize)]
+struct SavedMap<K, V> {
+    entries: Vec<(K, V)>,
+    removed_count: u64,
+}
+
+fn as_list<K: Serialize, V: Serialize, S: Serializer>(
+    entries: &HashMap<K, V>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(entries)
+}
+
+impl<K: Eq + Hash, V, const MAX: usize> TryFrom<SavedMap<K, V>> for Bounded<K, V, MAX> {
+    type Error = String;
+
+    fn try_from(SavedMap { entries, removed_count }: SavedMap<K, V>) -> Result<Self, String> {
+        if entries.len() > MAX {
+            return Err(format!("more than {MAX} entries"));
+        }
+        Ok(Self { entries: entries.into_iter().collect(), removed_count })
     }
 }
 

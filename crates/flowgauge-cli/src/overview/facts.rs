@@ -1,5 +1,6 @@
 //! What a capture contains, collected in one pass and bounded memory.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,13 +8,14 @@ use std::time::Duration;
 use flowgauge::base::ApplicationName;
 use flowgauge::transaction::{Content, Dns, Transaction, X509};
 use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::bounded::{Bounded, Weight};
 use super::few::Few;
 use super::timeline::Timeline;
 
 /// Packets and octets of both directions, and flows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Traffic {
     pub(super) flow_count: u64,
     pub(super) packet_count: u64,
@@ -54,8 +56,11 @@ pub(super) type Service = (IpProtocol, Option<ApplicationName>, bool);
 /// Both ends of flows: source, destination, protocol and the port of the destination.
 pub(super) type Conversation = (IpAddr, IpAddr, u8, Option<u16>);
 
+/// The destination of clear-text logins, their protocol and kind.
+pub(super) type Login = (IpAddr, Cow<'static, str>, Cow<'static, str>);
+
 /// Flows of a source without an answer.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Attempts {
     pub(super) flow_count: u64,
     /// Those that were refused.
@@ -76,7 +81,7 @@ impl Weight for Attempts {
 const TIME_MAX: usize = 256;
 
 /// The times at which flows or requests of a conversation began.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Times {
     pub(super) starts: Vec<Timestamp>,
 }
@@ -88,7 +93,7 @@ impl Weight for Times {
 }
 
 /// A number of occurrences.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Count(pub(super) u64);
 
 impl Weight for Count {
@@ -98,7 +103,7 @@ impl Weight for Count {
 }
 
 /// The flows with the greatest values.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Top {
     pub(super) flows: Vec<(u64, FlowRecord)>,
 }
@@ -117,7 +122,7 @@ impl Top {
 }
 
 /// Counts of TCP.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tcp {
     pub(super) connection_count: u64,
     pub(super) segment_count: u64,
@@ -131,7 +136,7 @@ pub(super) struct Tcp {
 }
 
 /// Round-trip times of handshakes, up to 64 of a host.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Rtts(pub(super) Vec<Duration>);
 
 impl Weight for Rtts {
@@ -141,7 +146,7 @@ impl Weight for Rtts {
 }
 
 /// Counts of DNS.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Names {
     pub(super) query_count: u64,
     pub(super) unanswered_count: u64,
@@ -152,7 +157,7 @@ pub(super) struct Names {
 }
 
 /// Times of packets that show that a clock was set.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Clock {
     /// Packets that are earlier than another one before them by at least [`LATE_MIN`].
     pub(super) late_count: u64,
@@ -167,7 +172,7 @@ pub(super) struct Clock {
 pub(super) const LATE_MIN: Duration = Duration::from_secs(1);
 
 /// What a capture contains.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Facts {
     pub(super) first: Option<Timestamp>,
     pub(super) last: Option<Timestamp>,
@@ -190,11 +195,11 @@ pub(super) struct Facts {
     pub(super) expired: Bounded<String, Count, 16_384>,
     pub(super) self_signed: Bounded<String, Count, 16_384>,
     /// Clear-text logins by destination and kind.
-    pub(super) logins: Bounded<(IpAddr, &'static str, &'static str), Count>,
+    pub(super) logins: Bounded<Login, Count>,
     /// Applications on ports that are not theirs.
     pub(super) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
     pub(super) vlan_ids: Few<u16>,
-    pub(super) tunnels: Few<&'static str>,
+    pub(super) tunnels: Few<Cow<'static, str>>,
 }
 
 /// Time for which a receiver closes its window that is not only the time to read a buffer.
@@ -255,7 +260,7 @@ impl Facts {
         record.forward.vlan_ids.iter().for_each(|id| self.vlan_ids.insert(id));
         if let Some(encapsulation) = &record.encapsulation {
             let headers = encapsulation.encapsulation.headers().iter();
-            headers.for_each(|header| self.tunnels.insert(header.kind.name()));
+            headers.for_each(|header| self.tunnels.insert(header.kind.name().into()));
         }
     }
 

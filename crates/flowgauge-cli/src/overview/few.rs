@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 /// Maximum number of values.
 const VALUE_MAX: usize = 256;
 
 /// Up to 256 distinct values, and whether there are more.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(bound(deserialize = "T: Ord + Deserialize<'de>"))]
 pub(super) struct Few<T> {
     values: BTreeSet<T>,
     pub(super) has_more: bool,
@@ -25,6 +28,15 @@ impl<T: Ord> Few<T> {
         } else {
             self.has_more |= !self.values.contains(&value);
         }
+    }
+
+    /// Adds the values of others.
+    pub(super) fn add(&mut self, others: &Self)
+    where
+        T: Clone,
+    {
+        others.values.iter().for_each(|value| self.insert(value.clone()));
+        self.has_more |= others.has_more;
     }
 
     pub(super) fn len(&self) -> usize {

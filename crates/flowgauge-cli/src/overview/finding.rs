@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use flowgauge::export::human;
 use flowgauge::row::Name;
-use flowgauge::{FlowRecord, IpProtocol, PipelineStats, Timestamp};
+use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
 use super::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
-use super::watch::Frames;
+use super::watch::{Frames, Totals};
 use crate::escape;
 use crate::human::plural;
 
@@ -182,7 +182,7 @@ const RESET_MIN: f64 = 0.25;
 
 impl Facts {
     /// Returns all findings, in the order of their kinds.
-    pub(super) fn findings(&self, frames: &Frames, stats: &PipelineStats) -> Vec<Finding> {
+    pub(super) fn findings(&self, frames: &Frames, totals: &Totals) -> Vec<Finding> {
         let mut all = Vec::new();
         self.scans(&mut all);
         self.beacons(&mut all);
@@ -192,7 +192,7 @@ impl Facts {
         self.ports(&mut all);
         self.dns(&mut all);
         self.tcp(frames.duplicate_count, &mut all);
-        capture(frames, stats, &mut all);
+        capture(frames, totals, &mut all);
         self.clock(&mut all);
         all.sort_by(|one, other| one.kind.cmp(&other.kind).then(other.count.cmp(&one.count)));
         all
@@ -493,17 +493,17 @@ impl Facts {
 }
 
 /// Returns the findings about the capture itself.
-fn capture(frames: &Frames, stats: &PipelineStats, all: &mut Vec<Finding>) {
+fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
     let mut note = |kind: Kind, count: u64, text: String| {
         if count > 0 {
             all.push(plain(kind, count, text));
         }
     };
-    let gaps: u64 = stats.streams.gap_counts.iter().sum();
+    let Totals { gap_count, missing_len, .. } = *totals;
     note(
         Kind::Gaps,
-        gaps,
-        format!("{} in streams, {} octets missing", plural(gaps, "gap"), stats.streams.gap_octet_count),
+        gap_count,
+        format!("{} in streams, {missing_len} octets missing", plural(gap_count, "gap")),
     );
     let Frames { frame_count, duplicate_count, truncated_count, .. } = *frames;
     note(

@@ -18,20 +18,33 @@ use clap::{Args, ValueEnum};
 use flowgauge::export::{Lines, RecordWriter as _, Style};
 
 use crate::args::parse_count;
+use crate::checkpoint::CheckpointArgs;
 use crate::console::{Console, Failure, stdout};
 use finding::Finding;
-use pass::{Pass, PassArgs};
+use pass::{Pass, PassArgs, arguments, title};
 use screen::{Screen, Section};
-use sink::Collecting;
+use sink::{Collecting, Earlier};
+
+const CHECKPOINT_HELP: &str = "Continue the summary in FILE, and show that of all runs so far
+
+For files of a rotation: FILE contains the summary, the open flows, and which frames were read, so that a file that is given \
+again continues behind them, or is skipped, under any name. Files are read in the order of their first frames, one after \
+another. Flows that are open at the end are shown as if they ended, and continue in the next run. FILE is replaced when it is \
+complete.";
 
 /// Show what happened in a capture: protocols, hosts, conversations, and what was seen
 ///
 /// One pass over the input, in bounded memory. A finding states what was seen, with its evidence and, if it was seen in flows, the
 /// command that shows them; none is a verdict. docs/cli.md has the thresholds.
 #[derive(Debug, Args)]
+#[command(mut_arg("files", |files| files.required(false).required_unless_present("finish")))]
+#[command(mut_arg("checkpoint", |checkpoint| {
+    checkpoint.help("Continue the summary in FILE, and show that of all runs so far").long_help(CHECKPOINT_HELP)
+}))]
 #[command(after_long_help = "Examples:
   flowgauge capture.pcap
   flowgauge summary capture.pcap --section findings
+  flowgauge summary --checkpoint state capture*.pcap
   flowgauge summary capture.pcap --format ndjson | jq -r '.evidence'
 
 Exit status:
@@ -53,6 +66,9 @@ pub(crate) struct SummaryArgs {
     /// Format: text, or ndjson with an object per finding
     #[arg(long, short = 'f', value_enum, value_name = "FORMAT", default_value_t = Format::Text, hide_possible_values = true)]
     format: Format,
+
+    #[command(flatten)]
+    checkpoint: CheckpointArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -68,9 +84,14 @@ pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failu
         return Err(Failure::Usage(usage.to_owned()));
     }
     let is_terminal_free = !io::stdout().is_terminal();
-    let Some(pass) = args.pass.read(Collecting::default(), is_terminal_free, console)? else { return Ok(()) };
-    let Pass { sink: Collecting { facts }, frames, stats } = pass;
-    let findings = args.pass.findings(&facts, &frames, &stats);
+    let (facts, Earlier { frames, totals, names }) = if args.checkpoint.is_used() {
+        args.pass.continued(&args.checkpoint, is_terminal_free, console)?
+    } else {
+        let pass = args.pass.read(Collecting::default(), is_terminal_free, console)?;
+        let Some(Pass { sink, frames, totals }) = pass else { return Ok(()) };
+        (sink.facts, Earlier { frames, totals, names: args.pass.names() })
+    };
+    let findings = args.pass.findings(&facts, &frames, &totals);
     let mut out = stdout();
     if args.format == Format::Ndjson {
         let mut lines = Lines::ndjson(out, None, Style::default());
@@ -79,12 +100,12 @@ pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failu
         return Ok(());
     }
     let screen = Screen {
-        files: args.pass.title(),
+        files: title(&names),
         facts: &facts,
         frames: &frames,
-        stats: &stats,
+        totals: &totals,
         findings: &findings,
-        arguments: args.pass.arguments(),
+        arguments: arguments(&names),
     };
     let limit = args.top.map(NonZeroUsize::get);
     let lines = match args.section {

@@ -1,15 +1,18 @@
 //! The pass over captures that collects what the summary and the report show.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use flowgauge::pipeline::{TransactionSink, Transactions};
-use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
+use flowgauge::{Builder, Filter, Resources, Sessions, Standard};
 
 use super::facts::Facts;
 use super::finding::Finding;
-use super::watch::{Frames, Watched};
+use super::sink::{Collecting, Earlier};
+use super::watch::{Frames, Totals, Watched, locked, window};
 use crate::args::{Pages, SharedArgs, check, parse_filter};
+use crate::checkpoint::{self, CheckpointArgs};
 use crate::console::{Console, Failure};
 use crate::escape;
 use crate::input::Input;
@@ -33,7 +36,7 @@ pub(super) struct PassArgs {
 pub(super) struct Pass<K> {
     pub(super) sink: K,
     pub(super) frames: Frames,
-    pub(super) stats: PipelineStats,
+    pub(super) totals: Totals,
 }
 
 impl PassArgs {
@@ -47,44 +50,66 @@ impl PassArgs {
     ) -> Result<Option<Pass<K>>, Failure> {
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
         let resources = self.shared.resources();
-        let builder: Builder =
-            self.shared.builder(&resources, filter.as_ref(), Pages::Huge).encapsulation(true);
-        check::<Sessions<Standard>>(&builder)?;
+        let builder = self.builder(&resources, filter.as_ref())?;
         let Some(input) = Input::open(&self.files, &resources, console) else { return Ok(None) };
         let mut input = input.with_progress(!self.shared.quiet && is_terminal_free);
         let mut pipeline = builder.build(Transactions::new(sink))?;
-        let mut frames = Frames::default();
+        let frames = Arc::new(Mutex::new(Frames::default()));
         let stats = input.run_with(console, |source, options| {
-            let mut watched = Watched::new(source, &resources)?;
-            let outcome = pipeline.run(&mut watched, options);
-            frames = watched.frames;
-            outcome
+            let mut watched = Watched::new(source, window(&resources)?, Arc::clone(&frames));
+            pipeline.run(&mut watched, options)
         })?;
-        let stats = stats.unwrap_or_else(|| pipeline.stats());
-        Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames, stats }))
+        let mut totals = Totals::default();
+        totals.add(&stats.unwrap_or_else(|| pipeline.stats()));
+        let frames = locked(&frames).clone();
+        Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames, totals }))
+    }
+
+    /// Reads the captures without the packets that are in a checkpoint, which is replaced. Returns the facts of all runs, and
+    /// what they counted; flows that are open in the checkpoint have ended in these.
+    pub(super) fn continued(
+        &self,
+        args: &CheckpointArgs,
+        is_terminal_free: bool,
+        console: &mut Console,
+    ) -> Result<(Facts, Earlier), Failure> {
+        let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
+        let resources = self.shared.resources();
+        let builder = self.builder(&resources, filter.as_ref())?;
+        let sink = Collecting { names: self.names(), ..Collecting::default() };
+        let (window, frames) = (window(&resources)?, Arc::clone(&sink.frames));
+        let has_bar = !self.shared.quiet && is_terminal_free;
+        let origin = checkpoint::Origin::Within(
+            &self.files,
+            &resources,
+            has_bar,
+            Box::new(|source| Box::new(Watched::new(source, window, frames))),
+        );
+        let run = checkpoint::Run { command: "summary", args, builder: &builder };
+        let mut sink = Transactions::new(sink);
+        let mut outcome = run.run(&mut sink, origin, console)?;
+        let mut copy = Transactions::new(Collecting::default());
+        if let Some(stats) = run.ended(&outcome, &mut copy)? {
+            (sink, outcome.stats) = (copy, stats);
+        }
+        let counted = sink.inner().counted(&outcome.stats);
+        Ok((sink.into_inner().facts, counted))
+    }
+
+    fn builder(&self, resources: &Resources, filter: Option<&Filter>) -> Result<Builder, Failure> {
+        let builder = self.shared.builder(resources, filter, Pages::Huge).encapsulation(true);
+        check::<Sessions<Standard>>(&builder)?;
+        Ok(builder)
     }
 
     /// Returns the findings, with commands that read the same packets.
-    pub(super) fn findings(&self, facts: &Facts, frames: &Frames, stats: &PipelineStats) -> Vec<Finding> {
-        let mut findings = facts.findings(frames, stats);
+    pub(super) fn findings(&self, facts: &Facts, frames: &Frames, totals: &Totals) -> Vec<Finding> {
+        let mut findings = facts.findings(frames, totals);
         let options = self.options();
         for command in findings.iter_mut().filter_map(|finding| finding.command.as_mut()) {
             command.add(self.filter.as_deref(), &options);
         }
         findings
-    }
-
-    /// Returns the names of the captures for people: up to three, or their number.
-    pub(super) fn title(&self) -> String {
-        match self.names() {
-            names if names.len() > 3 => format!("{} files", names.len()),
-            names => names.join(", "),
-        }
-    }
-
-    /// Returns the names of the captures as arguments of a command.
-    pub(super) fn arguments(&self) -> String {
-        self.names().iter().map(|name| escape::shell_word(name)).collect::<Vec<_>>().join(" ")
     }
 
     /// Returns the other options with which packets are read, for commands.
@@ -103,7 +128,18 @@ impl PassArgs {
             .join(" ")
     }
 
-    fn names(&self) -> Vec<String> {
+    /// Returns the names of the captures.
+    pub(super) fn names(&self) -> Vec<String> {
         self.files.iter().map(|file| file.display().to_string()).collect()
     }
+}
+
+/// Returns the names of captures for people: up to three, or their number.
+pub(super) fn title(names: &[String]) -> String {
+    if names.len() > 3 { format!("{} files", names.len()) } else { names.join(", ") }
+}
+
+/// Returns the names of captures as arguments of a command.
+pub(super) fn arguments(names: &[String]) -> String {
+    names.iter().map(|name| escape::shell_word(name)).collect::<Vec<_>>().join(" ")
 }

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use flowgauge::base::LinkType;
 use flowgauge::export::human;
-use flowgauge::{IpProtocol, PipelineStats, Timestamp};
+use flowgauge::{IpProtocol, Timestamp};
 
 use super::facts::Facts;
 use super::finding::{Finding, Kind};
 use super::timeline::sparkline;
-use super::watch::Frames;
+use super::watch::{Frames, Totals};
 use crate::escape;
 use crate::human::plural;
 
@@ -103,7 +103,7 @@ pub(super) struct Screen<'a> {
     pub(super) files: String,
     pub(super) facts: &'a Facts,
     pub(super) frames: &'a Frames,
-    pub(super) stats: &'a PipelineStats,
+    pub(super) totals: &'a Totals,
     pub(super) findings: &'a [Finding],
     /// Name of the captures in commands.
     pub(super) arguments: String,
@@ -136,7 +136,7 @@ impl Screen<'_> {
 
     /// Returns what the capture is, and its traffic over time.
     pub(super) fn capture(&self) -> Vec<String> {
-        let Self { facts, frames, stats, .. } = self;
+        let Self { facts, frames, totals, .. } = self;
         let links: Vec<_> = frames.link_types.iter().map(|number| LinkType(*number).to_string()).collect();
         let [v4, v6] = facts.packet_count;
         let versions = match (v4, v6) {
@@ -145,16 +145,16 @@ impl Screen<'_> {
             (0, _) => ", IPv6",
             _ => ", IPv4 and IPv6",
         };
-        let skipped = match stats.skipped.total() {
+        let skipped = match totals.skipped_count {
             0 => String::new(),
             count => format!(", {} without a flow", plural(count, "packet")),
         };
         let mut lines = vec![format!(
             "{}: {}, {}, {}{skipped}",
             self.files,
-            plural(stats.frame_count, "packet"),
-            human::octets(stats.octet_count),
-            plural(stats.tracker.started_count, "flow")
+            plural(totals.packet_count, "packet"),
+            human::octets(totals.octet_count),
+            plural(totals.flow_count, "flow")
         )];
         if let (Some(first), Some(last)) = (facts.first, facts.last) {
             let duration = last.saturating_since(first);
@@ -170,7 +170,7 @@ impl Screen<'_> {
                 line.push_str(&format!("; VLAN {}", ids.join(", ")));
             }
             if facts.tunnels.len() > 0 {
-                let kinds: Vec<_> = facts.tunnels.iter().copied().collect();
+                let kinds: Vec<_> = facts.tunnels.iter().map(|kind| &**kind).collect();
                 line.push_str(&format!("; {}", kinds.join(", ")));
             }
             lines.push(line);

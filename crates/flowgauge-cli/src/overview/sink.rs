@@ -1,23 +1,85 @@
 //! The sink that collects facts.
 
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flowgauge::base::DirectionEvidence;
-use flowgauge::pipeline::TransactionSink;
+use flowgauge::checkpoint::{self, Invalid, StateWriter, Writer};
+use flowgauge::codec::Reader;
+use flowgauge::pipeline::{TransactionSink, Transactions};
 use flowgauge::protocols::{ftp, http1, http2, smtp};
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
-    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Sink,
-    Standard, TcpFlags, Timestamp,
+    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, PipelineStats, Protocols as _,
+    Sessions, Sink, Standard, TcpFlags, Timestamp,
 };
+use serde::{Deserialize, Serialize};
 
 use super::facts::{Conversation, Facts};
+use super::watch::{Frames, Totals, locked};
+use crate::checkpoint::Flush;
 
 /// Collects facts from packets, records and transactions.
 #[derive(Debug, Default)]
 pub(super) struct Collecting {
     pub(super) facts: Facts,
+    /// What the frames of this run are.
+    pub(super) frames: Arc<Mutex<Frames>>,
+    /// What runs before this one counted.
+    pub(super) earlier: Earlier,
+    /// Names of the captures of this run.
+    pub(super) names: Vec<String>,
+}
+
+/// What earlier runs with the same checkpoint counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Earlier {
+    pub(super) frames: Frames,
+    pub(super) totals: Totals,
+    /// Names of their captures, each once.
+    pub(super) names: Vec<String>,
+}
+
+/// Name of the attachment of a checkpoint.
+const ATTACHMENT: &str = "flowgauge.summary";
+
+impl Collecting {
+    /// Returns what this run, which has these counters, and the earlier ones counted.
+    pub(super) fn counted(&self, stats: &PipelineStats) -> Earlier {
+        let mut all = self.earlier.clone();
+        all.frames.add(&locked(&self.frames));
+        all.totals.add(stats);
+        let mut known: HashSet<&String> = self.earlier.names.iter().collect();
+        all.names.extend(self.names.iter().filter(|name| known.insert(name)).cloned());
+        all
+    }
+}
+
+impl Flush for &mut Transactions<Collecting> {
+    fn flush(&mut self) -> bool {
+        true
+    }
+
+    fn attach(&self, stats: &PipelineStats, writer: &mut Writer<File>) -> io::Result<()> {
+        Transactions::attach(self, writer)?;
+        let collecting = self.inner();
+        let octets = serde_json::to_vec(&(&collecting.facts, collecting.counted(stats)))?;
+        writer.attach(ATTACHMENT, &octets)
+    }
+
+    fn restore(&mut self, reader: &checkpoint::Reader<File>) -> Result<(), Invalid> {
+        Transactions::restore(self, reader)?;
+        let octets = reader.attachment(ATTACHMENT).unwrap_or_default();
+        let saved = serde_json::from_slice(octets);
+        let (facts, earlier) = saved.map_err(|_| Invalid::new("a summary that cannot be read"))?;
+        let collecting = self.inner_mut();
+        (collecting.facts, collecting.earlier) = (facts, earlier);
+        Ok(())
+    }
 }
 
 /// Returns the kind of credentials in a message that are sent without encryption.
@@ -40,6 +102,17 @@ pub(super) struct State {
     closed_ns: [u64; 2],
     /// The user of FTP is one whose password is no secret.
     is_anonymous: bool,
+}
+
+impl checkpoint::State for State {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.closed_ns.iter().try_for_each(|since_ns| writer.varint(*since_ns))?;
+        Ok(writer.bool(self.is_anonymous)?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self { closed_ns: [reader.varint()?, reader.varint()?], is_anonymous: reader.bool()? })
+    }
 }
 
 impl State {
@@ -131,7 +204,7 @@ impl Sink for Collecting {
         }
         if let Some(kind) = login(message).filter(|_| !flow.state.is_anonymous) {
             let server = flow.view.key().address(flow.view.initiator().other());
-            self.facts.logins.entry((server, meta.protocol.name(), kind)).0 += 1;
+            self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;
         }
     }
 

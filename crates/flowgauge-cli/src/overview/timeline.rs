@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// Maximum number of intervals from the first to the last one. For a longer time, pairs of them are joined.
 const INTERVAL_MAX: u64 = 512;
 
@@ -33,6 +36,37 @@ struct Pending {
 impl<const N: usize> Default for Timeline<N> {
     fn default() -> Self {
         Self { interval_ns: START_NS, octets: BTreeMap::new(), pending: Pending::default() }
+    }
+}
+
+/// A timeline of one kind of traffic in a checkpoint.
+#[derive(Serialize, Deserialize)]
+struct SavedTimeline {
+    interval_ns: u64,
+    /// Octets by number of the interval.
+    octets: BTreeMap<u64, u64>,
+}
+
+impl Serialize for Timeline {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { interval_ns, octets, pending } = self;
+        let mut octets: BTreeMap<_, _> = octets.iter().map(|(number, [octets])| (*number, *octets)).collect();
+        if let Some(octets) = octets.get_mut(&pending.number) {
+            *octets += pending.octet_count;
+        }
+        SavedTimeline { interval_ns: *interval_ns, octets }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timeline {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SavedTimeline { interval_ns, octets } = Deserialize::deserialize(deserializer)?;
+        let bounds = octets.first_key_value().zip(octets.last_key_value());
+        if interval_ns == 0 || bounds.is_some_and(|((first, _), (last, _))| last - first >= INTERVAL_MAX) {
+            return Err(Error::custom("impossible intervals"));
+        }
+        let octets = octets.into_iter().map(|(number, octets)| (number, [octets])).collect();
+        Ok(Self { interval_ns, octets, pending: Pending::default() })
     }
 }
 
@@ -149,6 +183,27 @@ mod tests {
                 let sum: u64 = parts.iter().sum();
                 assert!(parts.len() == count && sum.abs_diff(100_000) <= count as u64, "{parts:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_timeline_continues_from_a_checkpoint() {
+        let time = |number: u64| 1_700_000_000_000_000_000 + (number ^ 3) * 700_000;
+        let (mut whole, mut divided) = (Timeline::<1>::default(), Timeline::<1>::default());
+        for number in 0..2_000 {
+            whole.add(time(number), 0, number);
+            if number % 97 == 0 {
+                divided =
+                    serde_json::from_slice(&serde_json::to_vec(&divided).expect("text")).expect("a timeline");
+            }
+            divided.add(time(number), 0, number);
+        }
+        assert_eq!((divided.interval(), divided.intervals()), (whole.interval(), whole.intervals()));
+        for wrong in [
+            r#"{"interval_ns":0,"octets":{"1":1}}"#,
+            r#"{"interval_ns":1,"octets":{"0":1,"18446744073709551615":1}}"#,
+        ] {
+            assert!(serde_json::from_str::<Timeline<1>>(wrong).is_err());
         }
     }
 

@@ -126,9 +126,9 @@ impl SessionsArgs {
     pub(super) fn check(&self) -> Result<(), Failure> {
         let format = self.standard();
         let columns = format.and_then(OutputFormat::columns);
-        let others = "--transactions, --write, --out, --community-id and logs";
+        let others = "--write, --out, --community-id and logs";
         let has_others =
-            self.joins() || self.written.outputs().next().is_some() || !self.community_id.is_empty();
+            self.logs().is_some() || self.written.outputs().next().is_some() || !self.community_id.is_empty();
         self.checkpoint
             .check(format.unwrap_or(OutputFormat::Library(Format::Ndjson)), (others, has_others))?;
         self.columns.check(columns)?;

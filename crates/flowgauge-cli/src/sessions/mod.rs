@@ -3,12 +3,13 @@
 mod args;
 mod rows;
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowgauge::checkpoint::{Invalid, StateWriter};
+use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
 use flowgauge::export::{Format, write_json};
 use flowgauge::protocols::{http1, http2};
@@ -18,8 +19,8 @@ use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
-    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, Protocol, ReassemblerConfig, Resources,
-    SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
+    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, PipelineStats, Protocol, ReassemblerConfig,
+    Resources, SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
@@ -117,12 +118,20 @@ fn continue_sessions(
     let mut sink = MessageSink::new(Choice::All, (args, &outputs), false)?;
     let has_bar = !args.shared.quiet && !io::stdout().is_terminal();
     let origin = checkpoint::Origin::Files(&args.files, resources, has_bar);
-    let run = checkpoint::Run { command: "sessions", args: &args.checkpoint, builder };
-    let outcome = run.run(&mut sink, origin, console);
+    let run = |command| checkpoint::Run { command, args: &args.checkpoint, builder };
+    let (outcome, sink, rows) = if args.transactions {
+        let mut config = TransactionConfig::default();
+        config.has_hashes = args.hashes;
+        let mut joined = Transactions::new(sink).config(config);
+        let outcome = run("sessions --transactions").run(&mut joined, origin, console);
+        (outcome, joined.into_inner(), "transaction")
+    } else {
+        (run("sessions").run(&mut sink, origin, console), sink, "message")
+    };
     // The failure of the output is the first one.
     let (row_count, omitted_count) = sink.finish()?;
     let mut outcome = outcome?;
-    let rows = outcome.describe(plural(row_count, "message"));
+    let rows = outcome.describe(plural(row_count, rows));
     let (stats, source) = (&mut outcome.stats, &outcome.source);
     stats.sessions.suppressed_message_count += omitted_count;
     if !args.shared.quiet {
@@ -141,7 +150,7 @@ struct State {
 }
 
 /// The Community ID is computed again.
-impl flowgauge::checkpoint::State for State {
+impl library::State for State {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         writer.varint(self.spent)?;
         Ok(writer.bool(self.has_suppressed)?)
@@ -158,6 +167,20 @@ impl Flush for &mut MessageSink<'_> {
             self.outcome = self.targets.iter_mut().try_for_each(Target::flush);
         }
         self.outcome.is_ok()
+    }
+}
+
+impl Flush for &mut Transactions<MessageSink<'_>> {
+    fn flush(&mut self) -> bool {
+        self.inner_mut().flush()
+    }
+
+    fn attach(&self, _: &PipelineStats, writer: &mut Writer<File>) -> io::Result<()> {
+        Transactions::attach(self, writer)
+    }
+
+    fn restore(&mut self, reader: &library::Reader<File>) -> Result<(), Invalid> {
+        Transactions::restore(self, reader)
     }
 }
 

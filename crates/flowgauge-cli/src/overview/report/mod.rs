@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::pass::{Pass, PassArgs};
+use super::pass::{Pass, PassArgs, arguments, title};
 use crate::console::{Console, Failure, stdout};
 use crate::input::is_stdin;
 use crate::output::{Outputs, write_whole};
@@ -58,17 +58,17 @@ pub(crate) fn run(args: &ReportArgs, console: &mut Console) -> Result<(), Failur
         outputs.location(&args.out)?;
     }
     let Some(pass) = args.pass.read(Detailed::default(), true, console)? else { return Ok(()) };
-    let Pass { sink: Detailed { overview, mut details }, frames, stats } = pass;
-    let findings = args.pass.findings(&overview.facts, &frames, &stats);
+    let Pass { sink: Detailed { overview, mut details }, frames, totals } = pass;
+    let findings = args.pass.findings(&overview.facts, &frames, &totals);
     let page = Page {
-        title: args.pass.title(),
-        arguments: args.pass.arguments(),
+        title: title(&args.pass.names()),
+        arguments: arguments(&args.pass.names()),
         options: args.pass.all_options(),
         is_complete: console.is_clean(),
         facts: &overview.facts,
         findings: &findings,
         frames: &frames,
-        stats: &stats,
+        totals: &totals,
     };
     let html = page.html(&mut details)?;
     if is_standard {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flowgauge::IpProtocol;
 use flowgauge::export::human;
-use flowgauge::{IpProtocol, PipelineStats};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::super::facts::Facts;
 use super::super::finding::Finding;
 use super::super::screen::{Screen, is_internal, percent};
-use super::super::watch::Frames;
+use super::super::watch::{Frames, Totals};
 use super::chart::{COLOR_COUNT, Escaped, Series, areas, bars, histogram, legend, matrix};
 use super::details::{Details, SERIES_MAX, TcpDetails, Texts};
 use crate::console::Failure;
@@ -47,7 +47,7 @@ pub(super) struct Page<'a> {
     pub(super) facts: &'a Facts,
     pub(super) findings: &'a [Finding],
     pub(super) frames: &'a Frames,
-    pub(super) stats: &'a PipelineStats,
+    pub(super) totals: &'a Totals,
 }
 
 /// A table with the classes of its columns.
@@ -189,12 +189,12 @@ impl Page<'_> {
     }
 
     fn head(&self, out: &mut String) {
-        let Self { facts, findings, frames, stats, .. } = *self;
+        let Self { facts, findings, frames, totals, .. } = *self;
         let screen = Screen {
             files: self.title.clone(),
             facts,
             frames,
-            stats,
+            totals,
             findings,
             arguments: self.arguments.clone(),
         };
