@@ -144,18 +144,6 @@ impl FileParts {
         Self { part_len: Some(len.max(1)), ..self }
     }
 
-    /// Returns the path of the file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.readers.path
-    }
-
-    /// Returns the length of the file in octets.
-    #[must_use]
-    pub const fn total_len(&self) -> u64 {
-        self.len
-    }
-
     /// Returns what the readers of the last run have counted.
     #[must_use]
     pub const fn stats(&self) -> SourceStats {
