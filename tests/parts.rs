@@ -142,16 +142,29 @@ fn settings_and_files_that_cannot_be_divided_are_refused() {
 
 #[test]
 fn a_limit_that_is_reached_ends_the_run_with_an_error_or_the_records_of_one_pass() {
-    let builder = Pipeline::builder().limit(|limits| limits.flow_count_max = 8);
     let path = Path::new("examples/data/web.pcap");
-    let (records, _) = in_one_pass::<Flows>(&builder, path).unwrap();
-    for part_len in [20_000, 100_000, 400_000] {
-        let mut parts = FileParts::open(path).unwrap().part_len(part_len);
-        match in_parts::<Flows>(&builder, 3, &mut parts) {
-            Ok((own, _)) => assert_eq!(own, records),
-            Err(error) => assert!(matches!(error, Error::Parts), "{error}"),
+    let few = |flow_count| move || Pipeline::builder().limit(|limits| limits.flow_count_max = flow_count);
+    let small = |bytes| move || Pipeline::builder().memory(bytes);
+    let builders: [&dyn Fn() -> Builder; 5] =
+        [&few(2), &few(8), &small(600_000), &small(1 << 20), &small(8 << 20)];
+    let (mut equal_count, mut error_count) = (0, 0);
+    for builder in builders {
+        let (records, _) = in_one_pass::<Flows>(&builder(), path).unwrap();
+        for part_len in [20_000, 100_000, 400_000] {
+            let mut parts = FileParts::open(path).unwrap().part_len(part_len);
+            match in_parts::<Flows>(&builder(), 3, &mut parts) {
+                Ok((own, _)) => {
+                    assert_eq!(own, records);
+                    equal_count += 1;
+                }
+                Err(error) => {
+                    assert!(matches!(error, Error::Parts), "{error}");
+                    error_count += 1;
+                }
+            }
         }
     }
+    assert!(equal_count > 0 && error_count > 0, "{equal_count} equal, {error_count} errors");
 }
 
 /// A frame that contains a capture, as of a transfer of one, is not divided.

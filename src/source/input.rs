@@ -131,6 +131,8 @@ fn open(path: &Path) -> io::Result<File> {
 enum Octets {
     /// An open regular file, which is read directly.
     Plain(File),
+    /// A part of an open regular file.
+    Part(File),
     /// A regular file that is temporarily closed.
     Parked,
     /// Any input other than a regular file, or decompressed data.
@@ -143,7 +145,7 @@ pub(super) struct Input {
     path: PathBuf,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
-    /// Offset at which reading of a plain file ends, if it is not the end of the file.
+    /// Offset at which reading of a plain file ends: the end of a part, or that of the file when it was opened.
     end: Option<u64>,
     decompresses: bool,
     stop: StopHandle,
@@ -159,8 +161,9 @@ impl Input {
         if metadata.is_file() {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
+            let end = total_len;
             let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
-            Ok(Self { octets, path, count, total_len, end: None, decompresses: false, stop })
+            Ok(Self { octets, path, count, total_len, end, decompresses: false, stop })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
@@ -194,7 +197,9 @@ impl Input {
     ) -> Result<Self, Error> {
         let Self { octets, path, count, total_len, stop, .. } = self;
         let inner: Box<dyn Read + Send> = match octets {
-            Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
+            Octets::Plain(file) | Octets::Part(file) => {
+                Box::new(Counted { inner: file, count: Arc::clone(&count) })
+            }
             Octets::Parked => Box::new(io::empty()),
             Octets::Stream(reader) => reader,
         };
@@ -225,28 +230,31 @@ impl Input {
     /// Returns the number of octets of a plain file that have not been read yet, according to its length when
     /// it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
-        let end = self.end.or(self.total_len.filter(|_| !self.decompresses))?;
-        Some(end.saturating_sub(self.progress()))
+        Some(self.end?.saturating_sub(self.progress()))
     }
 
-    /// Continues a plain file at the offset `start`, and ends it at the offset `end` if there is one.
+    /// Continues a plain file at the offset `start`, and ends it at the offset `end`, or at its end if there is none.
     pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> io::Result<()> {
-        if let Octets::Plain(file) = &mut self.octets {
-            file.seek(SeekFrom::Start(start))?;
-        }
+        self.octets = match std::mem::replace(&mut self.octets, Octets::Parked) {
+            Octets::Plain(mut file) | Octets::Part(mut file) => {
+                file.seek(SeekFrom::Start(start))?;
+                if end.is_some() { Octets::Part(file) } else { Octets::Plain(file) }
+            }
+            octets => octets,
+        };
         self.count.store(start, Relaxed);
-        self.end = end;
+        self.end = end.or(self.total_len);
         Ok(())
     }
 
     /// Returns whether the input ends at a given offset, at which the file may continue.
     pub(super) const fn is_part(&self) -> bool {
-        self.end.is_some()
+        matches!(self.octets, Octets::Part(_))
     }
 
     /// Returns whether the input is a regular file that is read as it is.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.octets, Octets::Plain(_) | Octets::Parked)
+        matches!(self.octets, Octets::Plain(_) | Octets::Part(_) | Octets::Parked)
     }
 
     /// Closes a regular file until the next read, which opens it again. Returns whether the file is now
@@ -265,23 +273,6 @@ impl Input {
     /// Reads octets into `buffer` with one read, which is repeated only if a signal interrupted it. The error
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Some(end) = self.end {
-            return self.read_part(buffer, end);
-        }
-        self.read_next(buffer)
-    }
-
-    /// Reads octets before the offset `end`.
-    #[cold]
-    #[inline(never)]
-    fn read_part(&mut self, buffer: &mut [u8], end: u64) -> io::Result<usize> {
-        let left_len = usize::try_from(end.saturating_sub(self.progress())).unwrap_or(usize::MAX);
-        let len = buffer.len().min(left_len);
-        self.read_next(buffer.get_mut(..len).unwrap_or_default())
-    }
-
-    #[inline(always)]
-    fn read_next(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
             let mut file = File::open(&self.path)?;
             file.seek(SeekFrom::Start(self.progress()))?;
@@ -292,6 +283,7 @@ impl Input {
                 Octets::Plain(file) => file.read(buffer).inspect(|len| {
                     self.count.fetch_add(*len as u64, Relaxed);
                 }),
+                Octets::Part(_) => self.read_part(buffer),
                 Octets::Stream(reader) => reader.read(buffer),
                 Octets::Parked => Ok(0),
             };
@@ -300,6 +292,19 @@ impl Input {
                 result => return result,
             }
         }
+    }
+}
+
+impl Input {
+    /// Reads octets of a part of a file.
+    #[cold]
+    fn read_part(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left_len = usize::try_from(self.left_len().unwrap_or(0)).unwrap_or(usize::MAX);
+        let len = buffer.len().min(left_len);
+        let Octets::Part(file) = &mut self.octets else { return Ok(0) };
+        file.read(buffer.get_mut(..len).unwrap_or_default()).inspect(|len| {
+            self.count.fetch_add(*len as u64, Relaxed);
+        })
     }
 }
 

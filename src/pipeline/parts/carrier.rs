@@ -13,6 +13,7 @@ use super::super::sink::Stage;
 use super::super::stats::PipelineStats;
 use super::gathered::Gathered;
 use super::kept::Kept;
+use super::memory::pressed_from;
 use super::part::Part;
 use crate::base::{FlowKey, FrameBatch, Timestamp, hash_state};
 use crate::checkpoint::Reader;
@@ -33,6 +34,8 @@ pub(super) struct Carrier<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D> {
     /// Counters of the parts that were tracked alone.
     joined: PipelineStats,
     has_joined: bool,
+    /// Peak of the budget, and the number of requests that it refused, before parts were tracked at the same time.
+    memory_before: Option<(u64, u64)>,
     /// What earlier readers have counted.
     source: PartsOutcome,
 }
@@ -51,6 +54,7 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
             run: Outcome::new(),
             joined: PipelineStats::default(),
             has_joined: false,
+            memory_before: None,
             source: PartsOutcome::default(),
         }
     }
@@ -87,10 +91,21 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
         }
     }
 
-    /// Returns an error if records depend on the order in which flows are evicted.
+    /// Notes that other parts are tracked at the same time from now on.
+    pub(super) fn begin_others(&mut self) {
+        let budget = self.pipeline.budget();
+        self.memory_before.get_or_insert_with(|| (budget.peak(), budget.refused_count()));
+    }
+
+    /// Returns an error if records depend on the order in which flows are evicted, or on the memory that other parts take.
     fn check(&self) -> Result<(), Error> {
+        let budget = self.pipeline.budget();
+        let is_short = self.memory_before.is_some_and(|(peak, refused_count)| {
+            let is_peak_new = budget.peak() > peak && budget.peak() > pressed_from(budget);
+            is_peak_new || budget.refused_count() > refused_count
+        });
         let is_limited = self.has_joined && self.pipeline.core.tracker().stats().is_limited();
-        if is_limited { Err(Error::Parts) } else { Ok(()) }
+        if is_limited || is_short { Err(Error::Parts) } else { Ok(()) }
     }
 
     /// Returns whether the next part may be joined: whether it depends on nothing but the open flows.

@@ -1,5 +1,6 @@
 //! The frames of a part that belong to flows which may be open at its beginning.
 
+use super::memory::charge;
 use crate::base::{Account, Budget, FlowKey, Frame, FrameBatch, Resources};
 use crate::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, quoted_key};
 use crate::source::{Next, PartRange, PartReaders, Source};
@@ -26,7 +27,7 @@ impl Gathered {
     fn push(&mut self, frame: &Frame<'_>, clock_ns: u64) -> bool {
         let len = self.frames.bytes().len() as u64 + frame.data.len() as u64;
         while self.charged_bytes < len {
-            if len > LEN_MAX || !self.budget.charge(Account::Queues, CHARGED_LEN) {
+            if len > LEN_MAX || !charge(&self.budget, CHARGED_LEN) {
                 return false;
             }
             self.charged_bytes += CHARGED_LEN;

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::super::sink::{Sink, Stage};
+use super::memory::charge;
 use crate::base::{Account, Budget, EndReason, FlowKey};
 use crate::record::FlowRecord;
 use crate::tracker::{Flow, FlowView, Interest};
@@ -77,7 +78,7 @@ impl<'a, W, G> Kept<'a, W, G> {
         } else if count.is_multiple_of(CHARGED_COUNT) {
             let bytes =
                 (CHARGED_COUNT * (size_of::<FlowRecord>() + size_of::<(FlowKey, EndReason)>())) as u64;
-            self.is_full = !budget.charge(Account::Queues, bytes);
+            self.is_full = !charge(budget, bytes);
             *charged_bytes += if self.is_full { 0 } else { bytes };
         }
         !self.is_full

@@ -10,6 +10,7 @@
 mod carrier;
 mod gathered;
 mod kept;
+mod memory;
 mod part;
 
 use std::collections::HashMap;
@@ -120,6 +121,9 @@ impl Builder {
             let position = carrier.reader().position();
             let ranges = parts.ranges(position, job_count);
             let Some((own, others)) = ranges.split_first() else { return Ok(()) };
+            if !others.is_empty() {
+                carrier.begin_others();
+            }
             let options = carrier.options().clone();
             let tracked = thread::scope(|scope| {
                 let (readers, options) = (parts.readers(), &options);

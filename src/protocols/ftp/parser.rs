@@ -64,8 +64,8 @@ enum Expects {
 struct TransferVerb(&'static str);
 
 impl TransferVerb {
-    fn of(verb: &[u8]) -> Option<Self> {
-        TRANSFERS.into_iter().find(|known| known.as_bytes() == verb).map(Self)
+    fn of(verb: &Verb) -> Option<Self> {
+        TRANSFERS.into_iter().find(|known| known.as_bytes().first_chunk() == Some(verb)).map(Self)
     }
 }
 
