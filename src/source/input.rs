@@ -131,8 +131,6 @@ fn open(path: &Path) -> io::Result<File> {
 enum Octets {
     /// An open regular file, which is read directly.
     Plain(File),
-    /// A part of an open regular file.
-    Part(File),
     /// A regular file that is temporarily closed.
     Parked,
     /// Any input other than a regular file, or decompressed data.
@@ -147,6 +145,8 @@ pub(super) struct Input {
     total_len: Option<u64>,
     /// Offset at which reading of a plain file ends: the end of a part, or that of the file when it was opened.
     end: Option<u64>,
+    /// True if `end` is that of a part.
+    is_part: bool,
     decompresses: bool,
     stop: StopHandle,
 }
@@ -163,7 +163,7 @@ impl Input {
             let total_len = Some(metadata.len());
             let end = total_len;
             let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
-            Ok(Self { octets, path, count, total_len, end, decompresses: false, stop })
+            Ok(Self { octets, path, count, total_len, end, is_part: false, decompresses: false, stop })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
@@ -178,7 +178,16 @@ impl Input {
     pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path, stop: &StopHandle) -> Self {
         let (count, stop) = (Arc::default(), stop.clone());
         let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
-        Self { octets, path: path.to_owned(), count, total_len: None, end: None, decompresses: false, stop }
+        Self {
+            octets,
+            path: path.to_owned(),
+            count,
+            total_len: None,
+            end: None,
+            is_part: false,
+            decompresses: false,
+            stop,
+        }
     }
 
     /// Returns whether the caller ended the input with the stop handle.
@@ -197,15 +206,13 @@ impl Input {
     ) -> Result<Self, Error> {
         let Self { octets, path, count, total_len, stop, .. } = self;
         let inner: Box<dyn Read + Send> = match octets {
-            Octets::Plain(file) | Octets::Part(file) => {
-                Box::new(Counted { inner: file, count: Arc::clone(&count) })
-            }
+            Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
             Octets::Parked => Box::new(io::empty()),
             Octets::Stream(reader) => reader,
         };
         let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
-        Ok(Self { octets, path, count, total_len, end: None, decompresses: true, stop })
+        Ok(Self { octets, path, count, total_len, end: None, is_part: false, decompresses: true, stop })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -233,28 +240,31 @@ impl Input {
         Some(self.end?.saturating_sub(self.progress()))
     }
 
-    /// Continues a plain file at the offset `start`, and ends it at the offset `end`, or at its end if there is none.
+    /// Continues a regular file at the offset `start`, and ends it at the offset `end`, or at its end if there is none.
     pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> io::Result<()> {
-        self.octets = match std::mem::replace(&mut self.octets, Octets::Parked) {
-            Octets::Plain(mut file) | Octets::Part(mut file) => {
-                file.seek(SeekFrom::Start(start))?;
-                if end.is_some() { Octets::Part(file) } else { Octets::Plain(file) }
-            }
-            octets => octets,
-        };
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(start))?;
         self.count.store(start, Relaxed);
         self.end = end.or(self.total_len);
+        self.is_part = end.is_some();
+        self.octets = match end {
+            Some(end) => {
+                let inner = file.take(end.saturating_sub(start));
+                Octets::Stream(Box::new(Counted { inner, count: Arc::clone(&self.count) }))
+            }
+            None => Octets::Plain(file),
+        };
         Ok(())
     }
 
     /// Returns whether the input ends at a given offset, at which the file may continue.
     pub(super) const fn is_part(&self) -> bool {
-        matches!(self.octets, Octets::Part(_))
+        self.is_part
     }
 
     /// Returns whether the input is a regular file that is read as it is.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.octets, Octets::Plain(_) | Octets::Part(_) | Octets::Parked)
+        matches!(self.octets, Octets::Plain(_) | Octets::Parked)
     }
 
     /// Closes a regular file until the next read, which opens it again. Returns whether the file is now
@@ -283,7 +293,6 @@ impl Input {
                 Octets::Plain(file) => file.read(buffer).inspect(|len| {
                     self.count.fetch_add(*len as u64, Relaxed);
                 }),
-                Octets::Part(_) => self.read_part(buffer),
                 Octets::Stream(reader) => reader.read(buffer),
                 Octets::Parked => Ok(0),
             };
@@ -292,19 +301,6 @@ impl Input {
                 result => return result,
             }
         }
-    }
-}
-
-impl Input {
-    /// Reads octets of a part of a file.
-    #[cold]
-    fn read_part(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left_len = usize::try_from(self.left_len().unwrap_or(0)).unwrap_or(usize::MAX);
-        let len = buffer.len().min(left_len);
-        let Octets::Part(file) = &mut self.octets else { return Ok(0) };
-        file.read(buffer.get_mut(..len).unwrap_or_default()).inspect(|len| {
-            self.count.fetch_add(*len as u64, Relaxed);
-        })
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct FlowsArgs {
     /// has one thread for reading, if most flows are short. Records are written part by part. Cannot be combined with
     /// other outputs than one list of records, `--checksums`, `--tunnels both`, and messages.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
-    #[arg(hide_short_help = true, conflicts_with = "shards")]
+    #[arg(conflicts_with = "shards")]
     jobs: NonZeroUsize,
 
     #[command(flatten)]

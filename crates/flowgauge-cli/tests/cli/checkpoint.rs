@@ -199,6 +199,8 @@ fn a_checkpoint_is_shown_and_what_cannot_continue_is_refused() {
     let flows = run(&["checkpoint", "show", &checkpoint, "--flows", "ndjson"]);
     assert_eq!(flows.out.lines().count(), 27);
 
+    let permissions = fs::metadata(&checkpoint).unwrap().permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o600);
     let octets = fs::read(&checkpoint).unwrap();
     let mut damaged = octets.clone();
     damaged[octets.len() / 2] ^= 1;
