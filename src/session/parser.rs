@@ -303,7 +303,7 @@ pub trait Parser: Sized + 'static {
     }
 }
 
-/// Implements [`Parser::save`] and [`Parser::load`] for a parser with [`State`](crate::checkpoint::Saved).
+/// Implements [`Parser::save`] and [`Parser::load`] for a parser that is [`Saved`](crate::checkpoint::Saved).
 #[cfg(feature = "protocols")]
 macro_rules! saved {
     () => {

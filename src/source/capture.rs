@@ -156,7 +156,7 @@ impl Capture {
 
     /// Returns whether a part of a file was read to its end without damage.
     pub(super) fn is_part_over(&self) -> bool {
-        self.ended && self.input.is_part() && self.input.left_len() == Some(0) && self.warnings.is_empty()
+        self.ended && self.input.is_part() && self.warnings.is_empty()
     }
 
     /// Removes all counts and warnings.

@@ -143,11 +143,9 @@ pub(super) struct Input {
     path: PathBuf,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
-    /// Offset at which reading of a plain file ends: the end of a part, or that of the file when it was opened.
-    end: Option<u64>,
-    /// True if `end` is that of a part.
-    is_part: bool,
     decompresses: bool,
+    /// True if the input ends at the end of a part of a file.
+    is_part: bool,
     stop: StopHandle,
 }
 
@@ -161,9 +159,8 @@ impl Input {
         if metadata.is_file() {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
-            let end = total_len;
             let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
-            Ok(Self { octets, path, count, total_len, end, is_part: false, decompresses: false, stop })
+            Ok(Self { octets, path, count, total_len, decompresses: false, is_part: false, stop })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
@@ -183,9 +180,8 @@ impl Input {
             path: path.to_owned(),
             count,
             total_len: None,
-            end: None,
-            is_part: false,
             decompresses: false,
+            is_part: false,
             stop,
         }
     }
@@ -212,7 +208,7 @@ impl Input {
         };
         let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
-        Ok(Self { octets, path, count, total_len, end: None, is_part: false, decompresses: true, stop })
+        Ok(Self { octets, path, count, total_len, decompresses: true, is_part: false, stop })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -237,7 +233,8 @@ impl Input {
     /// Returns the number of octets of a plain file that have not been read yet, according to its length when
     /// it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
-        Some(self.end?.saturating_sub(self.progress()))
+        let total_len = self.total_len.filter(|_| !self.decompresses)?;
+        Some(total_len.saturating_sub(self.progress()))
     }
 
     /// Continues a regular file at the offset `start`, and ends it at the offset `end`, or at its end if there is none.
@@ -245,7 +242,6 @@ impl Input {
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(start))?;
         self.count.store(start, Relaxed);
-        self.end = end.or(self.total_len);
         self.is_part = end.is_some();
         self.octets = match end {
             Some(end) => {

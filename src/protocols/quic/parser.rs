@@ -265,7 +265,12 @@ fn crypto(
     let half = connection.half(end);
     half.stream.insert(offset, bytes);
     while let Some(message) = half.stream.message() {
-        let then = hello(message, end, at, out);
+        let then = match (end, message.first()) {
+            (Role::Client, Some(&CLIENT_HELLO)) | (Role::Server, Some(&SERVER_HELLO)) => {
+                hello(message, end, at, out)
+            }
+            _ => Then::More,
+        };
         let len = message.len();
         half.stream.take(len);
         match then {
@@ -288,12 +293,13 @@ enum Then {
     Again,
 }
 
+/// Reports the hello of an end.
 fn hello(message: &[u8], end: Role, at: &At<'_>, out: Out<'_, QuicParser>) -> Then {
-    let Some(([kind, ..], body)) = message.split_first_chunk::<4>() else { return Then::More };
+    let Some((_, body)) = message.split_first_chunk::<4>() else { return Then::More };
     let LongHeader { version, dcid, scid, .. } = at.header;
     let (dcid, scid) = (ConnectionId(dcid), ConnectionId(scid));
-    match (end, *kind) {
-        (Role::Client, CLIENT_HELLO) => {
+    match end {
+        Role::Client => {
             let Some(hello) = tls::ClientHello::parse(body, tls::Transport::Quic) else { return Then::Done };
             let parameters = hello.quic_transport_parameters();
             out(Message::ClientHello(ClientHello {
@@ -307,7 +313,7 @@ fn hello(message: &[u8], end: Role, at: &At<'_>, out: Out<'_, QuicParser>) -> Th
             }));
             Then::Done
         }
-        (Role::Server, SERVER_HELLO) => {
+        Role::Server => {
             let Some(hello) = tls::ServerHello::parse(body, None) else { return Then::Done };
             let then = if hello.is_hello_retry_request() { Then::Again } else { Then::Done };
             out(Message::ServerHello(ServerHello {
@@ -319,7 +325,6 @@ fn hello(message: &[u8], end: Role, at: &At<'_>, out: Out<'_, QuicParser>) -> Th
             }));
             then
         }
-        _ => Then::More,
     }
 }
 
