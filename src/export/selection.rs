@@ -20,7 +20,18 @@ impl Selection {
     ///
     /// Returns the first name that is not the name of a column, or that is repeated.
     pub fn of<'n, R: Row>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
-        let all = R::columns();
+        Self::among(&R::columns(), names)
+    }
+
+    /// Chooses the columns with these names among those of a row, or of rows of several types.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`of`](Self::of).
+    pub fn among<'n>(
+        all: &[&'static Column],
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Self, &'n str> {
         let (mut columns, mut indices) = (Vec::new(), Vec::new());
         for name in names {
             let index = all.iter().position(|column| column.name == name).ok_or(name)?;

@@ -45,4 +45,16 @@ impl<'m> Message<'m> {
             _ => None,
         }
     }
+
+    /// Returns whether the message only marks the end of an HTTP message without a body, which the command does not write.
+    #[must_use]
+    pub const fn is_plain_end(&self) -> bool {
+        match self {
+            Self::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,
+            Self::Http2(http2::Message::End(end)) => {
+                end.body_len == 0 && end.complete && end.grpc_status.is_none()
+            }
+            _ => false,
+        }
+    }
 }

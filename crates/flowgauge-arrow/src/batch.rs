@@ -13,10 +13,17 @@ use crate::columns::{Buffer, Values};
 use crate::options::Options;
 use crate::schema::{kept, schema};
 
+/// Returns the name of a column of a kind of rows, if another kind has a column of its name with another type.
+pub(crate) fn qualified(kind: &str, name: &str) -> String {
+    format!("{kind}_{name}")
+}
+
 /// Collects rows in columns, and returns them as a `RecordBatch`.
 #[derive(Debug)]
 pub struct BatchBuilder {
     schema: SchemaRef,
+    /// The columns of a row.
+    all: Vec<&'static Column>,
     /// The values of each column of a row, in the order of the row.
     values: Vec<Values>,
     /// For each column of the schema, its index in the order of the row.
@@ -36,7 +43,12 @@ impl BatchBuilder {
     /// Creates a builder of batches for rows of type `R`.
     #[must_use]
     pub fn new<R: Row>(options: &Options) -> Self {
-        let all = R::columns();
+        Self::of_columns(R::columns(), &[], options)
+    }
+
+    /// Creates a builder of batches for rows of several types, each of which has some of these columns
+    /// ([`places`](Self::places)). The columns with the names in `optional` are nullable.
+    pub(crate) fn of_columns(all: Vec<&'static Column>, optional: &[&str], options: &Options) -> Self {
         let index_of = |column: &Column| all.iter().position(|known| known.name == column.name);
         let chosen: Vec<&'static Column> = match &options.selection {
             Some(selection) => selection.columns().to_vec(),
@@ -44,7 +56,7 @@ impl BatchBuilder {
         };
         let chosen: Vec<&'static Column> =
             chosen.into_iter().filter(|column| kept([*column], options).next().is_some()).collect();
-        let schema = Arc::new(schema(&chosen, options));
+        let schema = Arc::new(schema(&chosen, optional, options));
         let mut values: Vec<Values> = all.iter().map(|_| Values::OMITTED).collect();
         let mut order = Vec::with_capacity(chosen.len());
         for (column, field) in chosen.iter().zip(schema.fields()) {
@@ -57,6 +69,7 @@ impl BatchBuilder {
         let width = values.iter().map(Values::width).sum();
         Self {
             schema,
+            all,
             values,
             order,
             width,
@@ -77,8 +90,41 @@ impl BatchBuilder {
     /// Appends a row. Its type must have the columns of the type for which the builder was created.
     #[inline]
     pub fn push(&mut self, row: &impl Row) {
-        let mut fill = Fill {
+        self.fill::<false>(row, None);
+    }
+
+    /// Returns the places of the columns of a type of rows, whose kind is before the name of a column if the name is that
+    /// of a column with another type. A column that the builder does not have is skipped.
+    #[must_use]
+    pub(crate) fn places<R: Row>(&self, kind: &str) -> Places {
+        let place_of = |column: &Column| {
+            let place = |name: &str| {
+                let mut known = self.all.iter();
+                known.position(|known| known.name == name && known.column_type == column.column_type)
+            };
+            place(column.name).or_else(|| place(&qualified(kind, column.name))).unwrap_or(usize::MAX)
+        };
+        let columns: Vec<usize> = R::columns().into_iter().map(place_of).collect();
+        let absent = (0..self.values.len()).filter(|place| !columns.contains(place)).collect();
+        Places { columns, absent }
+    }
+
+    /// Appends a row of a type with these places. What the type does not have is absent.
+    #[inline]
+    pub(crate) fn push_at(&mut self, row: &impl Row, places: &Places) {
+        for place in &places.absent {
+            if let Some(values) = self.values.get_mut(*place) {
+                values.push_null();
+            }
+        }
+        self.fill::<true>(row, Some(&places.columns));
+    }
+
+    #[inline]
+    fn fill<const IS_PLACED: bool>(&mut self, row: &impl Row, places: Option<&[usize]>) {
+        let mut fill = Fill::<IS_PLACED> {
             columns: std::mem::take(&mut self.values),
+            places,
             at: 0,
             next: 0,
             octet_count: 0,
@@ -134,10 +180,21 @@ impl BatchBuilder {
     }
 }
 
+/// Where the columns of a type of rows are in batches of several types.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// The place of each column of the type; `usize::MAX` for a column that batches do not have.
+    columns: Vec<usize>,
+    /// The places of the columns that the type does not have.
+    absent: Vec<usize>,
+}
+
 /// Visitor that appends the values of a row to columns.
-struct Fill {
+struct Fill<'p, const IS_PLACED: bool> {
     /// The columns of the row, or of the list or group that is visited.
     columns: Vec<Values>,
+    /// The places of the columns; `None` if they are in the order of the row, as those of lists and groups are.
+    places: Option<&'p [usize]>,
     /// Index of the column whose value comes next; zero in a list.
     at: usize,
     /// Index of the column after it.
@@ -146,7 +203,7 @@ struct Fill {
     fault: Option<&'static Column>,
 }
 
-impl Fill {
+impl<const IS_PLACED: bool> Fill<'_, IS_PLACED> {
     #[inline(always)]
     fn put(&mut self, column: &'static Column, push: impl FnOnce(&mut Buffer) -> bool) {
         let is_accepted = self.columns.get_mut(self.at).is_some_and(|values| push(values.buffer()));
@@ -172,18 +229,21 @@ impl Fill {
     #[inline]
     fn inside(&mut self, columns: Vec<Values>, visit: impl FnOnce(&mut Self)) -> Vec<Values> {
         let outer = std::mem::replace(&mut self.columns, columns);
-        let place = (self.at, self.next);
+        let place = (self.places.take(), self.at, self.next);
         (self.at, self.next) = (0, 0);
         visit(self);
-        (self.at, self.next) = place;
+        (self.places, self.at, self.next) = place;
         std::mem::replace(&mut self.columns, outer)
     }
 }
 
-impl Visitor for Fill {
+impl<const IS_PLACED: bool> Visitor for Fill<'_, IS_PLACED> {
     #[inline(always)]
     fn wants(&mut self, _: &'static Column) -> bool {
-        self.at = self.next;
+        self.at = match self.places {
+            Some(places) if IS_PLACED => places.get(self.next).copied().unwrap_or(usize::MAX),
+            _ => self.next,
+        };
         self.next += 1;
         self.columns.get(self.at).is_some_and(|values| !values.is_omitted())
     }

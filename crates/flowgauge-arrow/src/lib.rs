@@ -25,7 +25,7 @@
 //! | duration | `Duration(ns)`, or `Int64` with [`Durations::Integers`] |
 //! | address | `FixedSizeBinary(16)`, IPv4 as `::ffff:a.b.c.d`, or text with [`Addresses::Text`] |
 //! | MAC address | `FixedSizeBinary(6)`, or text |
-//! | name of a closed set | `Dictionary(Int32, Utf8)` |
+//! | name of a closed set | `Dictionary(Int32, Utf8)`, or text with [`Names::Text`] |
 //! | text, octets | `Utf8`, `Binary` |
 //! | list, group | `List`, `Struct` |
 //!
@@ -43,10 +43,11 @@ mod ipc;
 mod options;
 mod parquet;
 mod records;
+pub mod scan;
 mod schema;
 
 pub use batch::BatchBuilder;
 pub use ipc::IpcWriter;
-pub use options::{Addresses, Durations, Options};
+pub use options::{Addresses, Durations, Names, Options};
 pub use parquet::ParquetWriter;
 pub use records::ParquetRecords;

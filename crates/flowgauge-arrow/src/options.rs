@@ -14,6 +14,8 @@ pub struct Options {
     pub addresses: Addresses,
     /// The type of durations.
     pub durations: Durations,
+    /// The type of names of closed sets.
+    pub names: Names,
     /// True if columns that describe credentials are included.
     pub has_sensitive: bool,
     /// Maximum number of rows in a batch, and in a row group of Parquet.
@@ -29,6 +31,7 @@ impl Default for Options {
             table: None,
             addresses: Addresses::default(),
             durations: Durations::default(),
+            names: Names::default(),
             has_sensitive: false,
             row_count_max: 122_880,
             octet_count_max: 64 << 20,
@@ -59,6 +62,12 @@ impl Options {
     #[must_use]
     pub fn durations(self, durations: Durations) -> Self {
         Self { durations, ..self }
+    }
+
+    /// Sets the type of names of closed sets.
+    #[must_use]
+    pub fn names(self, names: Names) -> Self {
+        Self { names, ..self }
     }
 
     /// Includes columns that describe credentials.
@@ -93,4 +102,14 @@ pub enum Durations {
     Durations,
     /// `Int64` with the unit `ns`, for programs that do not know durations.
     Integers,
+}
+
+/// The Arrow type of names of closed sets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Names {
+    /// `Dictionary(Int32, Utf8)`: each name once.
+    #[default]
+    Dictionary,
+    /// `Utf8`, for engines that pass batches with different dictionaries between processes.
+    Text,
 }

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use flowgauge::row::{Column, ColumnSide, Type, Unit};
 
-use crate::options::{Addresses, Durations, Options};
+use crate::options::{Addresses, Durations, Names, Options};
 
-/// Returns the schema of columns.
-pub(crate) fn schema(columns: &[&'static Column], options: &Options) -> Schema {
-    let fields: Vec<Field> = columns.iter().map(|column| field(column, options)).collect();
+/// Returns the schema of columns. Those with the names in `optional` are nullable.
+pub(crate) fn schema(columns: &[&'static Column], optional: &[&str], options: &Options) -> Schema {
+    let field_of = |column: &&'static Column| {
+        let field = field(column, options);
+        let is_nullable = field.is_nullable() || optional.contains(&column.name);
+        field.with_nullable(is_nullable)
+    };
+    let fields: Vec<Field> = columns.iter().map(field_of).collect();
     let mut metadata =
         HashMap::from([("flowgauge.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
     metadata.extend(options.table.map(|table| ("flowgauge.table".to_owned(), table.to_owned())));
@@ -52,13 +57,15 @@ fn data_type(column: &Column, options: &Options) -> DataType {
         Type::Duration => DataType::Duration(TimeUnit::Nanosecond),
         Type::Address if options.addresses == Addresses::Octets => DataType::FixedSizeBinary(16),
         Type::Mac if options.addresses == Addresses::Octets => DataType::FixedSizeBinary(6),
-        Type::Name => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+        Type::Name if options.names == Names::Dictionary => {
+            DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+        }
         Type::Octets => DataType::Binary,
         Type::List(item) => DataType::List(Arc::new(field(item, options))),
         Type::Group(members) => {
             DataType::Struct(kept(members, options).map(|member| field(member, options)).collect())
         }
-        // Addresses as text, and types that a later version of the library adds.
+        // Addresses and names as text, and types that a later version of the library adds.
         _ => DataType::Utf8,
     }
 }

@@ -15,7 +15,7 @@ use flowgauge_bus::{Line, PublishSink, Topic};
 
 use crate::bound::Bound;
 use crate::choice::matches;
-use crate::sessions::{id, is_plain_end};
+use crate::sessions::id;
 
 /// Sink that publishes the records of flows that match a filter.
 pub(super) struct Selected<'a, G> {
@@ -107,7 +107,7 @@ impl Sink for WithMessages<'_> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
-        if message.is_content() || is_plain_end(message) || !self.records.selects(flow) {
+        if message.is_content() || message.is_plain_end() || !self.records.selects(flow) {
             return;
         }
         let community_id = id(&mut flow.state.community_id, &flow.view);

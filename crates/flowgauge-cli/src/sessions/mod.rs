@@ -12,7 +12,6 @@ use std::time::Instant;
 use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
 use flowgauge::export::{Format, write_json};
-use flowgauge::protocols::{http1, http2};
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::session::MessageHead;
@@ -443,17 +442,6 @@ pub(crate) fn id(known: &mut Option<CommunityId>, view: &FlowView<'_>) -> Commun
     *known.get_or_insert_with(|| view.community_id())
 }
 
-/// Returns whether a message of a parser only marks the end of an HTTP message without a body.
-pub(crate) fn is_plain_end(message: &Message<'_>) -> bool {
-    match message {
-        Message::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,
-        Message::Http2(http2::Message::End(end)) => {
-            end.body_len == 0 && end.complete && end.grpc_status.is_none()
-        }
-        _ => false,
-    }
-}
-
 impl Sink for MessageSink<'_> {
     type State = State;
     type Stage = Sessions<Standard>;
@@ -471,7 +459,7 @@ impl Sink for MessageSink<'_> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
-        if !message.is_content() && !is_plain_end(message) {
+        if !message.is_content() && !message.is_plain_end() {
             self.take(flow, meta, message);
         }
     }

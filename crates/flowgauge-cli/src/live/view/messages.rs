@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use flowgauge::row::{Row, TableInfo, Union as _};
 use flowgauge::{FlowId, Message, MessageMeta, Side, Timestamp};
 
-use crate::sessions::is_plain_end;
 use crate::values::push_values;
 
 /// Maximum number of octets of the lines that are kept for all flows together.
@@ -68,7 +67,7 @@ impl Messages {
         meta: &MessageMeta,
         message: &Message<'_>,
     ) -> Option<&Line> {
-        if message.is_content() || is_plain_end(message) {
+        if message.is_content() || message.is_plain_end() {
             return None;
         }
         if share.interval != self.interval {

@@ -1,0 +1,103 @@
+//! Rows on their way to the receiver of batches.
+
+use std::ops::ControlFlow;
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use flowgauge::StopHandle;
+use flowgauge::row::{Row, TableInfo};
+
+use crate::batch::{BatchBuilder, Places};
+
+/// Collects rows, and passes on batches until the receiver, the limit or the stop handle ends the scan.
+pub(super) struct Batches<'a> {
+    builder: BatchBuilder,
+    /// The places of the columns of each table that had a row.
+    places: Vec<(&'static str, Places)>,
+    receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    stop: StopHandle,
+    /// Number of rows that are still wanted.
+    left_count: u64,
+    is_over: bool,
+    fault: Option<ArrowError>,
+}
+
+impl<'a> Batches<'a> {
+    pub(super) fn new(
+        builder: BatchBuilder,
+        limit: Option<u64>,
+        stop: StopHandle,
+        receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Self {
+        let left_count = limit.unwrap_or(u64::MAX);
+        let is_over = left_count == 0;
+        Self { builder, places: Vec::new(), receive, stop, left_count, is_over, fault: None }
+    }
+
+    /// Returns whether no more rows are wanted.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over || self.stop.is_stopped()
+    }
+
+    /// Returns [`ControlFlow::Break`] if no more rows are wanted.
+    pub(super) fn flow(&self) -> ControlFlow<()> {
+        if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Appends a row of the type of the builder.
+    #[inline]
+    pub(super) fn push(&mut self, row: &impl Row) {
+        if !self.is_over() {
+            self.builder.push(row);
+            self.pushed();
+        }
+    }
+
+    /// Appends a row of one of the tables.
+    pub(super) fn push_of<R: Row>(&mut self, table: &'static TableInfo, row: &R) {
+        if self.is_over() {
+            return;
+        }
+        let index = match self.places.iter().position(|(name, _)| *name == table.name) {
+            Some(index) => index,
+            None => {
+                self.places.push((table.name, self.builder.places::<R>(table.kind())));
+                self.places.len() - 1
+            }
+        };
+        if let Some((_, places)) = self.places.get(index) {
+            self.builder.push_at(row, places);
+            self.pushed();
+        }
+    }
+
+    #[inline]
+    fn pushed(&mut self) {
+        self.left_count -= 1;
+        if self.left_count == 0 || self.builder.is_full() {
+            self.pass_on();
+        }
+    }
+
+    /// Passes the rows since the last batch to the receiver.
+    fn pass_on(&mut self) {
+        if self.builder.row_count() > 0 {
+            match self.builder.finish() {
+                Ok(batch) => self.is_over |= (self.receive)(batch).is_break(),
+                Err(fault) => {
+                    self.fault.get_or_insert(fault);
+                    self.is_over = true;
+                }
+            }
+        }
+        self.is_over |= self.left_count == 0;
+    }
+
+    /// Passes on the last rows.
+    pub(super) fn finish(mut self) -> Result<(), ArrowError> {
+        if !self.is_over() {
+            self.pass_on();
+        }
+        self.fault.map_or(Ok(()), Err)
+    }
+}

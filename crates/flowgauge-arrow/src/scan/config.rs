@@ -1,0 +1,76 @@
+//! How the flows of a scan are tracked, and which rows are wanted.
+
+use std::time::Duration;
+
+use flowgauge::features::FeatureSet;
+use flowgauge::{Decapsulation, Filter, Timestamp};
+
+/// Settings of a scan. What is not set is as in the command.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ScanConfig {
+    /// Features of flows, which are columns of [`Table::Flows`](super::Table::Flows).
+    pub features: FeatureSet,
+    /// Time without packets after which a flow ends, for all protocols.
+    pub idle_timeout: Option<Duration>,
+    /// Interval after which a record of an ongoing flow is created.
+    pub active_timeout: Option<Duration>,
+    /// The layer of tunnels whose flows are tracked.
+    pub tunnels: Decapsulation,
+    /// Packets that are tracked. `src`, `dst` and `vlan` are permitted for flows only.
+    pub filter: Option<Filter>,
+    /// The times of rows: of the first packet for flows, of the row itself otherwise.
+    pub times: Times,
+    /// True if all captures are read as one, in time order.
+    pub is_joined: bool,
+    /// Maximum number of rows.
+    pub limit: Option<u64>,
+    /// Memory of the pipeline in bytes.
+    pub memory: u64,
+}
+
+impl Default for ScanConfig {
+    fn default() -> Self {
+        Self {
+            features: FeatureSet::default(),
+            idle_timeout: None,
+            active_timeout: None,
+            tunnels: Decapsulation::default(),
+            filter: None,
+            times: Times::default(),
+            is_joined: false,
+            limit: None,
+            memory: 1 << 30,
+        }
+    }
+}
+
+/// A range of times, with both ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Times {
+    /// The earliest time.
+    pub first: Timestamp,
+    /// The latest time.
+    pub last: Timestamp,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self { first: Timestamp::ZERO, last: Timestamp::from_nanos(u64::MAX) }
+    }
+}
+
+impl Times {
+    /// Creates the range from the earliest to the latest time in nanoseconds since 1970.
+    #[must_use]
+    pub const fn new(first: u64, last: u64) -> Self {
+        Self { first: Timestamp::from_nanos(first), last: Timestamp::from_nanos(last) }
+    }
+
+    /// Returns whether a time is in the range.
+    #[must_use]
+    pub fn contains(&self, time: Timestamp) -> bool {
+        self.first <= time && time <= self.last
+    }
+}

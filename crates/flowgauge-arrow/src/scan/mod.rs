@@ -1,0 +1,336 @@
+//! Tables of captures as batches: what SQL and Python read.
+
+mod batches;
+mod config;
+mod sinks;
+mod table;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
+use flowgauge::export::Selection;
+use flowgauge::source::Warning;
+use flowgauge::tracker::Timeouts;
+use flowgauge::{
+    Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
+    Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard, StopHandle,
+    TrackerConfig, Transactions,
+};
+
+pub use config::{ScanConfig, Times};
+pub use table::{Table, UnknownTable};
+
+use batches::Batches;
+use sinks::{FeatureRows, FlowRows, PacketRows, Rows, SessionRows};
+
+use crate::batch::BatchBuilder;
+use crate::options::Options;
+
+/// Length of a file in octets above which a thread of its own extracts its packets, if the scan has one.
+const AHEAD_LEN_MIN: u64 = 4 << 20;
+
+/// Columns that only the stage with sessions knows.
+const APPLICATION: [&str; 4] =
+    ["application", "application_evidence", "application_name", "application_category_name"];
+
+/// Columns of outer headers, which are recorded only if they are asked for.
+const ENCAPSULATION: [&str; 8] = [
+    "encapsulation",
+    "encapsulation_changed_count",
+    "outer_flow",
+    "outer_community_id",
+    "reverse_encapsulation",
+    "reverse_encapsulation_changed_count",
+    "reverse_outer_flow",
+    "reverse_outer_community_id",
+];
+
+/// The rows of a table in captures, as batches.
+///
+/// Each capture is tracked alone, unless the configuration joins them. What the columns do not need is not computed: without the application
+/// of a flow, no protocol is recognized, and messages of protocols without a column are not parsed.
+///
+/// ```
+/// use std::ops::ControlFlow;
+/// use flowgauge_arrow::scan::{Control, Scan, ScanConfig, Table};
+/// use flowgauge_arrow::Options;
+///
+/// let scan = Scan::new(Table::messages("dns")?, &Options::default(), ScanConfig::default());
+/// let mut row_count = 0;
+/// scan.run(["../../examples/data/dns.pcap"], &Control::default(), |batch| {
+///     row_count += batch.num_rows();
+///     ControlFlow::Continue(())
+/// })?;
+/// assert!(row_count > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scan {
+    table: Table,
+    options: Options,
+    config: ScanConfig,
+    schema: SchemaRef,
+}
+
+/// An error of a scan.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ScanError {
+    /// A capture could not be read, or the settings are invalid.
+    Pipeline(flowgauge::Error),
+    /// A batch could not be created.
+    Batch(ArrowError),
+    /// The filter has `src`, `dst` or `vlan`, which apply to whole flows, for a table of another kind.
+    Filter,
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pipeline(error) => error.fmt(f),
+            Self::Batch(error) => error.fmt(f),
+            Self::Filter => f.write_str(
+                "src, dst and vlan in a filter apply to whole flows: only the table of flows has them",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ScanError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Pipeline(error) => Some(error),
+            Self::Batch(error) => Some(error),
+            Self::Filter => None,
+        }
+    }
+}
+
+impl<E: Into<flowgauge::Error>> From<E> for ScanError {
+    fn from(error: E) -> Self {
+        Self::Pipeline(error.into())
+    }
+}
+
+/// A function that is called by the thread that reads.
+pub type Notify<T> = Arc<dyn Fn(&T) + Send + Sync>;
+
+/// How a scan is controlled while it runs.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Control {
+    /// Ends the scan before the next batch of frames; rows of flows that are open are not passed on.
+    pub stop: StopHandle,
+    /// Called after each batch of frames with the progress of the capture that is read.
+    pub progress: Option<Notify<RunProgress>>,
+    /// Called with the damage at which reading of a capture ended.
+    pub warning: Option<Notify<Warning>>,
+    /// True if packets of long captures are extracted on a thread of their own.
+    pub is_ahead: bool,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Control")
+            .field("stop", &self.stop)
+            .field("is_ahead", &self.is_ahead)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Scan {
+    /// Creates a scan of all columns of a table. The selection and the table name in `options` are those of the scan.
+    #[must_use]
+    pub fn new(table: Table, options: &Options, config: ScanConfig) -> Self {
+        let names = table.names(&config.features);
+        // The names are those of the table.
+        let selection = Selection::among(&table.columns(&config.features).0, names).ok();
+        let options = options.clone().table(table.function()).selection(selection);
+        let mut scan = Self { table, options, config, schema: Arc::new(arrow_schema::Schema::empty()) };
+        scan.schema = scan.builder().schema();
+        scan
+    }
+
+    /// Chooses columns, in their order.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first name that is not the name of a column, or that is repeated.
+    pub fn columns<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+        let selection = Selection::among(&self.table.columns(&self.config.features).0, names)?;
+        self.options = self.options.selection(Some(selection));
+        self.schema = self.builder().schema();
+        Ok(self)
+    }
+
+    /// Sets the maximum number of rows in a batch.
+    #[must_use]
+    pub fn batch_size(mut self, row_count_max: usize) -> Self {
+        self.options = self.options.limits(row_count_max, 8 << 20);
+        self
+    }
+
+    /// Returns the table.
+    #[must_use]
+    pub const fn table(&self) -> Table {
+        self.table
+    }
+
+    /// Returns the settings.
+    #[must_use]
+    pub const fn config(&self) -> &ScanConfig {
+        &self.config
+    }
+
+    /// Returns the settings, to change them. The features, which determine the columns, must remain.
+    pub const fn config_mut(&mut self) -> &mut ScanConfig {
+        &mut self.config
+    }
+
+    /// Returns the schema of the batches.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// Reads captures, and passes on batches until the receiver ends the scan. Runs on the current thread.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a capture cannot be opened or read, or the settings are invalid. Damage within a capture is a
+    /// warning.
+    pub fn run<P: AsRef<Path>>(
+        &self,
+        captures: impl IntoIterator<Item = P>,
+        control: &Control,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), ScanError> {
+        let has_whole = self.config.filter.as_ref().is_some_and(|filter| !filter.is_final());
+        if has_whole && self.table != Table::Flows {
+            return Err(ScanError::Filter);
+        }
+        let mut limits = Limits::DEFAULT;
+        limits.total_bytes_max = self.config.memory;
+        let resources = Resources::new(limits);
+        let mut sources = SourceConfig::from(resources.clone());
+        sources.stop = Some(control.stop.clone());
+        let builder = self.pipeline(&resources);
+        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
+        if self.config.is_joined {
+            let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
+            let mut files = Files::open_with(paths, sources)?;
+            self.capture(&builder, &mut files, None, control, &mut batches)?;
+        } else {
+            for path in captures {
+                if batches.is_over() {
+                    break;
+                }
+                let path = path.as_ref();
+                let mut file = FileSource::open_with(path, sources.clone())?;
+                self.capture(&builder, &mut file, Some(&path.to_string_lossy()), control, &mut batches)?;
+            }
+        }
+        batches.finish().map_err(ScanError::Batch)
+    }
+
+    /// Creates the builder of batches.
+    fn builder(&self) -> BatchBuilder {
+        let (columns, optional) = self.table.columns(&self.config.features);
+        BatchBuilder::of_columns(columns, &optional, &self.options)
+    }
+
+    /// Returns whether one of these columns is chosen.
+    fn wants(&self, names: &[&str]) -> bool {
+        self.schema.fields().iter().any(|field| names.contains(&field.name().as_str()))
+    }
+
+    /// Returns the builder of the pipelines.
+    fn pipeline(&self, resources: &Resources) -> Builder {
+        let config = &self.config;
+        let mut tracker = TrackerConfig::default();
+        if let Some(timeout) = config.idle_timeout {
+            tracker.timeouts = Timeouts::all(Some(timeout));
+        }
+        let mut key_policy = KeyPolicy::DEFAULT;
+        key_policy.decapsulation = config.tunnels;
+        let mut builder =
+            Pipeline::builder().resources(resources.clone()).tracker(tracker).key_policy(key_policy);
+        if let Some(timeout) = config.active_timeout {
+            builder = builder.active_timeout(timeout);
+        }
+        if let Some(filter) = &config.filter {
+            builder = builder.filter(filter.clone());
+        }
+        match self.table {
+            // Each fragment is a packet.
+            Table::Packets => builder.fragments(FragmentHandling::AsTheyCome),
+            _ => builder.encapsulation(config.tunnels == Decapsulation::Both || self.wants(&ENCAPSULATION)),
+        }
+    }
+
+    /// Reads a capture.
+    fn capture(
+        &self,
+        builder: &Builder,
+        source: &mut impl Source,
+        file: Option<&str>,
+        control: &Control,
+        batches: &mut Batches<'_>,
+    ) -> Result<(), ScanError> {
+        let whole = self.config.filter.as_ref().filter(|filter| !filter.is_final());
+        let rows = Rows { batches, file, times: self.config.times };
+        let has_features = self.table == Table::Flows && self.wants_features();
+        match self.table {
+            Table::Flows => match (has_features, self.wants(&APPLICATION)) {
+                (false, false) => read(builder, FlowRows::<Flows>::new(rows, whole), source, control),
+                (false, true) => {
+                    read(builder, FlowRows::<Sessions<Standard>>::new(rows, whole), source, control)
+                }
+                (true, false) => {
+                    let sink = FeatureRows::<Flows>::new(rows, whole, self.config.features);
+                    read(builder, sink, source, control)
+                }
+                (true, true) => {
+                    let sink = FeatureRows::<Sessions<Standard>>::new(rows, whole, self.config.features);
+                    read(builder, sink, source, control)
+                }
+            },
+            Table::Packets => read(builder, PacketRows(rows), source, control),
+            Table::Messages(_) => read(builder, SessionRows::new(rows, self.table), source, control),
+            Table::Transactions(_) => {
+                read(builder, Transactions::new(SessionRows::new(rows, self.table)), source, control)
+            }
+        }
+    }
+
+    /// Returns whether a column of features is chosen.
+    fn wants_features(&self) -> bool {
+        let features: Vec<_> = self.config.features.columns().iter().map(|column| column.name).collect();
+        self.wants(&features)
+    }
+}
+
+/// Reads a source to its end, or until the sink ends the run.
+fn read<K: Sink>(
+    builder: &Builder,
+    sink: K,
+    source: &mut impl Source,
+    control: &Control,
+) -> Result<(), ScanError> {
+    let is_long = source.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
+    let mut options =
+        RunOptions::default().stop(control.stop.clone()).extract_ahead(control.is_ahead && is_long);
+    if let Some(progress) = control.progress.clone() {
+        options = options.progress(move |state| progress(state));
+    }
+    builder.build(sink)?.run(source, &options)?;
+    if let Some(warn) = &control.warning {
+        source.warnings().iter().for_each(|warning| warn(warning));
+    }
+    Ok(())
+}

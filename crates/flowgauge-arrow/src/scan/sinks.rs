@@ -1,0 +1,255 @@
+//! The sink of each table.
+
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use flowgauge::features::{FeatureSet, Features, FlowFeatures};
+use flowgauge::filter::Subject;
+use flowgauge::record::CommunityId;
+use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::session::MessageHead;
+use flowgauge::transaction::{Transaction, TransactionHead};
+use flowgauge::{
+    EndReason, Filter, Flow, FlowView, Flows, Interest, Message, MessageMeta, Packet, SessionEvent, Sessions,
+    Sink, Stage, Standard, TransactionSink,
+};
+
+use super::batches::Batches;
+use super::config::Times;
+use super::table::{InFile, Table};
+
+/// What all sinks have in common.
+pub(super) struct Rows<'r, 'b> {
+    pub(super) batches: &'r mut Batches<'b>,
+    pub(super) file: Option<&'r str>,
+    pub(super) times: Times,
+}
+
+/// Returns whether a flow matches a filter. The source in the filter is the initiator of the flow.
+fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
+    let source = view.initiator();
+    let subject = Subject::new(view.key(), source)
+        .with_vlan_ids(view.vlan_ids(source))
+        .with_reverse_vlan_ids(view.vlan_ids(source.other()));
+    filter.matches(&subject)
+}
+
+/// Rows of flow records. The stage `G` determines whether a record contains the application protocol.
+pub(super) struct FlowRows<'r, 'b, G> {
+    rows: Rows<'r, 'b>,
+    /// The part of the filter that applies to complete flows.
+    filter: Option<&'r Filter>,
+    stage: PhantomData<fn() -> G>,
+}
+
+impl<'r, 'b, G> FlowRows<'r, 'b, G> {
+    pub(super) fn new(rows: Rows<'r, 'b>, filter: Option<&'r Filter>) -> Self {
+        Self { rows, filter, stage: PhantomData }
+    }
+}
+
+impl<G: Stage> Sink for FlowRows<'_, '_, G> {
+    type State = ();
+    type Stage = G;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    #[inline]
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        let Rows { batches, file, times } = &mut self.rows;
+        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
+            let record = flow.view.record(reason);
+            if times.contains(record.start) {
+                batches.push(&(&record, InFile(*file)));
+            }
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.rows.batches.flow()
+    }
+}
+
+/// Rows of flow records with features.
+pub(super) struct FeatureRows<'r, 'b, G> {
+    rows: Rows<'r, 'b>,
+    filter: Option<&'r Filter>,
+    features: FeatureSet,
+    /// Number of records of the file.
+    record_count: u64,
+    stage: PhantomData<fn() -> G>,
+}
+
+impl<'r, 'b, G> FeatureRows<'r, 'b, G> {
+    pub(super) fn new(rows: Rows<'r, 'b>, filter: Option<&'r Filter>, features: FeatureSet) -> Self {
+        Self { rows, filter, features, record_count: 0, stage: PhantomData }
+    }
+}
+
+impl<G: Stage> Sink for FeatureRows<'_, '_, G> {
+    type State = FlowFeatures;
+    type Stage = G;
+
+    fn interest(&self) -> Interest {
+        Interest::PACKETS | Interest::RECORDS
+    }
+
+    #[inline]
+    fn packet(&mut self, flow: &mut Flow<'_, FlowFeatures>, packet: &Packet<'_>) {
+        flow.state.count(&self.features, packet);
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, FlowFeatures>, reason: EndReason) {
+        // The next record begins again with its features.
+        let features = std::mem::take(flow.state);
+        let Rows { batches, file, times } = &mut self.rows;
+        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
+            let record = flow.view.record(reason);
+            let number = self.record_count;
+            self.record_count += 1;
+            if times.contains(record.start) {
+                let features = Features::new(&record, &features, Some(number));
+                batches.push(&((&record, features), InFile(*file)));
+            }
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.rows.batches.flow()
+    }
+}
+
+/// Rows of packets.
+pub(super) struct PacketRows<'r, 'b>(pub(super) Rows<'r, 'b>);
+
+impl Sink for PacketRows<'_, '_> {
+    type State = ();
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::PACKETS
+    }
+
+    #[inline]
+    fn packet(&mut self, _: &mut Flow<'_, ()>, packet: &Packet<'_>) {
+        let Rows { batches, file, times } = &mut self.0;
+        if times.contains(packet.timestamp) {
+            batches.push(&(packet, InFile(*file)));
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.0.batches.flow()
+    }
+}
+
+/// Rows of messages, or of transactions.
+pub(super) struct SessionRows<'r, 'b> {
+    rows: Rows<'r, 'b>,
+    table: Table,
+}
+
+impl<'r, 'b> SessionRows<'r, 'b> {
+    pub(super) const fn new(rows: Rows<'r, 'b>, table: Table) -> Self {
+        Self { rows, table }
+    }
+
+    fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
+        if matches!(self.table, Table::Messages(_)) && self.rows.times.contains(meta.timestamp) {
+            let view = &flow.view;
+            message.row(MessageRow { sink: self, view, known: &mut flow.state.community_id, meta });
+        }
+    }
+}
+
+/// State of a flow.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    community_id: Option<CommunityId>,
+}
+
+/// Appends the row of a message.
+struct MessageRow<'s, 'r, 'b, 'v> {
+    sink: &'s mut SessionRows<'r, 'b>,
+    view: &'s FlowView<'v>,
+    known: &'s mut Option<CommunityId>,
+    meta: &'s MessageMeta,
+}
+
+impl Receiver for MessageRow<'_, '_, '_, '_> {
+    type Output = ();
+
+    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
+        let Self { sink, view, known, meta } = self;
+        if sink.table.has(table) {
+            let community_id = *known.get_or_insert_with(|| view.community_id());
+            let head = MessageHead::new(view, community_id, meta, table);
+            let Rows { batches, file, .. } = &mut sink.rows;
+            batches.push_of(table, &((head, message), InFile(*file)));
+        }
+    }
+}
+
+/// Appends the row of a transaction.
+struct TransactionRow<'s, 'r, 'b, 'v> {
+    sink: &'s mut SessionRows<'r, 'b>,
+    view: &'s FlowView<'v>,
+    known: &'s mut Option<CommunityId>,
+    transaction: &'s Transaction,
+}
+
+impl Receiver for TransactionRow<'_, '_, '_, '_> {
+    type Output = ();
+
+    fn row<R: Row>(self, table: &'static TableInfo, content: &R) {
+        let Self { sink, view, known, transaction } = self;
+        if sink.table.has(table) {
+            let community_id = *known.get_or_insert_with(|| view.community_id());
+            let head = TransactionHead::new(view, community_id, transaction, table);
+            let Rows { batches, file, .. } = &mut sink.rows;
+            batches.push_of(table, &((head, content), InFile(*file)));
+        }
+    }
+}
+
+impl Sink for SessionRows<'_, '_> {
+    type State = State;
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        if !message.is_content() && !message.is_plain_end() {
+            self.take(flow, meta, message);
+        }
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
+        match event {
+            SessionEvent::Recognized { protocol, .. } if !self.table.may_follow(protocol.name()) => {
+                flow.mute()
+            }
+            SessionEvent::Stopped { meta, .. } | SessionEvent::Suppressed { meta } => {
+                self.take(flow, meta, event);
+            }
+            _ => {}
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.rows.batches.flow()
+    }
+}
+
+impl TransactionSink for SessionRows<'_, '_> {
+    fn transaction(&mut self, flow: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
+        if self.rows.times.contains(transaction.start()) {
+            let known = &mut state.community_id;
+            transaction.content.row(TransactionRow { sink: self, view: flow, known, transaction });
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The tables of captures.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use flowgauge::features::{FeatureSet, Features};
+use flowgauge::row::{Column, Row, Table as _, TableInfo, Union};
+use flowgauge::session::MessageHead;
+use flowgauge::transaction::{Content, TransactionHead};
+use flowgauge::{FlowRecord, Message, Packet, SessionEvent};
+
+use crate::batch::qualified;
+
+/// A table of captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Table {
+    /// A row for each flow record.
+    Flows,
+    /// A row for each packet of a flow.
+    Packets,
+    /// A row for each message of the tables with this name, such as `dns` or `dns.response`.
+    Messages(&'static str),
+    /// A row for each transaction of the table with this name, such as `http`.
+    Transactions(&'static str),
+}
+
+/// A name that no table has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTable {
+    name: String,
+    known: Vec<&'static str>,
+}
+
+impl fmt::Display for UnknownTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown kind of rows: {:?}; known are {}", self.name, self.known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownTable {}
+
+/// The file of a row.
+pub(super) struct InFile<'f>(pub(super) Option<&'f str>);
+
+flowgauge::table! {
+    /// The capture that contains the packets of a row.
+    impl['f] "file" for InFile<'f> as row {
+        /// Path of the capture; null if several captures are read as one.
+        "file": Option<&'f str> = row.0;
+    }
+}
+
+/// Returns the part of a table's name before the dot.
+fn prefix(name: &'static str) -> &'static str {
+    name.split_once('.').map_or(name, |(prefix, _)| prefix)
+}
+
+/// Returns a column whose name is that of a column of another kind with another type, under a name of its own. There are
+/// few, and each is created once.
+fn renamed(table: &TableInfo, column: &Column) -> &'static Column {
+    static RENAMED: Mutex<Vec<&'static Column>> = Mutex::new(Vec::new());
+    let name = qualified(table.kind(), column.name);
+    let mut known = RENAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_same = |known: &&&'static Column| known.name == name && known.column_type == column.column_type;
+    if let Some(found) = known.iter().find(is_same) {
+        return found;
+    }
+    let name: &'static str = Box::leak(name.into_boxed_str());
+    let created: &'static Column =
+        Box::leak(Box::new(Column::new(name, column.description, column.column_type, true)));
+    known.push(created);
+    created
+}
+
+/// Returns the tables of messages, with those of events of sessions.
+fn message_tables() -> Vec<&'static TableInfo> {
+    // The recognition of a protocol is no row of its own: flow records have it.
+    let events = SessionEvent::tables().into_iter().filter(|table| table.kind() != "recognized");
+    <Message<'static> as Union>::tables().into_iter().chain(events).collect()
+}
+
+impl Table {
+    /// Returns the table of messages with a name: that of the protocol for all of its messages, such as `dns`, or that of a
+    /// kind, such as `dns.response`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such table.
+    pub fn messages(name: &str) -> Result<Self, UnknownTable> {
+        let tables = message_tables();
+        let found = tables
+            .iter()
+            .find_map(|table| [table.name, prefix(table.name)].into_iter().find(|known| *known == name));
+        found.map(Self::Messages).ok_or_else(|| {
+            let mut known: Vec<_> = tables.iter().map(|table| prefix(table.name)).collect();
+            known.sort_unstable();
+            known.dedup();
+            UnknownTable { name: name.to_owned(), known }
+        })
+    }
+
+    /// Returns the table of transactions with a name, such as `http`.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no such table.
+    pub fn transactions(name: &str) -> Result<Self, UnknownTable> {
+        let tables = Content::tables();
+        let mut kinds = tables.iter().map(|table| table.kind());
+        kinds
+            .clone()
+            .find(|kind| *kind == name)
+            .map(Self::Transactions)
+            .ok_or_else(|| UnknownTable { name: name.to_owned(), known: kinds.by_ref().collect() })
+    }
+
+    /// Returns the name of the function that returns the table: `flows`, `packets`, `messages` or `transactions`.
+    #[must_use]
+    pub const fn function(&self) -> &'static str {
+        match self {
+            Self::Flows => "flows",
+            Self::Packets => "packets",
+            Self::Messages(_) => "messages",
+            Self::Transactions(_) => "transactions",
+        }
+    }
+
+    /// Returns the kind of rows of a table of messages or transactions.
+    #[must_use]
+    pub const fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Flows | Self::Packets => None,
+            Self::Messages(name) | Self::Transactions(name) => Some(name),
+        }
+    }
+
+    /// Returns the name of the column with the time of a row.
+    #[must_use]
+    pub const fn time_column(&self) -> &'static str {
+        match self {
+            Self::Flows => "start",
+            _ => "timestamp",
+        }
+    }
+
+    /// Returns whether rows of a table of messages or transactions belong to this table.
+    pub(super) fn has(&self, table: &TableInfo) -> bool {
+        match self {
+            Self::Messages(name) => table.name == *name || prefix(table.name) == *name,
+            Self::Transactions(name) => table.kind() == *name,
+            _ => false,
+        }
+    }
+
+    /// Returns the columns of the table, and the names of those that only some rows have.
+    pub(super) fn columns(&self, features: &FeatureSet) -> (Vec<&'static Column>, Vec<&'static str>) {
+        let (mut columns, tables) = match self {
+            Self::Flows if *features == FeatureSet::default() => (FlowRecord::columns(), Vec::new()),
+            Self::Flows => (<(&FlowRecord, Features<'_>)>::columns(), Vec::new()),
+            Self::Packets => (Packet::columns(), Vec::new()),
+            Self::Messages(_) => (MessageHead::columns(), message_tables()),
+            Self::Transactions(_) => (TransactionHead::columns(), Content::tables()),
+        };
+        let tables: Vec<_> = tables.into_iter().filter(|table| self.has(table)).collect();
+        let mut optional = Vec::new();
+        for table in &tables {
+            for column in table.columns {
+                let column = match columns.iter().find(|known| known.name == column.name) {
+                    None => column,
+                    Some(known) if known.column_type == column.column_type => continue,
+                    Some(_) => renamed(table, column),
+                };
+                let is_in = |table: &&TableInfo| table.columns.iter().any(|known| known.name == column.name);
+                if !tables.iter().all(is_in) {
+                    optional.push(column.name);
+                }
+                columns.push(column);
+            }
+        }
+        columns.extend(InFile::COLUMNS);
+        (columns, optional)
+    }
+
+    /// Returns the names of the columns that the table has with these features.
+    pub(super) fn names(&self, features: &FeatureSet) -> Vec<&'static str> {
+        let (columns, _) = self.columns(features);
+        if *self != Self::Flows {
+            return columns.iter().map(|column| column.name).collect();
+        }
+        let records = FlowRecord::columns().into_iter().chain(features.columns());
+        records.chain(InFile::COLUMNS).map(|column| column.name).collect()
+    }
+
+    /// Returns whether the messages of a flow whose protocol has this name may belong to the table, also after the protocol
+    /// has passed the connection to another one.
+    pub(super) fn may_follow(&self, protocol: &str) -> bool {
+        let wanted = match self {
+            Self::Messages(name) => prefix(name),
+            Self::Transactions(name) => name,
+            _ => return false,
+        };
+        // After CONNECT, an upgrade or STARTTLS, another protocol follows; a control connection announces others.
+        let is_first = matches!(protocol, "http" | "smtp" | "ftp");
+        match wanted {
+            "session" | "file" => true,
+            "dns" => is_first || matches!(protocol, "dns" | "mdns" | "llmnr"),
+            "tls" => is_first || matches!(protocol, "tls" | "dtls"),
+            "x509" => is_first || matches!(protocol, "tls" | "dtls" | "quic"),
+            // Requests of HTTP/2 are transactions of HTTP.
+            "http" => is_first || protocol == "http2",
+            "mail" => is_first,
+            "ftp" | "ftp_data" => is_first || protocol == "ftp_data",
+            wanted => is_first || protocol == wanted,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! Scans of captures, compared with what the library passes on.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array};
+use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::transaction::Content;
+use flowgauge::{
+    FileSource, Message, Pipeline, RunOptions, SessionEvent, Standard, StopHandle, on_message, on_transaction,
+};
+use flowgauge_arrow::scan::{Control, Scan, ScanConfig, ScanError, Table, Times};
+use flowgauge_arrow::{Names, Options};
+
+fn capture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
+}
+
+fn captures() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(capture(".")).unwrap();
+    let mut paths: Vec<_> = folder
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "pcap" || extension == "pcapng"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn options() -> Options {
+    Options::default().names(Names::Text)
+}
+
+fn rows(scan: &Scan, paths: &[PathBuf]) -> Vec<RecordBatch> {
+    let mut batches = Vec::new();
+    scan.run(paths, &Control::default(), |batch| {
+        assert_eq!(batch.schema(), scan.schema());
+        batches.push(batch);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    batches
+}
+
+fn count(batches: &[RecordBatch]) -> usize {
+    batches.iter().map(RecordBatch::num_rows).sum()
+}
+
+fn texts(batches: &[RecordBatch], name: &str) -> Vec<Option<String>> {
+    let mut texts = Vec::new();
+    for batch in batches {
+        let column =
+            batch.column_by_name(name).unwrap().as_any().downcast_ref::<StringArray>().unwrap().clone();
+        texts.extend((0..column.len()).map(|row| column.is_valid(row).then(|| column.value(row).to_owned())));
+    }
+    texts
+}
+
+fn all_messages() -> Vec<&'static str> {
+    let tables = <Message<'static> as Union>::tables().into_iter().chain(SessionEvent::tables());
+    let mut names: Vec<_> = tables.map(|table| table.name.split('.').next().unwrap()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// No column occurs twice, and each column of a kind has a place in the table of its protocol: under its name, or with its
+/// kind before it if another kind has a column of this name with another type.
+#[test]
+fn columns_of_kinds_fit_together() {
+    let mut renamed = Vec::new();
+    for name in all_messages() {
+        let all = Scan::new(Table::messages(name).unwrap(), &options(), ScanConfig::default()).schema();
+        let mut names: Vec<_> = all.fields().iter().map(|field| field.name().clone()).collect();
+        names.sort_unstable();
+        let before = names.len();
+        names.dedup();
+        assert_eq!(names.len(), before, "{name}");
+        for table in <Message<'static> as Union>::tables() {
+            if table.name.split('.').next() != Some(name) {
+                continue;
+            }
+            let kind = Scan::new(Table::messages(table.name).unwrap(), &options(), ScanConfig::default());
+            for field in kind.schema().fields() {
+                let same = all.field_with_name(field.name()).unwrap();
+                if same.data_type() != field.data_type() {
+                    let other = format!("{}_{}", table.kind(), field.name());
+                    assert_eq!(all.field_with_name(&other).unwrap().data_type(), field.data_type());
+                    renamed.push(format!("{name}: {other}"));
+                }
+            }
+        }
+    }
+    assert_eq!(renamed, ["quic: server_hello_alpn", "tls: server_hello_alpn"]);
+}
+
+/// Returns the name of the protocol's tables.
+struct Name;
+
+impl Receiver for Name {
+    type Output = &'static str;
+
+    fn row<R: Row>(self, table: &'static TableInfo, _: &R) -> &'static str {
+        table.name
+    }
+}
+
+/// The messages of each protocol are those that all parsers together pass on, although parsers of other protocols do not
+/// run.
+#[test]
+fn messages_of_a_protocol_are_those_of_all_parsers() {
+    for path in captures() {
+        let mut expected = BTreeMap::<&str, usize>::new();
+        let sink = on_message::<Standard>(|_, _, message| {
+            if !message.is_content() && !message.is_plain_end() {
+                *expected.entry(message.row(Name)).or_default() += 1;
+            }
+        });
+        let mut source = FileSource::open(&path).unwrap();
+        Pipeline::builder().build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
+        for table in <Message<'static> as Union>::tables() {
+            let scan = Scan::new(Table::messages(table.name).unwrap(), &options(), ScanConfig::default());
+            let expected = expected.get(table.name).copied().unwrap_or_default();
+            assert_eq!(
+                count(&rows(&scan, std::slice::from_ref(&path))),
+                expected,
+                "{} {}",
+                path.display(),
+                table.name
+            );
+        }
+    }
+}
+
+/// The transactions of each kind are those that all parsers together give.
+#[test]
+fn transactions_of_a_kind_are_those_of_all_parsers() {
+    for path in captures() {
+        let mut expected = BTreeMap::<&str, usize>::new();
+        let sink = on_transaction(|_, transaction| {
+            *expected.entry(transaction.content.row(Name)).or_default() += 1;
+        });
+        let mut source = FileSource::open(&path).unwrap();
+        Pipeline::builder().build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
+        for table in Content::tables() {
+            let scan =
+                Scan::new(Table::transactions(table.kind()).unwrap(), &options(), ScanConfig::default());
+            let expected = expected.get(table.name).copied().unwrap_or_default();
+            assert_eq!(
+                count(&rows(&scan, std::slice::from_ref(&path))),
+                expected,
+                "{} {}",
+                path.display(),
+                table.name
+            );
+        }
+    }
+}
+
+/// Values do not depend on which columns are chosen.
+#[test]
+fn columns_do_not_depend_on_others() {
+    let tables = [
+        Table::Flows,
+        Table::Packets,
+        Table::messages("http").unwrap(),
+        Table::messages("dns").unwrap(),
+        Table::transactions("tls").unwrap(),
+    ];
+    let paths = [capture("web.pcap"), capture("dns.pcap")];
+    for table in tables {
+        let all = Scan::new(table, &options(), ScanConfig::default());
+        let expected = rows(&all, &paths);
+        for field in all.schema().fields() {
+            let one = all.clone().columns([field.name().as_str()]).unwrap();
+            let found = rows(&one, &paths);
+            for (one, all) in found.iter().zip(&expected) {
+                assert_eq!(one.column(0), all.column_by_name(field.name()).unwrap(), "{}", field.name());
+            }
+            assert_eq!(found.len(), expected.len());
+        }
+        assert_eq!(count(&rows(&all.clone().columns([]).unwrap(), &paths)), count(&expected));
+        assert_eq!(all.clone().columns(["protocol", "protocol"]).unwrap_err(), "protocol");
+        assert_eq!(all.columns(["absent"]).unwrap_err(), "absent");
+    }
+}
+
+/// A message has the columns of its kind; the others are null.
+#[test]
+fn columns_of_other_kinds_are_null() {
+    let scan = Scan::new(Table::messages("http").unwrap(), &options(), ScanConfig::default());
+    let batches = rows(&scan, &[capture("web.pcap")]);
+    let kinds = texts(&batches, "message");
+    let methods = texts(&batches, "method");
+    assert!(kinds.iter().any(|kind| kind.as_deref() == Some("request")));
+    assert!(kinds.iter().any(|kind| kind.as_deref() == Some("response")));
+    for (kind, method) in kinds.iter().zip(&methods) {
+        assert_eq!(method.is_some(), kind.as_deref() == Some("request"));
+    }
+    assert!(
+        texts(&batches, "file")
+            .iter()
+            .all(|file| file.as_deref().is_some_and(|file| file.ends_with("web.pcap")))
+    );
+}
+
+#[test]
+fn times_and_filter_choose_rows() {
+    let paths = [capture("web.pcap")];
+    let all = Scan::new(Table::Flows, &options(), ScanConfig::default())
+        .columns(["start", "destination_port"])
+        .unwrap();
+    let expected = rows(&all, &paths);
+    let starts: Vec<i64> = expected
+        .iter()
+        .flat_map(|batch| {
+            batch.column(0).as_any().downcast_ref::<TimestampNanosecondArray>().unwrap().values().to_vec()
+        })
+        .collect();
+    let mut sorted = starts.clone();
+    sorted.sort_unstable();
+    let (first, last) = (sorted[5], sorted[12]);
+    let mut timed = all.clone();
+    timed.config_mut().times = Times::new(first as u64, last as u64);
+    let within = starts.iter().filter(|start| (first..=last).contains(start)).count();
+    assert_eq!(count(&rows(&timed, &paths)), within);
+    let mut filtered = all.clone();
+    filtered.config_mut().filter = Some("dst port 443".parse().unwrap());
+    let ports = expected.iter().flat_map(|batch| {
+        batch.column(1).as_any().downcast_ref::<UInt16Array>().unwrap().iter().collect::<Vec<_>>()
+    });
+    assert_eq!(count(&rows(&filtered, &paths)), ports.filter(|port| *port == Some(443)).count());
+}
+
+#[test]
+fn limit_and_stop_end_the_scan() {
+    let paths = captures();
+    let mut scan = Scan::new(Table::Packets, &options(), ScanConfig::default()).batch_size(10);
+    scan.config_mut().limit = Some(25);
+    let batches = rows(&scan, &paths);
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [10, 10, 5]);
+    scan.config_mut().limit = Some(0);
+    assert_eq!(count(&rows(&scan, &paths)), 0);
+    scan.config_mut().limit = None;
+    let mut batch_count = 0;
+    let frames = Arc::new(AtomicU64::new(0));
+    let mut control = Control::default();
+    let counted = Arc::clone(&frames);
+    control.progress = Some(Arc::new(move |progress| counted.store(progress.frame_count, Relaxed)));
+    scan.run(&paths, &control, |_| {
+        batch_count += 1;
+        ControlFlow::Break(())
+    })
+    .unwrap();
+    assert_eq!(batch_count, 1);
+    let mut pipeline = Pipeline::builder().build(()).unwrap();
+    let mut first = FileSource::open(&paths[0]).unwrap();
+    let total = pipeline.run(&mut first, &RunOptions::default()).unwrap().stats.frame_count;
+    // Nothing is read after the first capture.
+    assert!(frames.load(Relaxed) <= total);
+    let mut stopped = Control::default();
+    stopped.stop = StopHandle::new();
+    stopped.stop.stop();
+    scan.run(&paths, &stopped, |_| unreachable!("stopped before the first batch")).unwrap();
+}
+
+#[test]
+fn joined_captures_are_one() {
+    let paths = [capture("web.pcap"), capture("web.pcap")];
+    let mut scan =
+        Scan::new(Table::Flows, &options(), ScanConfig::default()).columns(["packet_count", "file"]).unwrap();
+    assert_eq!(count(&rows(&scan, &paths)), 54);
+    scan.config_mut().is_joined = true;
+    let batches = rows(&scan, &paths);
+    assert_eq!(count(&batches), 27);
+    assert!(texts(&batches, "file").iter().all(Option::is_none));
+}
+
+#[test]
+fn bad_input_has_a_clear_error() {
+    let flows = Scan::new(Table::Flows, &options(), ScanConfig::default());
+    let run = |scan: &Scan, path: &Path| {
+        scan.run([path], &Control::default(), |_| ControlFlow::Continue(()))
+            .map_err(|error| error.to_string())
+    };
+    let error = run(&flows, Path::new("missing.pcap")).unwrap_err();
+    assert!(error.contains("missing.pcap"), "{error}");
+    let error = run(&flows, Path::new("Cargo.toml")).unwrap_err();
+    assert!(error.contains("Cargo.toml"), "{error}");
+    let mut packets = Scan::new(Table::Packets, &options(), ScanConfig::default());
+    packets.config_mut().filter = Some("src host 10.0.0.1".parse().unwrap());
+    let result = packets.run([capture("web.pcap")], &Control::default(), |_| ControlFlow::Continue(()));
+    assert!(matches!(result, Err(ScanError::Filter)));
+    let error = Table::messages("dnss").unwrap_err().to_string();
+    assert!(error.contains("dns") && error.contains("http2"), "{error}");
+    assert!(Table::transactions("").is_err());
+}
+
+/// Damage is a warning, and the rows before it are passed on.
+#[test]
+fn damage_is_a_warning() {
+    let folder = std::env::temp_dir().join(format!("flowgauge-scan-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("truncated.pcap");
+    let whole = std::fs::read(capture("web.pcap")).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let mut control = Control::default();
+    let seen = Arc::clone(&warnings);
+    control.warning = Some(Arc::new(move |warning| seen.lock().unwrap().push(warning.to_string())));
+    let mut row_count = 0;
+    let scan = Scan::new(Table::Flows, &options(), ScanConfig::default());
+    scan.run([&path], &control, |batch| {
+        row_count += batch.num_rows();
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(row_count > 0);
+    let warnings = warnings.lock().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("truncated.pcap"), "{warnings:?}");
+}
