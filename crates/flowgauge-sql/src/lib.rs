@@ -1,0 +1,88 @@
+//! SQL over captures: tables of flows, packets, messages and transactions for
+//! [DataFusion](https://docs.rs/datafusion).
+//!
+//! ```
+//! use datafusion::prelude::SessionContext;
+//!
+//! # let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+//! # runtime.block_on(async {
+//! let context = SessionContext::new();
+//! flowgauge_sql::register(&context)?;
+//! let query = "SELECT application, count(*) AS flows, sum(octet_count) AS octets
+//!              FROM flows('../../examples/data/web.pcap') GROUP BY application ORDER BY octets DESC";
+//! let batches = context.sql(query).await?.collect().await?;
+//! assert!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>() > 1);
+//! # Ok::<(), datafusion::error::DataFusionError>(())
+//! # }).unwrap();
+//! ```
+//!
+//! | table | rows |
+//! |---|---|
+//! | `flows(CAPTURES, ...)` | flow records |
+//! | `packets(CAPTURES, ...)` | packets of flows |
+//! | `messages(PROTOCOL, CAPTURES, ...)` | messages of a protocol, such as `'dns'`, or of a kind, such as `'dns.response'` |
+//! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
+//!
+//! Captures are paths, patterns with `*`, `?` and `[ ]`, or an array of them. These options are named arguments, such as
+//! `flows('*.pcap', active_timeout => '60s')`:
+//!
+//! | option | value |
+//! |---|---|
+//! | `features` | features of flows, as a text: `'cic,splt=20'` |
+//! | `filter` | packets that are tracked: an expression of [`Filter`](flowgauge::Filter) |
+//! | `idle_timeout`, `active_timeout` | durations, such as `'30s'` |
+//! | `tunnels` | `'innermost'` (default), `'outermost'`, `'both'` |
+//! | `joined` | `true` reads all captures as one, in time order; otherwise, the flows of each capture are its own |
+//!
+//! Columns are those of the command, and `file`, the path of the capture. Addresses and names are text, durations are
+//! numbers of nanoseconds. A column that a query does not ask for is not computed, and a protocol that it does not need is
+//! not parsed.
+//!
+//! The scalar functions are `community_id(source_address, source_port, destination_address, destination_port, protocol)`,
+//! `cidr_contains(network, address)` and `application_of_port(port, protocol)`.
+
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)
+)]
+
+mod arguments;
+mod functions;
+mod inputs;
+mod planner;
+mod predicate;
+mod source;
+mod table;
+
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+use flowgauge::source::Warning;
+use flowgauge_arrow::scan::Notify;
+
+pub use table::CaptureTable;
+
+use planner::CapturePlanner;
+
+/// Adds the tables and functions to a session.
+///
+/// # Errors
+///
+/// Returns an error if the session does not permit other table functions.
+pub fn register(context: &SessionContext) -> Result<()> {
+    register_with(context, None)
+}
+
+/// Adds the tables and functions to a session. `warning` is called, on the thread that reads, with the damage at which
+/// reading of a capture ended; the rows before it are part of the result.
+///
+/// # Errors
+///
+/// Same as for [`register`].
+pub fn register_with(context: &SessionContext, warning: Option<Notify<Warning>>) -> Result<()> {
+    for function in functions::all() {
+        context.register_udf(function);
+    }
+    context.register_relation_planner(Arc::new(CapturePlanner::new(warning)))
+}

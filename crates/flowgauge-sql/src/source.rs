@@ -1,0 +1,250 @@
+//! The source of batches of a scan: one thread for each group of captures.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool};
+use datafusion::object_store::ObjectStore;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_plan::DisplayFormatType;
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use flowgauge::StopHandle;
+use flowgauge::source::Warning;
+use flowgauge_arrow::scan::{Control, Notify, Scan, Times};
+use futures::StreamExt as _;
+
+use crate::inputs::Captures;
+
+/// Number of batches that wait for the query.
+const WAITING_COUNT: usize = 2;
+
+/// Part of the memory limit of a query that the pipelines of a table may hold.
+const MEMORY_PART: u64 = 2;
+
+/// Memory of a pipeline at the least, in bytes.
+const MEMORY_MIN: u64 = 16 << 20;
+
+/// Reads groups of captures.
+#[derive(Clone)]
+pub(crate) struct CaptureSource {
+    scan: Scan,
+    schema: TableSchema,
+    projection: SplitProjection,
+    batch_size: Option<usize>,
+    pool: Arc<dyn MemoryPool>,
+    warning: Option<Notify<Warning>>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl CaptureSource {
+    /// Creates the source of all columns of a scan.
+    pub(crate) fn new(scan: Scan, pool: Arc<dyn MemoryPool>, warning: Option<Notify<Warning>>) -> Self {
+        let schema = TableSchema::from(scan.schema());
+        let projection = SplitProjection::unprojected(&schema);
+        Self {
+            scan,
+            schema,
+            projection,
+            batch_size: None,
+            pool,
+            warning,
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    /// Returns the scan of the columns that the projection reads.
+    fn projected(&self) -> Result<Scan> {
+        let all = self.scan.schema();
+        let names = self.projection.file_indices.iter().map(|index| all.field(*index).name().as_str());
+        self.scan.clone().columns(names).or_else(|name| internal_err!("the column {name} is unknown"))
+    }
+}
+
+impl FileSource for CaptureSource {
+    fn create_file_opener(
+        &self,
+        _: Arc<dyn ObjectStore>,
+        config: &FileScanConfig,
+        partition: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
+        let mut scan = self.projected()?;
+        if let Some(batch_size) = self.batch_size {
+            scan = scan.batch_size(batch_size);
+        }
+        let group_count = config.file_groups.len().max(1);
+        let settings = scan.config_mut();
+        settings.limit = config.limit.map(|limit| limit as u64);
+        if let MemoryLimit::Finite(limit) = self.pool.memory_limit() {
+            let part = limit as u64 / MEMORY_PART / group_count as u64;
+            settings.memory = settings.memory.min(part.max(MEMORY_MIN));
+        }
+        let count = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
+        let opener: Arc<dyn FileOpener> = Arc::new(CaptureOpener {
+            scan,
+            // The threads of several groups use all processors.
+            is_ahead: group_count == 1,
+            pool: Arc::clone(&self.pool),
+            warning: self.warning.clone(),
+            frame_count: count("frames"),
+            damaged_count: count("damaged_captures"),
+        });
+        ProjectionOpener::try_new(self.projection.clone(), opener, self.schema.file_schema())
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.schema
+    }
+
+    fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_size: Some(batch_size), ..self.clone() })
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        let merged = self.projection.source.try_merge(projection)?;
+        let projection = SplitProjection::new(self.schema.file_schema(), &merged);
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection.source)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        "captures"
+    }
+
+    fn fmt_extra(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = self.scan.config();
+        write!(f, ", table={}", self.scan.table().function())?;
+        if let Some(kind) = self.scan.table().kind() {
+            write!(f, "({kind})")?;
+        }
+        if let Some(filter) = &config.filter {
+            write!(f, ", packets={filter:?}")?;
+        }
+        if config.times != Times::default() {
+            write!(f, ", times={}..{}", config.times.first.as_nanos(), config.times.last.as_nanos())?;
+        }
+        Ok(())
+    }
+
+    /// A group of captures is read by one thread.
+    fn supports_repartitioning(&self) -> bool {
+        false
+    }
+
+    fn repartitioned(
+        &self,
+        _: usize,
+        _: usize,
+        _: Option<LexOrdering>,
+        _: &FileScanConfig,
+    ) -> Result<Option<FileScanConfig>> {
+        Ok(None)
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+    }
+}
+
+/// Reads the captures of a group.
+struct CaptureOpener {
+    scan: Scan,
+    is_ahead: bool,
+    pool: Arc<dyn MemoryPool>,
+    warning: Option<Notify<Warning>>,
+    frame_count: Count,
+    damaged_count: Count,
+}
+
+/// Stops the thread of a scan whose stream is dropped.
+struct StopOnDrop(StopHandle);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl FileOpener for CaptureOpener {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let Some(captures) = file.extension::<Captures>() else {
+            return internal_err!("{} is no group of captures", file.object_meta.location);
+        };
+        let paths: Vec<PathBuf> = captures.files.iter().map(|capture| capture.path.clone()).collect();
+        let scan = self.scan.clone();
+        let stop = StopHandle::new();
+        let refused = Arc::new(Mutex::new(None));
+        let control = self.control(&stop, &refused);
+        let mut builder = RecordBatchReceiverStreamBuilder::new(scan.schema(), WAITING_COUNT);
+        let sender = builder.tx();
+        builder.spawn_blocking(move || {
+            let run = scan.run(paths, &control, |batch| match sender.blocking_send(Ok(batch)) {
+                Ok(()) => ControlFlow::Continue(()),
+                // The query has ended.
+                Err(_) => ControlFlow::Break(()),
+            });
+            let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+            match refused {
+                Some(error) => Err(error),
+                None => run.map_err(|error| DataFusionError::External(Box::new(error))),
+            }
+        });
+        let (stream, guard) = (builder.build(), StopOnDrop(stop));
+        let stream = stream.map(move |batch| {
+            let _ = &guard;
+            batch
+        });
+        Ok(Box::pin(async move { Ok(stream.boxed()) }))
+    }
+}
+
+impl CaptureOpener {
+    /// Returns the control of a scan, which charges the memory of its pipeline to the pool and ends it if that refuses.
+    fn control(&self, stop: &StopHandle, refused: &Arc<Mutex<Option<DataFusionError>>>) -> Control {
+        let reservation = MemoryConsumer::new("flowgauge").register(&self.pool);
+        let mut control = Control::default();
+        control.stop = stop.clone();
+        control.is_ahead = self.is_ahead;
+        let (stop, refused, frame_count) = (stop.clone(), Arc::clone(refused), self.frame_count.clone());
+        let before = AtomicU64::new(0);
+        control.progress = Some(Arc::new(move |progress| {
+            let before = before.swap(progress.frame_count, Relaxed);
+            // The count of another capture begins again.
+            let new = progress.frame_count.checked_sub(before).unwrap_or(progress.frame_count);
+            frame_count.add(new as usize);
+            if let Err(error) = reservation.try_resize(progress.held_bytes as usize) {
+                refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                stop.stop();
+            }
+        }));
+        let (warning, damaged_count) = (self.warning.clone(), self.damaged_count.clone());
+        control.warning = Some(Arc::new(move |damage| {
+            damaged_count.add(1);
+            if let Some(warning) = &warning {
+                warning(damage);
+            }
+        }));
+        control
+    }
+}

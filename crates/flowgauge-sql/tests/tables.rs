@@ -1,0 +1,277 @@
+//! The tables as a query reads them.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use datafusion::arrow::array::{Array, RecordBatch};
+use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::physical_plan::displayable;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::StreamExt as _;
+
+fn capture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
+    path.to_str().unwrap().to_owned()
+}
+
+fn context(partition_count: usize) -> SessionContext {
+    let config = SessionConfig::new().with_target_partitions(partition_count);
+    let context = SessionContext::new_with_config(config);
+    flowgauge_sql::register(&context).unwrap();
+    context
+}
+
+async fn batches(context: &SessionContext, query: &str) -> Result<Vec<RecordBatch>> {
+    context.sql(&query.replace("$DATA", &capture(""))).await?.collect().await
+}
+
+/// Returns the rows of a result as text, sorted.
+async fn rows(context: &SessionContext, query: &str) -> Vec<String> {
+    let batches = batches(context, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
+    let mut rows = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let value = |column: &Arc<dyn Array>| array_value_to_string(column, row).unwrap();
+            rows.push(batch.columns().iter().map(value).collect::<Vec<_>>().join("|"));
+        }
+    }
+    rows.sort();
+    rows
+}
+
+async fn error(query: &str) -> String {
+    batches(&context(2), query).await.expect_err(query).to_string()
+}
+
+async fn plan(context: &SessionContext, query: &str) -> String {
+    let frame = context.sql(&query.replace("$DATA", &capture(""))).await.unwrap();
+    displayable(frame.create_physical_plan().await.unwrap().as_ref()).indent(true).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_result_does_not_depend_on_partitions() {
+    let queries = [
+        "SELECT * FROM flows('$DATA/*.pcap', '$DATA/*.pcapng')",
+        "SELECT application, count(*), sum(octet_count + reverse_octet_count) FROM flows(['$DATA/*.pcap']) GROUP BY 1",
+        "SELECT count(*) FROM packets('$DATA/*.pcap')",
+        "SELECT * FROM messages('dns', '$DATA/*.pcap')",
+        "SELECT f.application, m.method, m.host, count(*) FROM flows('$DATA/*.pcap') f
+         JOIN messages('http.request', '$DATA/*.pcap') m ON f.community_id = m.community_id AND f.file = m.file
+         GROUP BY 1, 2, 3",
+    ];
+    for query in queries {
+        let one = rows(&context(1), query).await;
+        assert!(!one.is_empty(), "{query}");
+        for partition_count in [2, 3, 16] {
+            assert_eq!(rows(&context(partition_count), query).await, one, "{partition_count}: {query}");
+        }
+    }
+}
+
+/// A condition that is pushed gives the rows that the same condition chooses from all rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pushed_conditions_change_no_row() {
+    let context = context(2);
+    let conditions = [
+        "source_port = 53 OR destination_port = 53",
+        "protocol = 17",
+        "protocol IN (1, 58)",
+        "destination_port IN (80, 443, 22)",
+        "cidr_contains('10.0.0.0/8', source_address)",
+        "cidr_contains('fe80::/10', destination_address) OR cidr_contains('192.168.0.0/16', source_address)",
+        "source_address = '10.9.0.2' AND destination_port = 443",
+        "destination_address = 'FE80::1'",
+        "protocol = 6 AND (source_port < 1024 OR destination_port = 80)",
+        "start >= '2026-10-01T00:00:00Z' AND start < '2026-11-20T00:00:00Z'",
+        "start BETWEEN '2026-10-03T00:00:00Z' AND '2026-10-04T00:00:00Z' AND protocol = 6",
+        "NOT (destination_port = 443)",
+    ];
+    let all = "SELECT * EXCEPT (sequence_number) FROM flows('$DATA/*.pcap', '$DATA/*.pcapng')";
+    let mut found = 0;
+    for condition in conditions {
+        let pushed = rows(&context, &format!("{all} WHERE {condition}")).await;
+        // A condition on the result of a window function is not pushed.
+        let kept = format!(
+            "SELECT * EXCEPT (sequence_number, number) FROM
+             (SELECT *, row_number() OVER () AS number FROM flows('$DATA/*.pcap', '$DATA/*.pcapng')) WHERE {condition}"
+        );
+        assert_eq!(pushed, rows(&context, &kept).await, "{condition}");
+        found += pushed.len();
+    }
+    assert!(found > 100, "{found}");
+    let pushed =
+        "SELECT application FROM flows('$DATA/*.pcap') WHERE destination_port = 53 AND protocol = 17";
+    let plan = plan(&context, pushed).await;
+    assert!(plan.contains("packets=Filter(port 53 and udp)"), "{plan}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_columns_that_are_needed_are_read() {
+    let context = context(2);
+    let plan = plan(&context, "SELECT sum(octet_count) FROM flows('$DATA/web.pcap')").await;
+    assert!(plan.contains("projection=[octet_count]"), "{plan}");
+    assert_eq!(rows(&context, "SELECT count(*) FROM flows('$DATA/web.pcap')").await, ["27"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn options_are_named_arguments() {
+    let context = context(2);
+    let count = "SELECT count(*) FROM flows('$DATA/web.pcap'";
+    let all = rows(&context, &format!("{count})")).await;
+    let https = rows(&context, &format!("{count}, filter => 'dst port 443')")).await;
+    let expected = rows(&context, &format!("{count}) WHERE destination_port = 443")).await;
+    assert_eq!(https, expected);
+    assert_ne!(https, all);
+    let active = rows(&context, &format!("{count}, active_timeout => '1s', idle_timeout => '2m')")).await;
+    assert!(active[0].parse::<u32>().unwrap() > all[0].parse().unwrap(), "{active:?}");
+    let twice = "SELECT count(*) FROM flows(['$DATA/web.pcap', '$DATA/web.pcap'], joined => ";
+    assert_eq!(rows(&context, &format!("{twice}true)")).await, all);
+    assert_eq!(rows(&context, &format!("{twice}false)")).await, ["54"]);
+    let features = "SELECT count(*) FROM flows('$DATA/web.pcap', features => 'splt=4,tcp') WHERE splt_direction IS NOT NULL";
+    assert_eq!(rows(&context, features).await, all);
+    let folder = std::env::temp_dir().join(format!("flowgauge-sql-tunnel-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("tunnel.pcap");
+    std::fs::write(&path, tunnel()).unwrap();
+    for (tunnels, protocols) in [("innermost", &["17"][..]), ("outermost", &["4"]), ("both", &["17", "4"])] {
+        let query = format!("SELECT protocol FROM flows('{}', tunnels => '{tunnels}')", path.display());
+        assert_eq!(rows(&context, &query).await, protocols, "{tunnels}");
+    }
+    // Conditions on keys of inner flows do not change the counters of outer ones.
+    let query = format!(
+        "SELECT protocol, inner_flow_count FROM flows('{}', tunnels => 'both') WHERE protocol = 4",
+        path.display()
+    );
+    assert_eq!(rows(&context, &query).await, ["4|1"]);
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Returns a capture of one datagram of UDP within IP in IP.
+fn tunnel() -> Vec<u8> {
+    let udp = [0x30, 0x39, 0, 53, 0, 8, 0, 0];
+    let ip = |protocol: u8, last: u8, content: &[u8]| {
+        let len = (20 + content.len()) as u16;
+        let mut packet = vec![0x45, 0];
+        packet.extend(len.to_be_bytes());
+        packet.extend([0, 1, 0, 0, 64, protocol, 0, 0, 10, 0, 0, last, 10, 0, 1, last]);
+        packet.extend(content);
+        packet
+    };
+    let packet = ip(4, 1, &ip(17, 2, &udp));
+    let mut file =
+        vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
+    file.extend(
+        [1_700_000_000_u32, 0, packet.len() as u32, packet.len() as u32]
+            .into_iter()
+            .flat_map(u32::to_le_bytes),
+    );
+    file.extend(packet);
+    file
+}
+
+#[tokio::test]
+async fn errors_name_the_cause() {
+    for (query, cause) in [
+        ("SELECT * FROM flows()", "a path of a capture is required"),
+        ("SELECT * FROM flows('missing.pcap')", "missing.pcap"),
+        ("SELECT * FROM flows('$DATA/*.nothing')", "no file has a name of this pattern"),
+        ("SELECT * FROM flows('$DATA')", "is a folder"),
+        ("SELECT * FROM flows('-')", "standard input"),
+        ("SELECT * FROM flows('s3://bucket/a.pcap')", "not from s3"),
+        ("SELECT * FROM flows('$DATA/web.pcap', nothing => 1)", "nothing is no option"),
+        ("SELECT * FROM flows('$DATA/web.pcap', joined => 'yes')", "true or false"),
+        ("SELECT * FROM flows('$DATA/web.pcap', active_timeout => 60)", "must be a text"),
+        ("SELECT * FROM flows('$DATA/web.pcap', active_timeout => '0s')", "longer than zero"),
+        ("SELECT * FROM flows('$DATA/web.pcap', features => 'unknown')", "features"),
+        ("SELECT * FROM flows('$DATA/web.pcap', filter => 'port')", "filter"),
+        ("SELECT * FROM packets('$DATA/web.pcap', filter => 'src port 1')", "use WHERE"),
+        ("SELECT * FROM packets('$DATA/web.pcap', features => 'cic')", "only flows have features"),
+        ("SELECT * FROM messages('dnss', '$DATA/web.pcap')", "known are"),
+        ("SELECT * FROM transactions()", "kind of rows"),
+        ("SELECT * FROM flows('$DATA/' || 'web.pcap')", "must be a text"),
+        ("SELECT cidr_contains('10.0.0.0/33', '10.0.0.1')", "is no network"),
+        ("SELECT absent FROM flows('$DATA/web.pcap')", "absent"),
+    ] {
+        let error = error(query).await;
+        assert!(error.contains(cause), "{query}: {error}");
+    }
+    let not_a_capture = format!("SELECT * FROM flows('{}/Cargo.toml')", env!("CARGO_MANIFEST_DIR"));
+    assert!(error(&not_a_capture).await.contains("Cargo.toml"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_agree_with_columns() {
+    let context = context(2);
+    let other = "SELECT count(*) FROM flows('$DATA/*.pcap') WHERE protocol IN (6, 17) AND community_id <>
+                 community_id(source_address, source_port, destination_address, destination_port, protocol)";
+    assert_eq!(rows(&context, other).await, ["0"]);
+    // The example of the specification.
+    let example = "SELECT community_id('128.232.110.120', 34855, '66.35.250.204', 80, 6), community_id('x', 1, 'y', 2, 6)";
+    assert_eq!(rows(&context, example).await, ["1:LQU9qZlK+B5F3KDmev6m5PMibrg=|"]);
+    let ports = "SELECT application_of_port(53, 17), application_of_port(443, 6), application_of_port(1, 6)";
+    assert_eq!(rows(&context, ports).await, ["dns|tls|"]);
+    let networks = "SELECT cidr_contains('10.0.0.0/8', '10.255.0.1'), cidr_contains('10.1.2.3/8', '11.0.0.1'),
+                    cidr_contains('::/0', '::1'), cidr_contains('0.0.0.0/0', '::1'), cidr_contains('10.0.0.0/8', 'x'),
+                    cidr_contains('192.0.2.1', '192.0.2.1')";
+    assert_eq!(rows(&context, networks).await, ["true|false|true|false||true"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn damage_is_a_warning_and_the_rows_before_it_remain() {
+    let folder = std::env::temp_dir().join(format!("flowgauge-sql-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("truncated [1].pcap");
+    let whole = std::fs::read(capture("web.pcap")).unwrap();
+    std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&warnings);
+    let context = SessionContext::new();
+    let notify =
+        Arc::new(move |warning: &flowgauge::source::Warning| seen.lock().unwrap().push(warning.to_string()));
+    flowgauge_sql::register_with(&context, Some(notify)).unwrap();
+    let found = rows(&context, &format!("SELECT count(*) FROM packets('{}')", path.display())).await;
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(found[0].parse::<u32>().unwrap() > 100, "{found:?}");
+    let warnings = warnings.lock().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("truncated [1].pcap"), "{warnings:?}");
+}
+
+/// The memory of a pipeline is charged to the pool of the query, which refuses it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn memory_is_that_of_the_query() {
+    let query = "SELECT count(*) FROM messages('tls', '$DATA/web.pcap')";
+    for (limit, is_enough) in [(64 << 10, false), (64 << 20, true)] {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(limit, 1.0).build_arc().unwrap();
+        let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
+        flowgauge_sql::register(&context).unwrap();
+        let result = batches(&context, query).await;
+        assert_eq!(result.is_ok(), is_enough, "{limit}");
+        if let Err(error) = result {
+            assert!(error.to_string().contains("flowgauge"), "{error}");
+        }
+        assert_eq!(context.runtime_env().memory_pool.reserved(), 0);
+    }
+}
+
+/// A dropped stream ends the thread that reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_query_ends_its_threads() {
+    let context = context(2);
+    let threads = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let frame =
+        context.sql(&"SELECT * FROM packets('$DATA/*.pcap')".replace("$DATA", &capture(""))).await.unwrap();
+    for _ in 0..200 {
+        let mut stream = frame.clone().execute_stream().await.unwrap();
+        assert!(stream.next().await.unwrap().is_ok());
+    }
+    assert!(threads() < 100, "{}", threads());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_ends_reading() {
+    let context = context(2);
+    assert_eq!(rows(&context, "SELECT * FROM packets('$DATA/*.pcap') LIMIT 3").await.len(), 3);
+    assert_eq!(rows(&context, "SELECT * FROM packets('$DATA/*.pcap') LIMIT 0").await.len(), 0);
+}
