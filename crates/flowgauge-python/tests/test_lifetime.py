@@ -1,0 +1,153 @@
+"""Streams that are interrupted, or dropped before their end."""
+
+import gc
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import flowgauge
+import pyarrow
+import pytest
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="counts threads and memory in /proc")
+
+
+def status(name):
+    """Returns a number of the kernel's description of the process."""
+    text = pathlib.Path("/proc/self/status").read_text()
+    return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
+
+
+def settled_threads(count):
+    """Waits until at most this number of threads is left, and returns their number."""
+    end = time.monotonic() + 10
+    while status("Threads") > count and time.monotonic() < end:
+        time.sleep(0.01)
+    return status("Threads")
+
+
+def half_read(kind, path, octets):
+    if kind == "rows":
+        rows = iter(flowgauge.packets(path, batch_size=1))
+        next(rows)
+    elif kind == "octets":
+        rows = iter(flowgauge.packets(octets, batch_size=1))
+        next(rows)
+    elif kind == "file object":
+        rows = iter(flowgauge.packets(open(path, "rb"), batch_size=1))
+        next(rows)
+    elif kind == "reader":
+        reader = pyarrow.RecordBatchReader.from_stream(flowgauge.packets(path, batch_size=1))
+        reader.read_next_batch()
+    else:
+        # A capsule that no consumer took.
+        flowgauge.packets(path, batch_size=1).__arrow_c_stream__()
+
+
+@linux
+@pytest.mark.parametrize("kind", ["rows", "octets", "file object", "reader", "capsule"])
+def test_1000_streams_dropped_half_read(kind, web):
+    octets = web.read_bytes()
+    for _ in range(50):
+        half_read(kind, web, octets)
+    gc.collect()
+    before = settled_threads(0 if kind is None else threading.active_count() + 8)
+    memory = status("VmRSS")
+    files = len(os.listdir("/proc/self/fd"))
+    most = 0
+    for _ in range(1000):
+        half_read(kind, web, octets)
+        most = max(most, status("Threads"))
+    gc.collect()
+    after = settled_threads(before)
+    growth = (status("VmRSS") - memory) / 1024
+    print(f"{kind}: threads {before} before, {most} at most, {after} after; memory grew by {growth:.1f} MiB")
+    assert after <= before
+    # Threads of file objects end by themselves, the others before the stream is dropped.
+    assert most <= before + (64 if kind == "file object" else 2)
+    assert len(os.listdir("/proc/self/fd")) <= files
+    assert growth < 64
+
+
+def test_a_consumer_outlives_its_stream(web):
+    rows = iter(flowgauge.packets(web, batch_size=1))
+    reader = pyarrow.RecordBatchReader.from_stream(flowgauge.packets(web, batch_size=1))
+    gc.collect()
+    count = len(list(flowgauge.packets(web)))
+    assert sum(1 for _ in rows) == reader.read_all().num_rows == count
+
+
+INTERRUPTED = """
+import signal, sys, time
+import flowgauge
+signal.signal(signal.SIGINT, signal.default_int_handler)
+source = sys.argv[1]
+if sys.argv[2] == "object":
+    source = open(source, "rb", buffering=0)
+stream = flowgauge.packets(source)
+print("ready", flush=True)
+try:
+    if sys.argv[3] == "rows":
+        for row in stream:
+            pass
+    else:
+        import pyarrow
+        pyarrow.table(stream)
+except KeyboardInterrupt:
+    print(time.monotonic(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("consumer", ["rows", "pyarrow"])
+def test_interrupt_while_a_pipe_has_no_data(tmp_path, consumer):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    arguments = [sys.executable, "-c", INTERRUPTED, str(fifo), "path", consumer]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            # A writer, so that the pipe does not end.
+            with open(fifo, "wb"):
+                time.sleep(0.5)
+                sent = time.monotonic()
+                process.send_signal(signal.SIGINT)
+                raised = float(process.stdout.readline())
+                assert process.wait(timeout=10) == 0
+                ended = time.monotonic()
+        finally:
+            process.kill()
+    print(f"{consumer}: KeyboardInterrupt after {(raised - sent) * 1e3:.0f} ms, end after {(ended - sent) * 1e3:.0f} ms")
+    # The time of the machine that tests is not that of flowgauge.
+    assert ended - sent < 5
+
+
+def test_other_threads_run_while_a_stream_waits(tmp_path):
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs named pipes")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    stream = flowgauge.packets(fifo)
+    failures = []
+
+    def read():
+        try:
+            list(stream)
+        except ValueError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    count = 0
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        count += 1
+    assert count > 1000
+    stream.close()
+    thread.join(timeout=10)
+    assert not thread.is_alive() and failures == ["the stream is closed"]
