@@ -66,7 +66,7 @@ fn all_messages() -> Vec<&'static str> {
     names
 }
 
-/// No column occurs twice, and each column of a kind has a place in the table of its protocol: under its name, or with its
+/// No column occurs twice, and each column of a kind is a column of the table of its protocol: under its name, or with its
 /// kind before it if another kind has a column of this name with another type.
 #[test]
 fn columns_of_kinds_fit_together() {

@@ -7,14 +7,14 @@ use flowgauge_arrow::scan::{Scan, ScanConfig, ScanError, Table};
 use flowgauge_arrow::{Addresses, Options};
 use pyo3::FromPyObject;
 
-/// Columns that need the application protocol of a flow.
+/// Beginning of the names of columns that need the application protocol of a flow.
 const APPLICATION: &str = "application";
 
 /// Maximum number of octets of a batch.
 const OCTET_COUNT_MAX: usize = 8 << 20;
 
-/// Arguments of a scan, from a mapping that the Python package has checked for types and ranges. Times are in nanoseconds,
-/// sizes in octets.
+/// Arguments of a scan, from a mapping that the Python package has checked for types and ranges. Times are in
+/// nanoseconds, sizes in octets.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Arguments {

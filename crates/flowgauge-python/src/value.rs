@@ -12,7 +12,8 @@ use pyo3::exceptions::PyNotImplementedError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-/// Returns the value in a row that exists. Times are integers in nanoseconds, because those of Python have microseconds.
+/// Returns the value in a row that exists. Times are integers in nanoseconds, because those of Python are in
+/// microseconds.
 pub(crate) fn value<'py>(py: Python<'py>, array: &dyn Array, row: usize) -> PyResult<Bound<'py, PyAny>> {
     if array.is_null(row) {
         return Ok(py.None().into_bound(py));

@@ -141,8 +141,8 @@ impl Drop for Worker {
         self.run.stop();
         // A thread that waits until a batch is received continues.
         self.events = None;
-        // The thread of a file object may wait for Python, to which the current thread may be attached; it ends after the
-        // read that is in progress. Other threads end within a batch of frames, or 100 ms of a pipe.
+        // The thread of a file object may wait for Python, to which the current thread may be attached; it ends after
+        // the read that is in progress. Other threads end within a batch of frames, or 100 ms of a pipe.
         if let Some(thread) = self.thread.take().filter(|_| !self.needs_python) {
             // A panic was reported as the end without a result.
             drop(thread.join());

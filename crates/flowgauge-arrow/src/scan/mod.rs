@@ -38,7 +38,7 @@ const AHEAD_LEN_MIN: u64 = 4 << 20;
 const APPLICATION: [&str; 4] =
     ["application", "application_evidence", "application_name", "application_category_name"];
 
-/// Columns of outer headers, which are recorded only if they are asked for.
+/// Columns of outer headers, which are recorded only if they are chosen.
 const ENCAPSULATION: [&str; 8] = [
     "encapsulation",
     "encapsulation_changed_count",

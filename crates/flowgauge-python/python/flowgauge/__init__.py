@@ -15,7 +15,7 @@ from __future__ import annotations
 import datetime
 import os
 from collections.abc import Iterable
-from typing import Any, BinaryIO, Optional, Union
+from typing import Any, Literal, Optional, Protocol, Union
 
 from . import _arguments
 from ._errors import Error, MissingFileError
@@ -24,8 +24,19 @@ from ._flowgauge import Stream, open as _open
 __all__ = ["Error", "MissingFileError", "Stream", "flows", "messages", "packets", "transactions"]
 
 _Path = Union[str, "os.PathLike[str]"]
+_Addresses = Literal["text", "octets"]
+_Tunnels = Literal["innermost", "outermost", "both"]
+
+
+class Reader(Protocol):
+    """A binary file object."""
+
+    def read(self, count: int, /) -> bytes:
+        """Returns at most ``count`` octets, and none at the end."""
+
+
 #: A path or pattern, several of them, a binary file object, or the octets of a capture.
-Captures = Union[_Path, Iterable[_Path], BinaryIO, bytes, bytearray, memoryview]
+Captures = Union[_Path, Iterable[_Path], Reader, bytes, bytearray, memoryview]
 #: A number of seconds, or a difference of times.
 Seconds = Union[int, float, datetime.timedelta]
 
@@ -38,13 +49,13 @@ def flows(
     filter: Optional[str] = None,
     active_timeout: Optional[Seconds] = None,
     idle_timeout: Optional[Seconds] = None,
-    tunnels: Optional[str] = None,
+    tunnels: Optional[_Tunnels] = None,
     application: bool = True,
     joined: bool = False,
     limit: Optional[int] = None,
     batch_size: int = 65_536,
     memory: Optional[int] = None,
-    addresses: str = "text",
+    addresses: _Addresses = "text",
 ) -> Stream:
     """Returns a row for each flow record, in the order in which flows end.
 
@@ -108,12 +119,12 @@ def packets(
     *,
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
-    tunnels: Optional[str] = None,
+    tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
     limit: Optional[int] = None,
     batch_size: int = 65_536,
     memory: Optional[int] = None,
-    addresses: str = "text",
+    addresses: _Addresses = "text",
 ) -> Stream:
     """Returns a row for each packet of a flow, in the order of the captures; each fragment is a packet.
 
@@ -140,18 +151,18 @@ def messages(
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
     idle_timeout: Optional[Seconds] = None,
-    tunnels: Optional[str] = None,
+    tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
     limit: Optional[int] = None,
     batch_size: int = 65_536,
     memory: Optional[int] = None,
-    addresses: str = "text",
+    addresses: _Addresses = "text",
 ) -> Stream:
     """Returns a row for each message of an application protocol, in the order of the captures.
 
     protocol
-        A protocol, such as ``"dns"``, or a kind of its messages, such as ``"dns.response"``. The table of a protocol has the
-        columns of all of its kinds, with null where a kind does not have a column.
+        A protocol, such as ``"dns"``, or a kind of its messages, such as ``"dns.response"``. The table of a protocol
+        has the columns of all of its kinds, with null where a kind does not have a column.
 
     The other arguments are those of :func:`flows`. A filter with ``src``, ``dst`` or ``vlan`` is refused.
     """
@@ -178,14 +189,14 @@ def transactions(
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
     idle_timeout: Optional[Seconds] = None,
-    tunnels: Optional[str] = None,
+    tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
     limit: Optional[int] = None,
     batch_size: int = 65_536,
     memory: Optional[int] = None,
-    addresses: str = "text",
+    addresses: _Addresses = "text",
 ) -> Stream:
-    """Returns a row for each transaction, such as a request with its response, in the order in which they are complete.
+    """Returns a row for each transaction, such as a request with its response, as they are completed.
 
     kind
         The kind of transactions, such as ``"http"`` or ``"dns"``.

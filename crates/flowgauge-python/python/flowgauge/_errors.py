@@ -11,9 +11,9 @@ _Path = Union[str, "os.PathLike[str]"]
 class Error(OSError):
     """A capture cannot be read.
 
-    The message contains the file and the cause. ``filename`` is the path (``None`` for a file object or bytes), ``errno``
-    the number of the operating system's error, if there is one. If a file object raised an exception, it is
-    ``__cause__``.
+    The message contains the file and the cause. ``filename`` is the path (``None`` for a file object or bytes),
+    ``errno`` the number of the operating system's error, if there is one. If a file object raised an exception, it
+    is ``__cause__``.
     """
 
     def __init__(self, message: str, filename: Optional[_Path] = None, errno: Optional[int] = None) -> None:

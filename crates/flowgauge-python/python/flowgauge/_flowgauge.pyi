@@ -1,7 +1,10 @@
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Optional
+from typing import Any, Optional, final
 
+__all__ = ["Stream", "open"]
+
+@final
 class Stream:
     """The rows of captures.
 
