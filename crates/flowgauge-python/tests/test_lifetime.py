@@ -151,3 +151,61 @@ def test_other_threads_run_while_a_stream_waits(tmp_path):
     stream.close()
     thread.join(timeout=10)
     assert not thread.is_alive() and failures == ["the stream is closed"]
+
+
+ATTACHED = """
+import ctypes, io, sys
+import flowgauge
+octets = open(sys.argv[1], "rb").read()
+capsule = flowgauge.packets(io.BytesIO(octets), batch_size=1).__arrow_c_stream__()
+pointer = ctypes.pythonapi.PyCapsule_GetPointer
+pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+stream = pointer(capsule, b"arrow_array_stream")
+# struct ArrowArrayStream: get_schema, get_next, get_last_error, release, private_data
+functions = (ctypes.c_void_p * 5).from_address(stream)
+# Unlike CFUNCTYPE, PYFUNCTYPE does not detach the thread from Python.
+get_next = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(functions[1])
+count = 0
+while True:
+    # struct ArrowArray: length, ..., release, private_data
+    array = (ctypes.c_void_p * 10)()
+    assert get_next(stream, ctypes.addressof(array)) == 0
+    if not array[8]:
+        break
+    count += array[0]
+    ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(array[8])(ctypes.addressof(array))
+print(count)
+"""
+
+
+def child(program, *arguments):
+    """Returns what a program writes, which must end within a minute."""
+    run = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def test_consumers_that_wait_attached_to_python(web):
+    """They would otherwise block the reads of a file object."""
+    assert int(child(ATTACHED, web)) == len(list(flowgauge.packets(web)))
+
+
+LEFT = """
+import sys, time
+import flowgauge
+octets = open(sys.argv[1], "rb").read()
+class Endless:
+    left = octets
+    def read(self, count):
+        found, self.left = self.left[:count], self.left[count:] or octets[24:]
+        return found
+rows = iter(flowgauge.flows(Endless()))
+time.sleep(float(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("seconds", [0, 0.003, 0.01, 0.05, 0.1])
+def test_the_interpreter_ends_while_a_file_object_is_read(web, seconds):
+    child(LEFT, web, seconds)
