@@ -34,13 +34,19 @@ const SCANNED: &[&str] = &[
     "crates/flowgauge-cli",
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
+    "crates/flowgauge-python",
     "fuzz",
     "tests",
 ];
 
 /// Folders with names that users and maintainers read.
-const SCANNED_NAMES: &[&str] =
-    &["src", "crates/flowgauge-cli/src", "crates/flowgauge-arrow/src", "crates/flowgauge-bus/src"];
+const SCANNED_NAMES: &[&str] = &[
+    "src",
+    "crates/flowgauge-cli/src",
+    "crates/flowgauge-arrow/src",
+    "crates/flowgauge-bus/src",
+    "crates/flowgauge-python/src",
+];
 
 /// Must quote old names.
 const EXCLUDED: &[&str] = &["tests/language.rs"];

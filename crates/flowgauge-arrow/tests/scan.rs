@@ -66,7 +66,7 @@ fn all_messages() -> Vec<&'static str> {
     names
 }
 
-/// No column occurs twice, and each column of a kind is in the table of its protocol: under its name, or with its
+/// No column occurs twice, and each column of a kind is a column of the table of its protocol: under its name, or with its
 /// kind before it if another kind has a column of this name with another type.
 #[test]
 fn columns_of_kinds_fit_together() {
@@ -321,4 +321,51 @@ fn damage_is_a_warning() {
     assert!(row_count > 0);
     let warnings = warnings.lock().unwrap();
     assert!(warnings.len() == 1 && warnings[0].contains("truncated.pcap"), "{warnings:?}");
+}
+
+/// A reader has the rows of the file that it reads, with its name in place of the path.
+#[test]
+fn a_reader_has_the_rows_of_its_file() {
+    let path = capture("web.pcap");
+    let scan = Scan::new(Table::Flows, &options(), ScanConfig::default());
+    let of_path = rows(&scan, std::slice::from_ref(&path));
+    let octets = std::fs::read(&path).unwrap();
+    for name in [Some("a name"), None] {
+        let mut batches = Vec::new();
+        let reader = std::io::Cursor::new(octets.clone());
+        scan.run_reader(reader, name, &Control::default(), |batch| {
+            batches.push(batch);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(count(&batches), 27);
+        let last = batches[0].num_columns() - 1;
+        assert_eq!(batches[0].columns()[..last], of_path[0].columns()[..last]);
+        assert!(texts(&batches, "file").iter().all(|file| file.as_deref() == name));
+    }
+}
+
+/// The end of a truncated reader is a warning, and its error of the operating system an error.
+#[test]
+fn damage_of_a_reader_is_a_warning_and_a_failed_read_an_error() {
+    let mut octets = std::fs::read(capture("web.pcap")).unwrap();
+    octets.truncate(octets.len() - 10);
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let mut control = Control::default();
+    let received = Arc::clone(&warnings);
+    control.warning = Some(Arc::new(move |warning| received.lock().unwrap().push(warning.to_string())));
+    let scan = Scan::new(Table::Flows, &options(), ScanConfig::default());
+    let octets = std::io::Cursor::new(octets);
+    scan.run_reader(octets, None, &control, |_| ControlFlow::Continue(())).unwrap();
+    let warnings = warnings.lock().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].contains("(stream)"), "{warnings:?}");
+
+    struct Failing;
+    impl std::io::Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("the disk is on fire"))
+        }
+    }
+    let error = scan.run_reader(Failing, None, &control, |_| ControlFlow::Continue(())).unwrap_err();
+    assert_eq!(error.to_string(), "(stream): the disk is on fire");
 }

@@ -6,6 +6,7 @@ mod sinks;
 mod table;
 
 use std::fmt;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,7 +38,7 @@ const AHEAD_LEN_MIN: u64 = 4 << 20;
 const APPLICATION: [&str; 4] =
     ["application", "application_evidence", "application_name", "application_category_name"];
 
-/// Columns of outer headers, which are recorded only if they are requested.
+/// Columns of outer headers, which are recorded only if they are chosen.
 const ENCAPSULATION: [&str; 8] = [
     "encapsulation",
     "encapsulation_changed_count",
@@ -209,15 +210,7 @@ impl Scan {
         control: &Control,
         mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), ScanError> {
-        let has_whole = self.config.filter.as_ref().is_some_and(|filter| !filter.is_final());
-        if has_whole && self.table != Table::Flows {
-            return Err(ScanError::Filter);
-        }
-        let mut limits = Limits::DEFAULT;
-        limits.total_bytes_max = self.config.memory;
-        let resources = Resources::new(limits);
-        let mut sources = SourceConfig::from(resources.clone());
-        sources.stop = Some(control.stop.clone());
+        let (resources, sources) = self.resources(control)?;
         let builder = self.pipeline(&resources);
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
         let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
@@ -236,6 +229,41 @@ impl Scan {
             }
         }
         batches.finish().map_err(ScanError::Batch)
+    }
+
+    /// Reads one capture from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does. `name` is the value of
+    /// the column `file`. The stop handle takes effect after the read that is in progress.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`run`](Self::run); a message names the reader `(stream)`.
+    pub fn run_reader(
+        &self,
+        reader: impl Read + Send + 'static,
+        name: Option<&str>,
+        control: &Control,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), ScanError> {
+        let (resources, sources) = self.resources(control)?;
+        let mut source = FileSource::from_reader_with(reader, sources)?;
+        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
+        self.capture(&self.pipeline(&resources), &mut source, name, control, &mut batches)?;
+        batches.finish().map_err(ScanError::Batch)
+    }
+
+    /// Returns the memory of a run and the settings of its sources, if the filter suits the table.
+    fn resources(&self, control: &Control) -> Result<(Resources, SourceConfig), ScanError> {
+        let has_whole = self.config.filter.as_ref().is_some_and(|filter| !filter.is_final());
+        if has_whole && self.table != Table::Flows {
+            return Err(ScanError::Filter);
+        }
+        let mut limits = Limits::DEFAULT;
+        limits.total_bytes_max = self.config.memory;
+        let resources = Resources::new(limits);
+        let mut sources = SourceConfig::from(resources.clone());
+        sources.stop = Some(control.stop.clone());
+        Ok((resources, sources))
     }
 
     /// Creates the builder of batches.

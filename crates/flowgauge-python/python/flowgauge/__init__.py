@@ -1,0 +1,256 @@
+"""Packet captures as tables: flow records, packets, messages and transactions.
+
+Each function returns a :class:`Stream`, which pandas, Polars, pyarrow and DuckDB read without copies::
+
+    import flowgauge, polars
+
+    flows = polars.DataFrame(flowgauge.flows("day/*.pcap", columns=["source_address", "octet_count"]))
+
+Only the chosen columns are computed. Times are in nanoseconds since 1970 (UTC), durations in nanoseconds, lengths in
+octets.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterable
+from typing import Any, Literal, Optional, Protocol, Union
+
+from . import _arguments
+from ._errors import Error, MissingFileError
+from ._flowgauge import Stream, open as _open
+
+__all__ = ["Error", "MissingFileError", "Stream", "flows", "messages", "packets", "transactions"]
+
+_Path = Union[str, "os.PathLike[str]"]
+_Addresses = Literal["text", "octets"]
+_Tunnels = Literal["innermost", "outermost", "both"]
+
+
+class Reader(Protocol):
+    """A binary file object."""
+
+    def read(self, count: int, /) -> bytes:
+        """Returns at most ``count`` octets, and none at the end."""
+
+
+#: A path or pattern, several of them, a binary file object, or the octets of a capture.
+Captures = Union[_Path, Iterable[_Path], Reader, bytes, bytearray, memoryview]
+#: A number of seconds, or a difference of times.
+Seconds = Union[int, float, datetime.timedelta]
+
+
+def flows(
+    captures: Captures,
+    *,
+    features: Union[str, Iterable[str], None] = None,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    active_timeout: Optional[Seconds] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    application: bool = True,
+    joined: bool = False,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each flow record, in the order in which flows end.
+
+    captures
+        A path or a pattern (``*``, ``?``, ``[...]``, ``**``) as text, or a ``PathLike`` without pattern; a list of
+        them; a binary file object, from its position on; or the octets of one capture. pcap and pcapng, uncompressed or
+        compressed with gzip or zstd.
+    features
+        Statistical features, such as ``"cic,tcp"`` or ``["nfstream", "splt=20"]``, whose columns follow those of the
+        record.
+    columns
+        Names of columns, in this order. Others are not computed.
+    filter
+        Expression of pcap-filter, such as ``"tcp port 443 and not net 10.0.0.0/8"``.
+    active_timeout
+        Seconds after which a record of an ongoing flow is created. None by default.
+    idle_timeout
+        Seconds without packets after which any flow ends. By default, this depends on the protocol.
+    tunnels
+        ``"innermost"`` (default), ``"outermost"`` or ``"both"``: the packet in a tunnel that counts.
+    application
+        False omits the columns of the application protocol, without which payloads are not parsed. Has no effect with
+        ``columns``.
+    joined
+        True if the files are read as one, in time order, instead of one after the other; then the column ``file`` is
+        null. Has no effect on file objects and octets.
+    limit
+        Maximum number of rows.
+    batch_size
+        Maximum number of rows of a batch. A batch has about 8 MiB at most.
+    memory
+        Memory limit of flows and payloads in octets, 1 GiB by default.
+    addresses
+        ``"text"``, or ``"octets"``: 16 octets, IPv4 addresses mapped to IPv6, and 6 octets of MAC addresses.
+
+    Raises :class:`ValueError` for an invalid argument, :class:`MissingFileError` if a file does not exist, and
+    :class:`Error` for other errors of files. Errors within a capture appear when the stream is read.
+    """
+    if features is not None and not isinstance(features, str):
+        features = ",".join(_arguments.names("features", features) or [])
+    return _stream(
+        captures,
+        table="flows",
+        features=features,
+        columns=columns,
+        filter=filter,
+        active_timeout=active_timeout,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        application=application,
+        joined=joined,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def packets(
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    tunnels: Optional[_Tunnels] = None,
+    joined: bool = False,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each packet of a flow, in the order of the captures; each fragment is a packet.
+
+    The arguments are those of :func:`flows`. A filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="packets",
+        columns=columns,
+        filter=filter,
+        tunnels=tunnels,
+        joined=joined,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def messages(
+    protocol: str,
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    joined: bool = False,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each message of an application protocol, in the order of the captures.
+
+    protocol
+        A protocol, such as ``"dns"``, or a kind of its messages, such as ``"dns.response"``. The table of a protocol
+        has the columns of all of its kinds, with null where a kind does not have a column.
+
+    The other arguments are those of :func:`flows`. A filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="messages",
+        kind=_kind("protocol", protocol),
+        columns=columns,
+        filter=filter,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=joined,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def transactions(
+    kind: str,
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    joined: bool = False,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each transaction, such as a request with its response, as they are completed.
+
+    kind
+        The kind of transactions, such as ``"http"`` or ``"dns"``.
+
+    The other arguments are those of :func:`flows`. A filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="transactions",
+        kind=_kind("kind", kind),
+        columns=columns,
+        filter=filter,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=joined,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def _kind(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+    return value
+
+
+def _stream(
+    source: Captures,
+    *,
+    table: str,
+    kind: Optional[str] = None,
+    features: Optional[str] = None,
+    active_timeout: Optional[Seconds] = None,
+    idle_timeout: Optional[Seconds] = None,
+    application: bool = True,
+    **others: Any,
+) -> Stream:
+    arguments = {
+        "table": table,
+        "kind": kind,
+        "features": features,
+        "columns": _arguments.names("columns", others["columns"]),
+        "filter": _arguments.text("filter", others["filter"]),
+        "active_timeout": _arguments.nanoseconds("active_timeout", active_timeout),
+        "idle_timeout": _arguments.nanoseconds("idle_timeout", idle_timeout),
+        "tunnels": _arguments.text("tunnels", others["tunnels"]),
+        "joined": bool(others["joined"]),
+        "limit": _arguments.count("limit", others["limit"], 0),
+        "batch_size": _arguments.count("batch_size", others["batch_size"], 1),
+        "application": bool(application),
+        "memory": _arguments.count("memory", others["memory"], 1),
+        "addresses": _arguments.text("addresses", others["addresses"]),
+    }
+    found, name = _arguments.captures(source)
+    return _open(found, name, arguments)

@@ -1,0 +1,107 @@
+//! Errors of a stream, as exceptions.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use arrow_schema::ArrowError;
+use flowgauge::source;
+use flowgauge_arrow::scan::ScanError;
+use pyo3::exceptions::PyValueError;
+use pyo3::{PyErr, Python};
+
+use crate::object::Raised;
+
+mod exceptions {
+    //! The exceptions that the Python package declares.
+    #![allow(missing_docs, reason = "the macro documents the type, but not its function")]
+
+    pyo3::import_exception!(flowgauge._errors, Error);
+    pyo3::import_exception!(flowgauge._errors, MissingFileError);
+}
+
+/// Reason that a stream ended before the end of its captures.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A capture could not be read.
+    Scan(ScanError),
+    /// The thread that reads could not be created.
+    Thread(io::Error),
+    /// The thread that reads ended without a result.
+    Aborted,
+    /// The stream was closed.
+    Closed,
+    /// The file object was read before.
+    Consumed,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scan(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "the thread that reads cannot be created: {error}"),
+            Self::Aborted => f.write_str("the thread that reads ended because of a defect of flowgauge"),
+            Self::Closed => f.write_str("the stream is closed"),
+            Self::Consumed => f.write_str("a stream of a file object can be read only once"),
+        }
+    }
+}
+
+/// Returns the path of an error, unless it is that of a reader.
+fn path(error: &source::Error) -> Option<&Path> {
+    use source::Error;
+    match error {
+        Error::Io { path, .. }
+        | Error::Directory { path }
+        | Error::Empty { path }
+        | Error::NotACapture { path, .. }
+        | Error::Compressed { path, .. }
+        | Error::Indivisible { path }
+        | Error::Version { path, .. }
+        | Error::TooManyOpenFiles { path, .. }
+        | Error::ZstdWindow { path, .. }
+        | Error::Memory { path, .. } => Some(path.as_path()).filter(|path| *path != Path::new("(stream)")),
+        _ => None,
+    }
+}
+
+impl Failure {
+    /// Returns the exception.
+    pub(crate) fn exception(self, py: Python<'_>) -> PyErr {
+        let message = self.to_string();
+        match &self {
+            Self::Closed | Self::Consumed | Self::Scan(ScanError::Filter) => PyValueError::new_err(message),
+            Self::Scan(ScanError::Pipeline(flowgauge::Error::Config(_) | flowgauge::Error::Filter(_))) => {
+                PyValueError::new_err(message)
+            }
+            Self::Scan(ScanError::Pipeline(flowgauge::Error::Source(error))) => of_source(py, message, error),
+            _ => exceptions::Error::new_err(message),
+        }
+    }
+}
+
+/// Returns the exception of an error of a source, with the exception of a file object as its cause.
+fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
+    let path = path(error).map(Path::to_path_buf);
+    let source::Error::Io { error, .. } = error else {
+        return exceptions::Error::new_err((message, path));
+    };
+    let arguments = (message, path, error.raw_os_error());
+    if error.kind() == io::ErrorKind::NotFound {
+        return exceptions::MissingFileError::new_err(arguments);
+    }
+    let exception = exceptions::Error::new_err(arguments);
+    let raised = error.get_ref().and_then(|inner| inner.downcast_ref::<Raised>());
+    if let Some(cause) = raised.and_then(Raised::take) {
+        exception.set_cause(py, Some(cause));
+    }
+    exception
+}
+
+impl From<Failure> for ArrowError {
+    /// Returns an error of input and output, whose message C can represent.
+    fn from(failure: Failure) -> Self {
+        let text = failure.to_string().replace('\0', "\u{fffd}");
+        Self::IoError(text.clone(), io::Error::other(text))
+    }
+}

@@ -1,0 +1,171 @@
+//! The thread that reads captures.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use arrow_array::RecordBatch;
+use flowgauge::StopHandle;
+use flowgauge_arrow::scan::{Control, Scan, ScanError};
+use pyo3::{PyResult, Python};
+
+use crate::failure::Failure;
+use crate::object::{Object, Octets};
+
+/// Number of complete batches that wait for the consumer.
+const BATCH_COUNT: usize = 2;
+
+/// Interval between checks for signals.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A batch, an error after which there are no more batches, or the end.
+pub(crate) type Item = Option<Result<RecordBatch, Failure>>;
+
+/// The captures of a run.
+#[derive(Debug)]
+pub(crate) enum Captures {
+    /// Files, in their order.
+    Paths(Vec<PathBuf>),
+    /// The octets of one capture.
+    Octets(Octets),
+    /// A file object, and its name.
+    Object(Object, Option<String>),
+}
+
+/// What a run shares with its stream.
+#[derive(Debug, Default)]
+pub(crate) struct Run {
+    stop: StopHandle,
+    warnings: Mutex<Vec<String>>,
+}
+
+impl Run {
+    /// Ends the run.
+    pub(crate) fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Returns the damage of captures so far.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn warn(&self, text: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+}
+
+#[derive(Debug)]
+enum Event {
+    Batch(RecordBatch),
+    Ended(Result<(), ScanError>),
+}
+
+/// The consumer's end of a thread that reads. Dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    run: Arc<Run>,
+    /// `None` after the end.
+    events: Option<Receiver<Event>>,
+    thread: Option<JoinHandle<()>>,
+    needs_python: bool,
+}
+
+impl Worker {
+    /// Starts to read. `run` must not have been used before.
+    pub(crate) fn start(scan: Scan, captures: Captures, run: Arc<Run>) -> Result<Self, Failure> {
+        let (sender, events) = sync_channel(BATCH_COUNT);
+        let needs_python = matches!(captures, Captures::Object(..));
+        let of_thread = Arc::clone(&run);
+        let thread = thread::Builder::new()
+            .name("flowgauge".to_owned())
+            .spawn(move || read(&scan, captures, &of_thread, &sender))
+            .map_err(Failure::Thread)?;
+        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python })
+    }
+
+    /// Returns whether the thread needs Python to make progress.
+    pub(crate) const fn needs_python(&self) -> bool {
+        self.needs_python
+    }
+
+    /// Waits for the next batch or the end.
+    pub(crate) fn wait(&mut self) -> Item {
+        let event = self.events.as_ref()?.recv();
+        self.item(event.ok())
+    }
+
+    /// Waits for the next batch or the end, detached from Python, and processes signals.
+    ///
+    /// # Errors
+    ///
+    /// Returns the exception of a signal handler, such as `KeyboardInterrupt`.
+    pub(crate) fn wait_with_signals(&mut self, py: Python<'_>) -> PyResult<Item> {
+        loop {
+            py.check_signals()?;
+            if let Some(item) = py.detach(|| self.wait_for(SIGNAL_INTERVAL)) {
+                return Ok(item);
+            }
+        }
+    }
+
+    /// Returns `None` if nothing arrived within a time.
+    fn wait_for(&mut self, timeout: Duration) -> Option<Item> {
+        let Some(events) = &self.events else { return Some(None) };
+        match events.recv_timeout(timeout) {
+            Ok(event) => Some(self.item(Some(event))),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(self.item(None)),
+        }
+    }
+
+    fn item(&mut self, event: Option<Event>) -> Item {
+        let failure = match event {
+            Some(Event::Batch(batch)) => return Some(Ok(batch)),
+            // Batches are missing, and an error may be a consequence: a pipe seems to be empty.
+            Some(Event::Ended(_)) if self.run.stop.is_stopped() => Some(Failure::Closed),
+            Some(Event::Ended(result)) => result.err().map(Failure::Scan),
+            None => Some(Failure::Aborted),
+        };
+        self.events = None;
+        failure.map(Err)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.run.stop();
+        // A thread that waits until a batch is received continues.
+        self.events = None;
+        // The thread of a file object may wait for Python, to which the current thread may be attached; it ends after
+        // the read that is in progress. Other threads end within a batch of frames, or 100 ms of a pipe.
+        if let Some(thread) = self.thread.take().filter(|_| !self.needs_python) {
+            // A panic was reported as the end without a result.
+            drop(thread.join());
+        }
+    }
+}
+
+/// Reads the captures.
+fn read(scan: &Scan, captures: Captures, run: &Arc<Run>, sender: &SyncSender<Event>) {
+    let mut control = Control::default();
+    control.stop = run.stop.clone();
+    control.is_ahead = true;
+    let warned = Arc::clone(run);
+    control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
+    let receive = |batch| match sender.send(Event::Batch(batch)) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    };
+    let result = match captures {
+        Captures::Paths(paths) => scan.run(paths, &control, receive),
+        Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
+        Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
+    };
+    // Fails if the consumer was dropped.
+    drop(sender.send(Event::Ended(result)));
+}
