@@ -35,6 +35,7 @@ const SCANNED: &[&str] = &[
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-python",
+    "crates/flowgauge-sql",
     "fuzz",
     "tests",
 ];
@@ -46,6 +47,7 @@ const SCANNED_NAMES: &[&str] = &[
     "crates/flowgauge-arrow/src",
     "crates/flowgauge-bus/src",
     "crates/flowgauge-python/src",
+    "crates/flowgauge-sql/src",
 ];
 
 /// Must quote old names.

@@ -9,6 +9,10 @@ use flowgauge::row::{Row, TableInfo};
 
 use crate::batch::{BatchBuilder, Places};
 
+/// Number of rows of the first batch, and the factor by which the next one may be longer.
+const FIRST_COUNT: usize = 256;
+const GROWTH: usize = 4;
+
 /// Collects rows, and passes on batches until the receiver, the limit or the stop handle ends the scan.
 pub(super) struct Batches<'a> {
     builder: BatchBuilder,
@@ -16,6 +20,8 @@ pub(super) struct Batches<'a> {
     places: Vec<(&'static str, Places)>,
     receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     stop: StopHandle,
+    /// Number of rows of the next batch. The first batch is small, so that it arrives early.
+    due_count: usize,
     /// Number of rows that are still wanted.
     left_count: u64,
     is_over: bool,
@@ -31,7 +37,16 @@ impl<'a> Batches<'a> {
     ) -> Self {
         let left_count = limit.unwrap_or(u64::MAX);
         let is_over = left_count == 0;
-        Self { builder, places: Vec::new(), receive, stop, left_count, is_over, fault: None }
+        Self {
+            builder,
+            places: Vec::new(),
+            receive,
+            stop,
+            due_count: FIRST_COUNT,
+            left_count,
+            is_over,
+            fault: None,
+        }
     }
 
     /// Returns whether no more rows are wanted.
@@ -74,7 +89,7 @@ impl<'a> Batches<'a> {
     #[inline]
     fn pushed(&mut self) {
         self.left_count -= 1;
-        if self.left_count == 0 || self.builder.is_full() {
+        if self.left_count == 0 || self.builder.row_count() >= self.due_count || self.builder.is_full() {
             self.pass_on();
         }
     }
@@ -82,6 +97,7 @@ impl<'a> Batches<'a> {
     /// Passes the rows since the last batch to the receiver.
     fn pass_on(&mut self) {
         if self.builder.row_count() > 0 {
+            self.due_count = self.due_count.saturating_mul(GROWTH);
             match self.builder.finish() {
                 Ok(batch) => self.is_over |= (self.receive)(batch).is_break(),
                 Err(fault) => {
