@@ -28,6 +28,7 @@ impl Selection {
     /// # Errors
     ///
     /// Same as for [`of`](Self::of).
+    #[doc(hidden)]
     pub fn among<'n>(
         all: &[&'static Column],
         names: impl IntoIterator<Item = &'n str>,

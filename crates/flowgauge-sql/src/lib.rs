@@ -35,7 +35,7 @@
 //! | `joined` | `true` reads all captures as one, in time order; otherwise, the flows of each capture are its own |
 //!
 //! Columns are those of the command, and `file`, the path of the capture. Addresses and names are text, durations are
-//! numbers of nanoseconds. A column that a query does not ask for is not computed, and a protocol that it does not need is
+//! numbers of nanoseconds. A column that a query does not need is not computed, and a protocol without such a column is
 //! not parsed.
 //!
 //! The scalar functions are `community_id(source_address, source_port, destination_address, destination_port, protocol)`,
