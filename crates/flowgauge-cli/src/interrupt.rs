@@ -73,6 +73,20 @@ pub(crate) fn signaled() -> StopHandle {
     interrupt().signaled.clone()
 }
 
+/// Returns whether the signal was SIGINT, which then counts as handled: another one is again the first.
+#[cfg(feature = "sql")]
+pub(crate) fn take_interrupt() -> bool {
+    let Interrupt { stop, signaled, signal } = interrupt();
+    #[cfg(unix)]
+    if signal.load(Relaxed) != signal_hook::consts::SIGINT as usize {
+        return false;
+    }
+    signal.store(0, Relaxed);
+    signaled.flag().store(false, Relaxed);
+    stop.flag().store(false, Relaxed);
+    true
+}
+
 /// Sets the handle that ends the input after a time.
 pub(crate) fn stop_after(duration: Duration) {
     thread::spawn(move || {
@@ -83,9 +97,14 @@ pub(crate) fn stop_after(duration: Duration) {
 
 /// Returns the exit status of a run that a signal ended.
 pub(crate) fn status() -> Option<ExitCode> {
+    code().map(ExitCode::from)
+}
+
+/// Returns the number of the exit status of a run that a signal ended.
+pub(crate) fn code() -> Option<u8> {
     let signal = interrupt().signal.load(Relaxed);
-    let status = u8::try_from(STATUS_BASE as usize + signal).ok()?;
-    (signal != 0).then(|| ExitCode::from(status))
+    let code = u8::try_from(STATUS_BASE as usize + signal).ok()?;
+    (signal != 0).then_some(code)
 }
 
 #[cfg(all(test, unix))]

@@ -42,6 +42,8 @@ mod sessions;
 mod several;
 mod sinks;
 mod slice;
+#[cfg(feature = "sql")]
+mod sql;
 mod streams;
 #[cfg(feature = "bus")]
 mod subscribe;
@@ -104,6 +106,8 @@ enum Command {
     Sessions(SessionsArgs),
     ExportObjects(ObjectsArgs),
     Packets(PacketsArgs),
+    #[cfg(feature = "sql")]
+    Sql(sql::SqlArgs),
     Collect(CollectArgs),
     Checkpoint(CheckpointCommand),
     Merge(MergeArgs),
@@ -183,6 +187,8 @@ fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
         Command::Sessions(args) => sessions::run(&args, console),
         Command::ExportObjects(args) => objects::run(&args, console),
         Command::Packets(args) => packets::run(&args, console),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(&args, console),
         Command::Collect(args) => collect::run(&args, console),
         Command::Checkpoint(args) => checkpoint::run_command(&args),
         Command::Merge(args) => merge::run(&args, console),

@@ -131,8 +131,9 @@ fn runnable(command: &str) -> Option<String> {
 /// Returns whether a command needs a feature that this build does not have, or a network.
 fn is_unavailable(command: &str) -> bool {
     let is_of_bus = command.contains("flowgauge publish") || command.contains("flowgauge subscribe");
+    let is_of_sql = command.contains("flowgauge sql");
     let needs_root = command.contains("flowgauge live") && command.contains(" -i ");
-    is_of_bus && !cfg!(feature = "bus") || needs_root
+    is_of_bus && !cfg!(feature = "bus") || is_of_sql && !cfg!(feature = "sql") || needs_root
 }
 
 /// Returns the lines of the output, and whether the command line is valid. Standard error is where a terminal shows it;

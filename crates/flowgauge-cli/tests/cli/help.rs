@@ -14,6 +14,8 @@ const COMMANDS: &[&[&str]] = &[
     &["sessions"],
     &["export-objects"],
     &["packets"],
+    #[cfg(feature = "sql")]
+    &["sql"],
     &["collect"],
     &["merge"],
     &["checkpoint"],

@@ -1,0 +1,181 @@
+//! The session of DataFusion that runs statements.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+use datafusion::error::DataFusionError;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
+use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use futures::StreamExt as _;
+use futures::future::{Either, select};
+use tokio::runtime::Runtime;
+
+use super::args::{SqlArgs, SqlFormat};
+use super::output::Output;
+use crate::console::{Console, Failure, is_stdout_closed};
+use crate::interrupt;
+
+/// Time between two checks whether a signal was received.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// Runs statements one after another.
+pub(super) struct Session {
+    context: SessionContext,
+    runtime: Runtime,
+    explain: bool,
+    format: SqlFormat,
+    /// Damage of captures, as the threads that read found it.
+    warnings: Receiver<String>,
+}
+
+impl Session {
+    pub(super) fn new(args: &SqlArgs) -> Result<Self, Failure> {
+        let mut config = SessionConfig::new().with_information_schema(true);
+        config.options_mut().explain.physical_plan_only = args.explain;
+        let mut environment = RuntimeEnvBuilder::new();
+        if let Some(memory) = args.memory {
+            environment = environment.with_memory_limit(usize::try_from(memory).unwrap_or(usize::MAX), 1.0);
+        }
+        let mut threads = tokio::runtime::Builder::new_multi_thread();
+        if let Some(count) = args.threads {
+            config = config.with_target_partitions(count.get());
+            threads.worker_threads(count.get());
+        }
+        let runtime = threads.enable_time().build().map_err(|error| Failure::Other(error.to_string()))?;
+        let environment = environment.build_arc().map_err(|error| failure(&error))?;
+        let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
+        let (sender, warnings) = mpsc::channel();
+        let warning: Arc<dyn Fn(&flowgauge::source::Warning) + Send + Sync> = Arc::new(move |damage| {
+            // The receiver lives as long as the session.
+            let _ = sender.send(damage.to_string());
+        });
+        flowgauge_sql::register_with(&context, Some(warning)).map_err(|error| failure(&error))?;
+        let format = args.format();
+        Ok(Self { context, runtime, explain: args.explain, format, warnings })
+    }
+
+    /// Ends without waiting for threads, which may wait for octets of a pipe.
+    pub(super) fn end(self) {
+        self.runtime.shutdown_background();
+    }
+
+    pub(super) const fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Parses statements; fails if the format cannot hold the results of all of them.
+    pub(super) fn parse(&self, text: &str) -> Result<VecDeque<Statement>, Failure> {
+        let limit = self.context.state().config_options().sql_parser.recursion_limit;
+        let parser =
+            DFParserBuilder::new(text).with_dialect(&GenericDialect {}).with_recursion_limit(limit.into());
+        let statements = parser.build().and_then(|mut parser| parser.parse_statements());
+        let statements = statements.map_err(|error| failure(&error))?;
+        let is_query = |statement: &&Statement| match statement {
+            Statement::Statement(statement) => matches!(**statement, SqlStatement::Query(_)),
+            Statement::Explain(_) => true,
+            _ => false,
+        };
+        if self.format.is_binary() && statements.iter().filter(is_query).count() > 1 {
+            return Err(Failure::Usage(format!(
+                "--format {} holds the result of one query; run the others one by one",
+                self.format.name()
+            )));
+        }
+        Ok(statements)
+    }
+
+    /// Runs a statement until it has ended or a signal is received.
+    pub(super) fn run(
+        &self,
+        statement: Statement,
+        output: &mut Output,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let is_standard = output.is_standard();
+        let check = || {
+            self.warnings.try_iter().for_each(|warning| console.problem(warning));
+            if is_standard && is_stdout_closed() { Err(Failure::ClosedPipe) } else { Ok(()) }
+        };
+        let outcome = self.until_signal(self.query(statement, output), check);
+        self.warnings.try_iter().for_each(|warning| console.problem(warning));
+        match outcome {
+            Ok(Some(result)) => match result {
+                Ok(()) => output.end(),
+                Err(error) => output.abort().and(Err(error)),
+            },
+            // What was read until the signal is a result too, and a complete file for those who read it.
+            Ok(None) => output.end(),
+            Err(closed) => Err(closed),
+        }
+    }
+
+    /// Waits for the result of a future; `None` if a signal was received before. `check` is called in the meantime.
+    pub(super) fn until_signal<T>(
+        &self,
+        future: impl Future<Output = T>,
+        mut check: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<Option<T>, Failure> {
+        let stop = interrupt::stop();
+        self.runtime.block_on(async {
+            let mut future = pin!(future);
+            while !stop.is_stopped() {
+                match select(future, pin!(tokio::time::sleep(TICK))).await {
+                    Either::Left((value, _)) => return Ok(Some(value)),
+                    Either::Right(((), unfinished)) => future = unfinished,
+                }
+                check()?;
+            }
+            Ok(None)
+        })
+    }
+
+    async fn query(&self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
+        let failed = |error: DataFusionError| failure(&error);
+        let plan = self.context.state().statement_to_plan(statement).await.map_err(failed)?;
+        let is_plan = self.explain || matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+        let frame = if self.explain && !matches!(plan, LogicalPlan::Ddl(_) | LogicalPlan::Statement(_)) {
+            DataFrame::new(self.context.state(), plan).explain(false, false).map_err(failed)?
+        } else {
+            self.context.execute_logical_plan(plan).await.map_err(failed)?
+        };
+        let mut batches = frame.execute_stream().await.map_err(failed)?;
+        // Statements such as CREATE VIEW have no result.
+        let schema = batches.schema();
+        if !schema.fields().is_empty() {
+            output.begin(&schema, is_plan)?;
+        }
+        while let Some(batch) = batches.next().await {
+            output.rows(&batch.map_err(failed)?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the failure for an error: one of the statement, or one of its execution.
+pub(super) fn failure(error: &DataFusionError) -> Failure {
+    let root = error.find_root();
+    let is_usage = matches!(
+        root,
+        DataFusionError::SQL(..)
+            | DataFusionError::Plan(_)
+            | DataFusionError::SchemaError(..)
+            | DataFusionError::NotImplemented(_)
+            | DataFusionError::Configuration(_)
+    );
+    let message = match root {
+        DataFusionError::SQL(error, _) => {
+            error.to_string().trim_start_matches("sql parser error: ").to_owned()
+        }
+        DataFusionError::External(error) => error.to_string(),
+        root => root.message().into_owned(),
+    };
+    if is_usage { Failure::Usage(message) } else { Failure::Other(message) }
+}
