@@ -285,7 +285,9 @@ struct Table {
 
 impl Table {
     fn new(schema: &Schema) -> Self {
-        let names: Vec<_> = names(schema).iter().map(|name| name.to_uppercase()).collect();
+        // Upper case first: that of an escape sequence would be another one.
+        let name = |field: &FieldRef| escape::text(&field.name().to_uppercase()).into_owned();
+        let names: Vec<String> = schema.fields().iter().map(name).collect();
         let widths = names.iter().map(|name| name.chars().count()).collect();
         let are_numbers = schema.fields().iter().map(|field| field.data_type().is_numeric()).collect();
         Self { names, widths, are_numbers, has_header: false }
