@@ -979,6 +979,8 @@ fn help_completions_and_man_pages() {
         "flowgauge-publish.1",
         #[cfg(feature = "bus")]
         "flowgauge-subscribe.1",
+        #[cfg(feature = "sql")]
+        "flowgauge-sql.1",
         #[cfg(all(feature = "tun", target_os = "linux"))]
         "flowgauge-tun.1",
         "flowgauge-man.1",

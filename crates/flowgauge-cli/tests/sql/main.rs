@@ -359,3 +359,25 @@ fn a_signal_ends_a_query_that_computes_and_its_file_does_not_appear() {
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     assert_eq!(folder.names(), Vec::<String>::new());
 }
+
+#[test]
+fn the_prompt_runs_statements_and_survives_errors_and_interrupts() {
+    let python = std::env::var_os("FLOWGAUGE_PYTHON").unwrap_or_else(|| "python3".into());
+    if Command::new(&python).arg("--version").output().is_err() {
+        eprintln!("skipped: python3 is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    let pipe = folder.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Open, so that the query does not wait for a writer, but for octets.
+    let _writer = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql/prompt.py");
+    let output = Command::new(&python)
+        .arg(script)
+        .arg(env!("CARGO_BIN_EXE_flowgauge"))
+        .args([captures().join("web.pcap").to_str().unwrap(), &pipe, &folder.path("home")])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
