@@ -207,7 +207,7 @@ fn failures_have_a_message_and_a_status() {
     let query = format!("SELECT * FROM flows('{missing}')");
     let not_utf8 = folder.file("not-utf8.sql", b"SELECT '\xff'");
     for (args, status, message) in [
-        (&["SELEC 1"][..], 2, "Expected"),
+        (&["WHERE 1"][..], 2, "Expected"),
         (&["SELECT nothing FROM flows('web.pcap')"], 2, "nothing"),
         (&["SELECT * FROM flows('web.pcap', timeout => '1s')"], 2, "timeout"),
         (&["SELECT * FROM web"], 2, "web"),
