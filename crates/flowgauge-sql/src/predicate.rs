@@ -56,10 +56,11 @@ impl Predicates {
         self.terms.is_empty() && self.times == Times::default()
     }
 
-    /// Adds the conditions to the settings of a scan. `has_order` states that a column depends on the flows before.
-    pub(crate) fn apply(self, config: &mut ScanConfig, has_order: bool) {
+    /// Adds the conditions to the settings of a scan. Keys choose packets only if rows do not depend on the packets of other
+    /// flows (`is_alone`).
+    pub(crate) fn apply(self, config: &mut ScanConfig, is_alone: bool) {
         config.times = self.times;
-        if self.terms.is_empty() || has_order {
+        if self.terms.is_empty() || !is_alone {
             return;
         }
         let text = self.terms.iter().map(|term| term.text.as_str()).collect::<Vec<_>>().join(" and ");

@@ -25,8 +25,15 @@ use crate::inputs::{Captures, distribute, expand};
 use crate::predicate::Predicates;
 use crate::source::CaptureSource;
 
-/// The column that depends on the flows before.
-const ORDER: &str = "sequence_number";
+/// Columns of flows that depend on other flows: on their number, or because the messages of one flow announce another, as
+/// those of FTP and TFTP do.
+const DEPENDENT: [&str; 5] = [
+    "sequence_number",
+    "application",
+    "application_evidence",
+    "application_name",
+    "application_category_name",
+];
 
 /// A table of captures, for sessions without the table functions: `context.register_table("flows", Arc::new(table))`.
 #[derive(Clone)]
@@ -96,9 +103,12 @@ impl TableProvider for CaptureTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut scan = self.scan.clone();
         let all = self.schema();
-        let is_order = |index: &usize| all.field(*index).name() == ORDER;
-        let has_order = projection.is_none_or(|indices| indices.iter().any(is_order));
-        Predicates::of(&scan, filters).apply(scan.config_mut(), has_order);
+        let is_dependent = |index: &usize| DEPENDENT.contains(&all.field(*index).name().as_str());
+        let is_alone = match scan.table() {
+            Table::Flows => projection.is_some_and(|indices| !indices.iter().any(is_dependent)),
+            table => table == Table::Packets,
+        };
+        Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
         let captures = expand(&self.patterns)?;
         let total_len = captures.iter().map(|capture| capture.len).sum::<u64>();
         let group_count = if scan.config().is_joined { 1 } else { state.config().target_partitions() };

@@ -102,9 +102,37 @@ async fn pushed_conditions_change_no_row() {
     }
     assert!(found > 100, "{found}");
     let pushed =
-        "SELECT application FROM flows('$DATA/*.pcap') WHERE destination_port = 53 AND protocol = 17";
+        "SELECT octet_count FROM flows('$DATA/*.pcap') WHERE destination_port = 53 AND protocol = 17";
     let plan = plan(&context, pushed).await;
     assert!(plan.contains("packets=Filter(port 53 and udp)"), "{plan}");
+}
+
+/// The control connections of FTP and TFTP announce flows, so that conditions on the keys of these do not omit the packets of
+/// others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditions_do_not_omit_what_announces_a_flow() {
+    let context = context(2);
+    let announced = "SELECT DISTINCT destination_port FROM flows('$DATA/transfer.pcap')
+                     WHERE application IN ('ftp_data', 'tftp')";
+    let ports = rows(&context, announced).await;
+    assert!(!ports.is_empty());
+    for port in ports {
+        for (columns, table) in [
+            ("application, octet_count", "flows("),
+            ("file, message, timestamp", "messages('ftp_data', "),
+            ("file, message, timestamp", "messages('tftp', "),
+            ("name, timestamp", "transactions('file', "),
+        ] {
+            let pushed = format!(
+                "SELECT {columns} FROM {table}'$DATA/transfer.pcap') WHERE destination_port = {port}"
+            );
+            let kept = format!(
+                "SELECT {columns} FROM (SELECT *, row_number() OVER () AS position FROM {table}'$DATA/transfer.pcap'))
+                 WHERE destination_port = {port}"
+            );
+            assert_eq!(rows(&context, &pushed).await, rows(&context, &kept).await, "{pushed}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
