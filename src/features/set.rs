@@ -79,6 +79,23 @@ impl CicErrors {
         e18: true,
     };
 
+    /// Returns the name of each error, and whether the vector has it.
+    const fn names(self) -> [(&'static str, bool); 11] {
+        [
+            ("e3", self.e3),
+            ("e4", self.e4),
+            ("e5", self.e5),
+            ("e6", self.e6),
+            ("e7", self.e7),
+            ("e8", self.e8),
+            ("e9", self.e9),
+            ("e12", self.e12),
+            ("e14", self.e14),
+            ("e15", self.e15),
+            ("e18", self.e18),
+        ]
+    }
+
     /// Parses numbers that are joined by plus signs; `None` if one is none of these errors.
     fn parse(text: &str) -> Option<Self> {
         let mut errors = Self::default();
@@ -196,6 +213,33 @@ fn count_of(text: &str, max: u16) -> Option<u16> {
     text.parse().ok().filter(|count| (1..=max).contains(count))
 }
 
+impl fmt::Display for FeatureSet {
+    /// Writes the names that parse to this set, separated by commas; nothing for the default, which has no features.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut items = Vec::new();
+        if self.cic {
+            let errors: Vec<_> = self.cic_errors.names().into_iter().filter(|(_, has)| *has).collect();
+            let names = errors.iter().map(|(name, _)| *name).collect::<Vec<_>>().join("+");
+            items.push(if names.is_empty() { "cic".to_owned() } else { format!("cic_compat={names}") });
+        }
+        items.extend(self.nfstream.map(|length| {
+            let length = match length {
+                Length::Wire => "wire",
+                Length::Ip => "ip",
+                Length::Transport => "transport",
+                Length::Payload => "payload",
+            };
+            format!("nfstream={length}")
+        }));
+        items.extend(self.splt.map(|count| format!("splt={count}")));
+        items.extend(self.histogram.then(|| "histogram".to_owned()));
+        items.extend(self.entropy.map(|count| format!("entropy={count}")));
+        items.extend(self.payload.map(|count| format!("payload={count}")));
+        items.extend(self.tcp.then(|| "tcp".to_owned()));
+        f.write_str(&items.join(","))
+    }
+}
+
 impl FromStr for FeatureSet {
     type Err = UnknownFeature;
 
@@ -238,5 +282,33 @@ impl FromStr for FeatureSet {
             }
         }
         Ok(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_written_as_names_that_parse_to_it() {
+        for text in [
+            "cic",
+            "cic_compat=e3+e18",
+            "nfstream=wire",
+            "nfstream=ip",
+            "nfstream=transport",
+            "nfstream=payload",
+            "splt=20",
+            "histogram",
+            "entropy=1024",
+            "payload=16384",
+            "tcp",
+            "cic_compat=e4,nfstream=ip,splt=1,histogram,entropy=3,payload=4,tcp",
+        ] {
+            assert_eq!(text.parse::<FeatureSet>().map(|set| set.to_string()).as_deref(), Ok(text));
+        }
+        let all: FeatureSet = "cic_compat".parse().unwrap();
+        assert_eq!(all.to_string().parse(), Ok(all));
+        assert_eq!(FeatureSet::default().to_string(), "");
     }
 }

@@ -7,9 +7,20 @@ use datafusion::error::{DataFusionError, Result};
 
 /// A capture, and its length in octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Capture {
-    pub(crate) path: PathBuf,
-    pub(crate) len: u64,
+#[non_exhaustive]
+pub struct Capture {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Length in octets, by which work is distributed.
+    pub len: u64,
+}
+
+impl Capture {
+    /// Creates a capture.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>, len: u64) -> Self {
+        Self { path: path.into(), len }
+    }
 }
 
 /// The captures that one thread reads, one after the other.
@@ -17,6 +28,13 @@ pub(crate) struct Capture {
 pub(crate) struct Captures {
     pub(crate) files: Vec<Capture>,
     pub(crate) len: u64,
+}
+
+impl From<Vec<Capture>> for Captures {
+    fn from(files: Vec<Capture>) -> Self {
+        let len = files.iter().fold(0, |len: u64, capture| len.saturating_add(capture.len));
+        Self { files, len }
+    }
 }
 
 /// Returns the captures of paths and patterns, in their order, those of a pattern in the order of their names.

@@ -49,6 +49,7 @@
 mod arguments;
 mod functions;
 mod inputs;
+mod plan;
 mod planner;
 mod predicate;
 mod source;
@@ -57,13 +58,22 @@ mod table;
 use std::sync::Arc;
 
 use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use flowgauge::source::Warning;
 use flowgauge_arrow::scan::Notify;
 
+pub use inputs::Capture;
+pub use plan::CaptureScan;
 pub use table::CaptureTable;
 
 use planner::CapturePlanner;
+
+/// Returns the scalar functions, for a process that executes plans but does not parse SQL.
+#[must_use]
+pub fn functions() -> Vec<ScalarUDF> {
+    functions::all().into()
+}
 
 /// Adds the tables and functions to a session.
 ///
@@ -81,7 +91,7 @@ pub fn register(context: &SessionContext) -> Result<()> {
 ///
 /// Same as for [`register`].
 pub fn register_with(context: &SessionContext, warning: Option<Notify<Warning>>) -> Result<()> {
-    for function in functions::all() {
+    for function in functions() {
         context.register_udf(function);
     }
     context.register_relation_planner(Arc::new(CapturePlanner::new(warning)))

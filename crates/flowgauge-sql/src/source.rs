@@ -64,6 +64,22 @@ impl CaptureSource {
         }
     }
 
+    /// Returns the source of expressions over the columns of the scan.
+    pub(crate) fn with_projection(mut self, projection: &ProjectionExprs) -> Self {
+        self.projection = SplitProjection::new(self.schema.file_schema(), projection);
+        self
+    }
+
+    /// Returns the scan of all columns.
+    pub(crate) const fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// Returns the expressions over the columns of the scan.
+    pub(crate) const fn expressions(&self) -> &ProjectionExprs {
+        &self.projection.source
+    }
+
     /// Returns the scan of the columns that the projection reads.
     fn projected(&self) -> Result<Scan> {
         let all = self.scan.schema();
@@ -113,12 +129,11 @@ impl FileSource for CaptureSource {
 
     fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
         let merged = self.projection.source.try_merge(projection)?;
-        let projection = SplitProjection::new(self.schema.file_schema(), &merged);
-        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+        Ok(Some(Arc::new(self.clone().with_projection(&merged))))
     }
 
     fn projection(&self) -> Option<&ProjectionExprs> {
-        Some(&self.projection.source)
+        Some(self.expressions())
     }
 
     fn metrics(&self) -> &ExecutionPlanMetricsSet {

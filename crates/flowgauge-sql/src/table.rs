@@ -7,21 +7,18 @@ use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::catalog::TableProvider;
-use datafusion::common::{Statistics, stats::Precision};
 use datafusion::datasource::TableType;
-use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
-use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
+use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 use flowgauge::source::Warning;
 use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table};
 use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::arguments::Arguments;
-use crate::inputs::{Captures, distribute, expand};
+use crate::inputs::{distribute, expand};
+use crate::plan::plan;
 use crate::predicate::Predicates;
 use crate::source::CaptureSource;
 
@@ -66,10 +63,33 @@ impl CaptureTable {
 
     pub(crate) fn of(arguments: Arguments, warning: Option<Notify<Warning>>) -> Self {
         let Arguments { table, patterns, config } = arguments;
-        let options =
-            Options::default().addresses(Addresses::Text).durations(Durations::Integers).names(Names::Text);
-        Self { scan: Scan::new(table, &options, config), patterns, warning }
+        Self { scan: all_columns(table, config), patterns, warning }
     }
+
+    /// Returns the kind of rows.
+    #[must_use]
+    pub const fn table(&self) -> Table {
+        self.scan.table()
+    }
+
+    /// Returns the paths and patterns.
+    #[must_use]
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
+    /// Returns the options.
+    #[must_use]
+    pub const fn config(&self) -> &ScanConfig {
+        self.scan.config()
+    }
+}
+
+/// Returns the scan of all columns of a table, with the types of SQL.
+pub(crate) fn all_columns(table: Table, config: ScanConfig) -> Scan {
+    let options =
+        Options::default().addresses(Addresses::Text).durations(Durations::Integers).names(Names::Text);
+    Scan::new(table, &options, config)
 }
 
 #[async_trait]
@@ -109,33 +129,20 @@ impl TableProvider for CaptureTable {
             table => table == Table::Packets,
         };
         Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
+        scan.config_mut().limit = limit.map(|limit| limit as u64);
         let captures = expand(&self.patterns)?;
-        let total_len = captures.iter().map(|capture| capture.len).sum::<u64>();
-        let group_count = if scan.config().is_joined { 1 } else { state.config().target_partitions() };
         let groups = if scan.config().is_joined {
             // The order of captures decides between frames with equal times.
-            vec![Captures { files: captures, len: total_len }]
+            vec![captures.into()]
         } else {
-            distribute(captures, group_count)
+            distribute(captures, state.config().target_partitions())
         };
-        let mut statistics = Statistics::new_unknown(&self.schema());
-        statistics.total_byte_size = Precision::Inexact(total_len as usize);
         let source =
             CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone());
-        // A file stands for all captures of a group, which one thread reads: batches go on from one to the next.
-        let file_groups = groups.into_iter().map(|group| {
-            let name = match group.files.as_slice() {
-                [only] => only.path.display().to_string(),
-                all => format!("{} captures", all.len()),
-            };
-            FileGroup::new(vec![PartitionedFile::new(name, group.len).with_extension(group)])
-        });
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(source))
-            .with_file_groups(file_groups.collect())
-            .with_projection_indices(projection.cloned())?
-            .with_statistics(statistics)
-            .with_limit(limit)
-            .build();
-        Ok(DataSourceExec::from_data_source(config))
+        let source = match projection {
+            Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
+            None => source,
+        };
+        Ok(plan(source, groups, None))
     }
 }

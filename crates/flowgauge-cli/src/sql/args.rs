@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+#[cfg(feature = "cluster")]
+use flowgauge_cluster::Cluster;
 
 use crate::args::{parse_count, parse_size};
 
@@ -67,6 +69,14 @@ pub(crate) struct SqlArgs {
     /// Threads of a query [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
     pub(super) threads: Option<NonZeroUsize>,
+
+    /// Run queries on the executors of a scheduler, such as df://10.0.0.1:50050
+    ///
+    /// The scheduler and its executors read captures under the paths that they have here, and write damage of captures to
+    /// their logs. --threads is the number of partitions of a query [default: 16]. docs/cluster.md describes the processes.
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "URL", conflicts_with = "memory")]
+    pub(super) cluster: Option<Cluster>,
 }
 
 impl SqlArgs {

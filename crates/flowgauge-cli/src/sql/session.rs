@@ -3,17 +3,20 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use datafusion::error::DataFusionError;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+#[cfg(feature = "cluster")]
+use flowgauge_cluster::Cluster;
 use futures::StreamExt as _;
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
@@ -34,32 +37,47 @@ pub(super) struct Session {
     format: SqlFormat,
     /// Damage of captures, as the threads that read found it.
     warnings: Receiver<String>,
+    /// The plan that was executed last.
+    plan: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    #[cfg(feature = "cluster")]
+    cluster: Option<Cluster>,
 }
 
 impl Session {
     pub(super) fn new(args: &SqlArgs) -> Result<Self, Failure> {
-        let mut config = SessionConfig::new().with_information_schema(true);
-        config.options_mut().explain.physical_plan_only = args.explain;
-        let mut environment = RuntimeEnvBuilder::new();
-        if let Some(memory) = args.memory {
-            environment = environment.with_memory_limit(usize::try_from(memory).unwrap_or(usize::MAX), 1.0);
-        }
         let mut threads = tokio::runtime::Builder::new_multi_thread();
         if let Some(count) = args.threads {
-            config = config.with_target_partitions(count.get());
             threads.worker_threads(count.get());
         }
+        #[cfg(feature = "cluster")]
+        threads.enable_io();
         let runtime = threads.enable_time().build().map_err(|error| Failure::Other(error.to_string()))?;
-        let environment = environment.build_arc().map_err(|error| failure(&error))?;
-        let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
         let (sender, warnings) = mpsc::channel();
-        let warning: Arc<dyn Fn(&flowgauge::source::Warning) + Send + Sync> = Arc::new(move |damage| {
-            // The receiver lives as long as the session.
-            let _ = sender.send(damage.to_string());
-        });
-        flowgauge_sql::register_with(&context, Some(warning)).map_err(|error| failure(&error))?;
+        #[cfg(feature = "cluster")]
+        let remote = match &args.cluster {
+            Some(cluster) => {
+                let connection = cluster.connect(configured(Cluster::config(), args));
+                Some(runtime.block_on(connection).map_err(|error| failure(&error))?)
+            }
+            None => None,
+        };
+        #[cfg(not(feature = "cluster"))]
+        let remote: Option<SessionContext> = None;
+        let context = match remote {
+            Some(context) => context,
+            None => local(args, sender)?,
+        };
         let format = args.format();
-        Ok(Self { context, runtime, explain: args.explain, format, warnings })
+        Ok(Self {
+            context,
+            runtime,
+            explain: args.explain,
+            format,
+            warnings,
+            plan: Mutex::new(None),
+            #[cfg(feature = "cluster")]
+            cluster: args.cluster.clone(),
+        })
     }
 
     /// Ends without waiting for threads, which may wait for octets of a pipe.
@@ -112,9 +130,33 @@ impl Session {
                 Err(error) => output.abort().and(Err(error)),
             },
             // What was read until the signal is a result too, and a complete file for those who read it.
-            Ok(None) => output.end(),
-            Err(closed) => Err(closed),
+            Ok(None) => {
+                self.cancel(console);
+                output.end()
+            }
+            Err(closed) => {
+                self.cancel(console);
+                Err(closed)
+            }
         }
+    }
+
+    /// Ends the query on the cluster, if there is one. A local query ends with its stream.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        allow(unused_variables, clippy::unused_self, reason = "there is no cluster")
+    )]
+    fn cancel(&self, console: &mut Console) {
+        #[cfg(feature = "cluster")]
+        if let (Some(cluster), Some(plan)) = (&self.cluster, self.last_plan().take())
+            && let Err(error) = self.runtime.block_on(cluster.cancel(plan.as_ref()))
+        {
+            console.problem(format!("the query may continue on the cluster: {error}"));
+        }
+    }
+
+    fn last_plan(&self) -> std::sync::MutexGuard<'_, Option<Arc<dyn ExecutionPlan>>> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the result of a future; `None` if a signal was received before. `check` is called in the meantime.
@@ -146,7 +188,10 @@ impl Session {
         } else {
             self.context.execute_logical_plan(plan).await.map_err(failed)?
         };
-        let mut batches = frame.execute_stream().await.map_err(failed)?;
+        let task = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await.map_err(failed)?;
+        *self.last_plan() = Some(Arc::clone(&plan));
+        let mut batches = execute_stream(plan, task).map_err(failed)?;
         // Statements such as CREATE VIEW have no result.
         let schema = batches.schema();
         if !schema.fields().is_empty() {
@@ -157,6 +202,33 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Returns the configuration of a session with these options.
+fn configured(mut config: SessionConfig, args: &SqlArgs) -> SessionConfig {
+    config.options_mut().explain.physical_plan_only = args.explain;
+    config = config.with_information_schema(true);
+    match args.threads {
+        Some(count) => config.with_target_partitions(count.get()),
+        None => config,
+    }
+}
+
+/// Creates a session that executes queries in this process; damage of captures is sent to `sender`.
+fn local(args: &SqlArgs, sender: Sender<String>) -> Result<SessionContext, Failure> {
+    let mut environment = RuntimeEnvBuilder::new();
+    if let Some(memory) = args.memory {
+        environment = environment.with_memory_limit(usize::try_from(memory).unwrap_or(usize::MAX), 1.0);
+    }
+    let environment = environment.build_arc().map_err(|error| failure(&error))?;
+    let config = configured(SessionConfig::new(), args);
+    let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
+    let warning: Arc<dyn Fn(&flowgauge::source::Warning) + Send + Sync> = Arc::new(move |damage| {
+        // The receiver lives as long as the session.
+        let _ = sender.send(damage.to_string());
+    });
+    flowgauge_sql::register_with(&context, Some(warning)).map_err(|error| failure(&error))?;
+    Ok(context)
 }
 
 /// Returns the failure for an error: one of the statement, or one of its execution.

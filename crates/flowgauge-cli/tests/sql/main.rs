@@ -1,6 +1,8 @@
 //! `flowgauge sql` on the captures in `examples/data`: results in each format are those of `flowgauge flows`.
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "cluster")]
+mod cluster;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;

@@ -5,16 +5,15 @@
 //! prints a note and passes. If `FLOWGAUGE_READERS` is set to `required`, it fails instead. With `FLOWGAUGE_CORPUS`, its small
 //! captures are read too.
 
+mod queries;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use flowgauge::export::RecordWriter;
@@ -26,6 +25,8 @@ use flowgauge::{
     Pipeline, RunOptions, SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 use flowgauge_arrow::{Addresses, Durations, Names, Options, ParquetWriter};
+
+use queries::{queries, replaced, rows};
 
 /// Longest capture of the corpus that is read, in octets, and their number.
 const CORPUS_LEN_MAX: u64 = 200_000;
@@ -169,44 +170,6 @@ fn captures() -> Vec<String> {
     captures.iter().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// Returns the query with each table in braces replaced.
-fn replaced(query: &str, table: impl Fn(&str, Option<&str>) -> String) -> String {
-    let mut parts = query.split('{');
-    let mut result = parts.next().unwrap().to_owned();
-    for part in parts {
-        let (name, rest) = part.split_once('}').unwrap();
-        let (name, kind) = name.split_once(':').map_or((name, None), |(name, kind)| (name, Some(kind)));
-        result += &table(name, kind);
-        result += rest;
-    }
-    result
-}
-
-/// Returns the rows of a result as text, sorted. Each column is converted to the type that `types` has for it.
-fn rows(batches: &[RecordBatch], types: &[DataType]) -> Vec<String> {
-    let mut rows = Vec::new();
-    for batch in batches {
-        let columns: Vec<_> = batch
-            .columns()
-            .iter()
-            .zip(types)
-            .map(|(column, wanted)| cast(column, wanted).unwrap_or_else(|error| panic!("{wanted}: {error}")))
-            .collect();
-        for row in 0..batch.num_rows() {
-            let value = |column: &Arc<dyn Array>| match column.data_type() {
-                DataType::Float64 if column.is_valid(row) => {
-                    let text = array_value_to_string(column, row).unwrap();
-                    format!("{:.6e}", text.parse::<f64>().unwrap())
-                }
-                _ => array_value_to_string(column, row).unwrap(),
-            };
-            rows.push(columns.iter().map(value).collect::<Vec<_>>().join("|"));
-        }
-    }
-    rows.sort();
-    rows
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn results_are_those_of_duckdb() {
     let python = std::env::var_os("FLOWGAUGE_PYTHON").unwrap_or_else(|| "python3".into());
@@ -225,9 +188,7 @@ async fn results_are_those_of_duckdb() {
     fs::create_dir_all(&folder).unwrap();
     let captures = captures();
     let files = write(&folder, &captures);
-    let text = include_str!("queries.sql");
-    let text: String = text.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n");
-    let queries: Vec<&str> = text.split(';').map(str::trim).filter(|query| !query.is_empty()).collect();
+    let queries = queries();
     assert!(queries.len() >= 40, "{}", queries.len());
 
     // DuckDB reads the Parquet files of all kinds of a protocol by the names of their columns.
