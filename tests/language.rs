@@ -36,6 +36,7 @@ const SCANNED: &[&str] = &[
     "crates/flowgauge-bus",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
+    "crates/flowgauge-summary",
     "fuzz",
     "tests",
 ];
@@ -48,6 +49,7 @@ const SCANNED_NAMES: &[&str] = &[
     "crates/flowgauge-bus/src",
     "crates/flowgauge-python/src",
     "crates/flowgauge-sql/src",
+    "crates/flowgauge-summary/src",
 ];
 
 /// Must quote old names.

@@ -52,6 +52,7 @@ impl Arguments {
         let table = match (self.table.as_str(), self.kind.as_deref()) {
             ("flows", None) => Ok(Table::Flows),
             ("packets", None) => Ok(Table::Packets),
+            ("findings", None) => Ok(Table::Findings),
             ("messages", Some(kind)) => Table::messages(kind),
             ("transactions", Some(kind)) => Table::transactions(kind),
             (other, _) => return Err(format!("unknown table: {other:?}")),

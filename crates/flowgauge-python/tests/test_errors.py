@@ -120,6 +120,12 @@ def test_unknown_kinds(web):
         flowgauge.transactions("nonsense", web)
     with pytest.raises(ValueError, match="whole flows"):
         flowgauge.packets(web, filter="src port 80")
+    with pytest.raises(ValueError, match="whole flows"):
+        flowgauge.findings(web, filter="src port 80")
+    with pytest.raises(ValueError, match='unknown column: "file".*evidence'):
+        flowgauge.findings(web, columns=["file"])
+    with pytest.raises(TypeError):
+        flowgauge.findings(web, joined=False)
 
 
 def test_memory_that_is_too_small(web):

@@ -1,4 +1,4 @@
-//! SQL over captures: tables of flows, packets, messages and transactions for
+//! SQL over captures: tables of flows, packets, messages, transactions and findings for
 //! [DataFusion](https://docs.rs/datafusion).
 //!
 //! ```
@@ -22,6 +22,7 @@
 //! | `packets(CAPTURES, ...)` | packets of flows |
 //! | `messages(PROTOCOL, CAPTURES, ...)` | messages of a protocol, such as `'dns'`, or of a kind, such as `'dns.response'` |
 //! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
+//! | `findings(CAPTURES, ...)` | findings of `flowgauge summary` in all captures together |
 //!
 //! Captures are paths, patterns with `*`, `?` and `[ ]`, or an array of them. These options are named arguments, such as
 //! `flows('*.pcap', active_timeout => '60s')`:

@@ -111,12 +111,12 @@ impl TableProvider for CaptureTable {
         Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
         let captures = expand(&self.patterns)?;
         let total_len = captures.iter().map(|capture| capture.len).sum::<u64>();
-        let group_count = if scan.config().is_joined { 1 } else { state.config().target_partitions() };
-        let groups = if scan.config().is_joined {
+        let is_one = scan.config().is_joined || scan.table().is_joined();
+        let groups = if is_one {
             // The order of captures decides between frames with equal times.
             vec![Captures { files: captures, len: total_len }]
         } else {
-            distribute(captures, group_count)
+            distribute(captures, state.config().target_partitions())
         };
         let mut statistics = Statistics::new_unknown(&self.schema());
         statistics.total_byte_size = Precision::Inexact(total_len as usize);

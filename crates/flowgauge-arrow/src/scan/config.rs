@@ -13,15 +13,15 @@ pub struct ScanConfig {
     pub features: FeatureSet,
     /// Time without packets after which a flow ends, for all protocols.
     pub idle_timeout: Option<Duration>,
-    /// Interval after which a record of an ongoing flow is created.
+    /// Interval after which a record of an ongoing flow is created. Findings have none.
     pub active_timeout: Option<Duration>,
     /// The layer of tunnels whose flows are tracked.
     pub tunnels: Decapsulation,
     /// Packets that are tracked. `src`, `dst` and `vlan` are permitted for flows only.
     pub filter: Option<Filter>,
-    /// The times of rows: of the first packet for flows, of the row itself otherwise.
+    /// The times of rows: of the first packet for flows, of the row itself otherwise. Findings have no time.
     pub times: Times,
-    /// True if all captures are read as one, in time order.
+    /// True if all captures are read as one, in time order, as those of findings always are.
     pub is_joined: bool,
     /// Maximum number of rows.
     pub limit: Option<u64>,

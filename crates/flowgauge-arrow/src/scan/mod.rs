@@ -2,6 +2,7 @@
 
 mod batches;
 mod config;
+mod findings;
 mod sinks;
 mod table;
 
@@ -18,9 +19,10 @@ use flowgauge::source::Warning;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard, StopHandle,
-    TrackerConfig, Transactions,
+    PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
+    StopHandle, TrackerConfig, Transactions,
 };
+use flowgauge_summary::{Collector, Watch};
 
 pub use config::{ScanConfig, Times};
 pub use table::{Table, UnknownTable};
@@ -52,8 +54,9 @@ const ENCAPSULATION: [&str; 8] = [
 
 /// The rows of a table in captures, as batches.
 ///
-/// Each capture is tracked alone, unless the configuration joins them. What the columns do not need is not computed: without the application
-/// of a flow, no protocol is recognized, and messages of protocols without a column are not parsed.
+/// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
+/// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
+/// protocols without a column are not parsed.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -211,13 +214,12 @@ impl Scan {
         mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
-        let builder = self.pipeline(&resources);
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
         let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
-        if self.config.is_joined {
+        if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
             let mut files = Files::open_with(paths, sources)?;
-            self.capture(&builder, &mut files, None, control, &mut batches)?;
+            self.capture(&resources, &mut files, None, control, &mut batches)?;
         } else {
             for path in captures {
                 if batches.is_over() {
@@ -225,7 +227,7 @@ impl Scan {
                 }
                 let path = path.as_ref();
                 let mut file = FileSource::open_with(path, sources.clone())?;
-                self.capture(&builder, &mut file, Some(&path.to_string_lossy()), control, &mut batches)?;
+                self.capture(&resources, &mut file, Some(&path.to_string_lossy()), control, &mut batches)?;
             }
         }
         batches.finish().map_err(ScanError::Batch)
@@ -248,7 +250,7 @@ impl Scan {
         let mut source = FileSource::from_reader_with(reader, sources)?;
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
         let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
-        self.capture(&self.pipeline(&resources), &mut source, name, control, &mut batches)?;
+        self.capture(&resources, &mut source, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
     }
 
@@ -288,7 +290,7 @@ impl Scan {
         key_policy.decapsulation = config.tunnels;
         let mut builder =
             Pipeline::builder().resources(resources.clone()).tracker(tracker).key_policy(key_policy);
-        if let Some(timeout) = config.active_timeout {
+        if let Some(timeout) = config.active_timeout.filter(|_| self.table != Table::Findings) {
             builder = builder.active_timeout(timeout);
         }
         if let Some(filter) = &config.filter {
@@ -297,6 +299,7 @@ impl Scan {
         match self.table {
             // Each fragment is a packet.
             Table::Packets => builder.fragments(FragmentHandling::AsTheyCome),
+            Table::Findings => builder.encapsulation(true),
             _ => builder.encapsulation(config.tunnels == Decapsulation::Both || self.wants(&ENCAPSULATION)),
         }
     }
@@ -304,12 +307,16 @@ impl Scan {
     /// Reads a capture.
     fn capture(
         &self,
-        builder: &Builder,
+        resources: &Resources,
         source: &mut impl Source,
         file: Option<&str>,
         control: &Control,
         batches: &mut Batches<'_>,
     ) -> Result<(), ScanError> {
+        if batches.is_over() {
+            return Ok(());
+        }
+        let builder = &self.pipeline(resources);
         let whole = self.config.filter.as_ref().filter(|filter| !filter.is_final());
         let rows = Rows { batches, file, times: self.config.times };
         let has_features = self.table == Table::Flows && self.wants_features();
@@ -333,6 +340,16 @@ impl Scan {
             Table::Transactions(_) => {
                 read(builder, Transactions::new(SessionRows::new(rows, self.table)), source, control)
             }
+            Table::Findings => {
+                let watch = Watch::new(resources)?;
+                let sink = Transactions::new(Collector::default());
+                let (sink, stats) = run(builder, sink, &mut watch.source(source), control)?;
+                let facts = sink.into_inner().facts;
+                for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
+                    rows.batches.push(&finding);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -350,15 +367,26 @@ fn read<K: Sink>(
     source: &mut impl Source,
     control: &Control,
 ) -> Result<(), ScanError> {
+    run(builder, sink, source, control).map(drop)
+}
+
+/// Reads a source like [`read`]. Returns the sink, and the counters of the run.
+fn run<K: Sink>(
+    builder: &Builder,
+    sink: K,
+    source: &mut impl Source,
+    control: &Control,
+) -> Result<(K, PipelineStats), ScanError> {
     let is_long = source.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
     let mut options =
         RunOptions::default().stop(control.stop.clone()).extract_ahead(control.is_ahead && is_long);
     if let Some(progress) = control.progress.clone() {
         options = options.progress(move |state| progress(state));
     }
-    builder.build(sink)?.run(source, &options)?;
+    let mut pipeline = builder.build(sink)?;
+    let summary = pipeline.run(source, &options)?;
     if let Some(warn) = &control.warning {
         source.warnings().iter().for_each(|warning| warn(warning));
     }
-    Ok(())
+    Ok((pipeline.into_sink(), summary.stats))
 }

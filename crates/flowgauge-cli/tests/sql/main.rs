@@ -1,6 +1,7 @@
 //! `flowgauge sql` on the captures in `examples/data`: results in each format are those of `flowgauge flows`.
 #![cfg(target_os = "linux")]
 
+mod findings;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;

@@ -1,4 +1,4 @@
-"""Packet captures as tables: flow records, packets, messages and transactions.
+"""Packet captures as tables: flow records, packets, messages, transactions and findings.
 
 Each function returns a :class:`Stream`, which pandas, Polars, pyarrow and DuckDB read without copies::
 
@@ -21,7 +21,7 @@ from . import _arguments
 from ._errors import Error, MissingFileError
 from ._flowgauge import Stream, open as _open
 
-__all__ = ["Error", "MissingFileError", "Stream", "flows", "messages", "packets", "transactions"]
+__all__ = ["Error", "MissingFileError", "Stream", "findings", "flows", "messages", "packets", "transactions"]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Addresses = Literal["text", "octets"]
@@ -212,6 +212,39 @@ def transactions(
         idle_timeout=idle_timeout,
         tunnels=tunnels,
         joined=joined,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def findings(
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each finding in all captures together: what was seen, such as a scan, which is no verdict.
+
+    The rows are those of ``flowgauge summary``, with the evidence and the command that shows the flows or transactions.
+    They arrive after the last packet. The arguments are those of :func:`flows`; the files are always read as one. A
+    filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="findings",
+        columns=columns,
+        filter=filter,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=True,
         limit=limit,
         batch_size=batch_size,
         memory=memory,
