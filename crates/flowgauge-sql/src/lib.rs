@@ -23,6 +23,9 @@
 //! | `messages(PROTOCOL, CAPTURES, ...)` | messages of a protocol, such as `'dns'`, or of a kind, such as `'dns.response'` |
 //! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
 //!
+//! `flows` also reads files of flow records: ndjson, Parquet, IPFIX, fixed records. `filter` applies to their fields; other
+//! options, which concern packets, are an error then.
+//!
 //! Captures are paths, patterns with `*`, `?` and `[ ]`, or an array of them. These options are named arguments, such as
 //! `flows('*.pcap', active_timeout => '60s')`:
 //!
@@ -58,8 +61,7 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::Notify;
+use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use table::CaptureTable;
 
