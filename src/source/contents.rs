@@ -28,7 +28,7 @@ pub(super) const HEAD_LEN: usize = 4096;
 /// use flowgauge::source::{Contents, FileSource, SourceConfig};
 ///
 /// let contents = Contents::open("examples/data/web.pcap", SourceConfig::default())?;
-/// assert_eq!(contents.head().get(..4), Some(&[0xd4, 0xc3, 0xb2, 0xa1][..]));
+/// assert_eq!(contents.head().get(..4), Some(&[0x4d, 0x3c, 0xb2, 0xa1][..]));
 /// let source = FileSource::from_contents(contents)?;
 /// # Ok::<(), flowgauge::source::Error>(())
 /// ```
