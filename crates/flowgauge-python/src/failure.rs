@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use arrow_schema::ArrowError;
+use flowgauge::record_file::RecordProblemKind;
 use flowgauge::source;
 use flowgauge_arrow::scan::ScanError;
 use pyo3::exceptions::PyValueError;
@@ -47,6 +48,11 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Returns a path, unless it is that of a reader.
+fn of_file(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| *path != Path::new("(stream)"))
+}
+
 /// Returns the path of an error, unless it is that of a reader.
 fn path(error: &source::Error) -> Option<&Path> {
     use source::Error;
@@ -60,7 +66,7 @@ fn path(error: &source::Error) -> Option<&Path> {
         | Error::Version { path, .. }
         | Error::TooManyOpenFiles { path, .. }
         | Error::ZstdWindow { path, .. }
-        | Error::Memory { path, .. } => Some(path.as_path()).filter(|path| *path != Path::new("(stream)")),
+        | Error::Memory { path, .. } => of_file(path),
         _ => None,
     }
 }
@@ -75,6 +81,13 @@ impl Failure {
                 PyValueError::new_err(message)
             }
             Self::Scan(ScanError::Pipeline(flowgauge::Error::Source(error))) => of_source(py, message, error),
+            Self::Scan(ScanError::Records(problem)) => match &problem.kind {
+                RecordProblemKind::Source(error) => of_source(py, message, error),
+                _ => exceptions::Error::new_err((message, of_file(&problem.path))),
+            },
+            Self::Scan(ScanError::RecordsOnly { path, .. } | ScanError::CapturesOnly { path, .. }) => {
+                exceptions::Error::new_err((message, of_file(path)))
+            }
             _ => exceptions::Error::new_err(message),
         }
     }

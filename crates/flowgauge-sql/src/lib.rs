@@ -24,6 +24,9 @@
 //! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
 //! | `findings(CAPTURES, ...)` | findings of `flowgauge summary` in all captures together |
 //!
+//! `flows` also reads files of flow records: ndjson, Parquet, IPFIX, fixed records. `filter` applies to their fields; other
+//! options, which concern packets, are an error then.
+//!
 //! Captures are paths, patterns with `*`, `?` and `[ ]`, or an array of them. These options are named arguments, such as
 //! `flows('*.pcap', active_timeout => '60s')`:
 //!
@@ -59,8 +62,7 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::Notify;
+use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use table::CaptureTable;
 

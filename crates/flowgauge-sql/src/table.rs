@@ -16,8 +16,7 @@ use datafusion::error::Result;
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_plan::ExecutionPlan;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table};
+use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
 use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::arguments::Arguments;

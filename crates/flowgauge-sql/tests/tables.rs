@@ -1,5 +1,8 @@
 //! The tables as a query reads them.
 
+#[path = "tables/records.rs"]
+mod records;
+
 #[cfg(unix)]
 use std::io::Write as _;
 use std::path::Path;
@@ -317,8 +320,9 @@ async fn damage_is_a_warning_and_the_rows_before_it_remain() {
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&warnings);
     let context = SessionContext::new();
-    let notify =
-        Arc::new(move |warning: &flowgauge::source::Warning| seen.lock().unwrap().push(warning.to_string()));
+    let notify = Arc::new(move |warning: &flowgauge_arrow::scan::Warning| {
+        seen.lock().unwrap().push(warning.to_string())
+    });
     flowgauge_sql::register_with(&context, Some(notify)).unwrap();
     let found = rows(&context, &format!("SELECT count(*) FROM packets('{}')", path.display())).await;
     std::fs::remove_dir_all(&folder).unwrap();

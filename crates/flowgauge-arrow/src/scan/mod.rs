@@ -1,30 +1,35 @@
-//! Tables of captures as batches: what SQL and Python read.
+//! Tables of captures, and of files of flow records, as batches: what SQL and Python read.
 
 mod batches;
 mod config;
+mod control;
+mod error;
 mod findings;
+mod records;
 mod sinks;
 mod table;
 
-use std::fmt;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
-use flowgauge::source::Warning;
+use flowgauge::record_file::RecordFormat;
+use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
-    StopHandle, TrackerConfig, Transactions,
+    PipelineStats, Resources, RunOptions, Sessions, Sink, Source, SourceConfig, Standard, TrackerConfig,
+    Transactions,
 };
 use flowgauge_summary::{Collector, Watch};
 
 pub use config::{ScanConfig, Times};
+pub use control::{Control, Notify, Warning};
+pub use error::ScanError;
 pub use table::{Table, UnknownTable};
 
 use batches::Batches;
@@ -54,6 +59,11 @@ const ENCAPSULATION: [&str; 8] = [
 
 /// The rows of a table in captures, as batches.
 ///
+/// Flows are also read from files of flow records ([`RecordFile`](flowgauge::record_file::RecordFile)): ndjson, IPFIX, fixed
+/// records, Parquet. They have the columns that the format keeps, and others are null; a filter applies to the fields of the
+/// record. What concerns packets is an error then: features, timeouts, tunnels, joined captures, and other tables. An empty
+/// file has no flows.
+///
 /// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
 /// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
 /// protocols without a column are not parsed.
@@ -78,72 +88,6 @@ pub struct Scan {
     options: Options,
     config: ScanConfig,
     schema: SchemaRef,
-}
-
-/// An error of a scan.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ScanError {
-    /// A capture could not be read, or the settings are invalid.
-    Pipeline(flowgauge::Error),
-    /// A batch could not be created.
-    Batch(ArrowError),
-    /// The filter has `src`, `dst` or `vlan`, which apply to whole flows, for a table of another kind.
-    Filter,
-}
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pipeline(error) => error.fmt(f),
-            Self::Batch(error) => error.fmt(f),
-            Self::Filter => f.write_str(
-                "src, dst and vlan in a filter apply to whole flows: only the table of flows has them",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ScanError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Pipeline(error) => Some(error),
-            Self::Batch(error) => Some(error),
-            Self::Filter => None,
-        }
-    }
-}
-
-impl<E: Into<flowgauge::Error>> From<E> for ScanError {
-    fn from(error: E) -> Self {
-        Self::Pipeline(error.into())
-    }
-}
-
-/// A function that is called by the thread that reads.
-pub type Notify<T> = Arc<dyn Fn(&T) + Send + Sync>;
-
-/// How a scan is controlled while it runs.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct Control {
-    /// Ends the scan before the next batch of frames; rows of flows that are open are not passed on.
-    pub stop: StopHandle,
-    /// Called after each batch of frames with the progress of the capture that is read.
-    pub progress: Option<Notify<RunProgress>>,
-    /// Called with the damage at which reading of a capture ended.
-    pub warning: Option<Notify<Warning>>,
-    /// True if packets of long captures are extracted on a thread of their own.
-    pub is_ahead: bool,
-}
-
-impl fmt::Debug for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("stop", &self.stop)
-            .field("is_ahead", &self.is_ahead)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Scan {
@@ -201,12 +145,12 @@ impl Scan {
         Arc::clone(&self.schema)
     }
 
-    /// Reads captures, and passes on batches until the receiver ends the scan. Runs on the current thread.
+    /// Reads captures and files of flow records, and passes on batches until the receiver ends the scan. Runs on the current thread.
     ///
     /// # Errors
     ///
-    /// Returns an error if a capture cannot be opened or read, or the settings are invalid. Damage within a capture is a
-    /// warning.
+    /// Returns an error if a file cannot be opened or read, has other content, or has flow records although a setting concerns
+    /// packets, or if the settings are invalid. Damage within a file is a warning.
     pub fn run<P: AsRef<Path>>(
         &self,
         captures: impl IntoIterator<Item = P>,
@@ -218,7 +162,9 @@ impl Scan {
         let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
         if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
-            let mut files = Files::open_with(paths, sources)?;
+            let files = Files::open_with(paths, sources);
+            let mut files =
+                files.map_err(|error| records::among_captures(error, self.table, &self.config))?;
             self.capture(&resources, &mut files, None, control, &mut batches)?;
         } else {
             for path in captures {
@@ -226,15 +172,16 @@ impl Scan {
                     break;
                 }
                 let path = path.as_ref();
-                let mut file = FileSource::open_with(path, sources.clone())?;
-                self.capture(&resources, &mut file, Some(&path.to_string_lossy()), control, &mut batches)?;
+                let contents = Contents::open(path, sources.clone())?;
+                let name = path.to_string_lossy();
+                self.file(&resources, contents, Some(&name), control, &mut batches)?;
             }
         }
         batches.finish().map_err(ScanError::Batch)
     }
 
-    /// Reads one capture from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does. `name` is the value of
-    /// the column `file`. The stop handle takes effect after the read that is in progress.
+    /// Reads one capture or file of flow records from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does.
+    /// `name` is the value of the column `file`. Parquet is not read from a reader. The stop handle takes effect after the read that is in progress.
     ///
     /// # Errors
     ///
@@ -247,10 +194,10 @@ impl Scan {
         mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
-        let mut source = FileSource::from_reader_with(reader, sources)?;
+        let contents = Contents::from_reader(reader, sources)?;
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
         let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
-        self.capture(&resources, &mut source, name, control, &mut batches)?;
+        self.file(&resources, contents, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
     }
 
@@ -302,6 +249,28 @@ impl Scan {
             Table::Findings => builder.encapsulation(true),
             _ => builder.encapsulation(config.tunnels == Decapsulation::Both || self.wants(&ENCAPSULATION)),
         }
+    }
+
+    /// Reads a file: a capture, or flow records.
+    fn file(
+        &self,
+        resources: &Resources,
+        contents: Contents,
+        name: Option<&str>,
+        control: &Control,
+        batches: &mut Batches<'_>,
+    ) -> Result<(), ScanError> {
+        let is_empty = contents.head().is_empty() && self.table == Table::Flows;
+        if !is_empty && RecordFormat::of(contents.head()).is_none() {
+            let mut source = FileSource::from_contents(contents)?;
+            return self.capture(resources, &mut source, name, control, batches);
+        }
+        if !is_empty {
+            records::check(contents.path(), self.table, &self.config)?;
+        }
+        let file = crate::record_file(contents).map_err(ScanError::Records)?;
+        let rows = Rows { batches, file: name, times: self.config.times };
+        records::read(file, rows, &self.config, control, resources)
     }
 
     /// Reads a capture.
@@ -386,7 +355,7 @@ fn run<K: Sink>(
     let mut pipeline = builder.build(sink)?;
     let summary = pipeline.run(source, &options)?;
     if let Some(warn) = &control.warning {
-        source.warnings().iter().for_each(|warning| warn(warning));
+        source.warnings().iter().for_each(|warning| warn(&Warning::Capture(warning.clone())));
     }
     Ok((pipeline.into_sink(), summary.stats))
 }

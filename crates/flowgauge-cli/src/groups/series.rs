@@ -16,7 +16,6 @@ use flowgauge::{
 use super::output::{COUNT, Target, fields, write};
 use super::row::GroupRow;
 use crate::args::parse_duration;
-use crate::choice::matches;
 use crate::condition::RowFilter;
 use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
@@ -308,7 +307,7 @@ struct SeriesSink<'a, G> {
 impl<G> SeriesSink<'_, G> {
     /// Adds intervals of a flow to those with the same values of fields.
     fn add(&mut self, view: &FlowView<'_>, reason: EndReason, open: impl Iterator<Item = OpenInterval>) {
-        if self.filter.is_some_and(|filter| !matches(filter, view)) {
+        if self.filter.is_some_and(|filter| !filter.matches_flow(view)) {
             return;
         }
         let mut key = Vec::new();

@@ -53,7 +53,7 @@ impl Session {
         let environment = environment.build_arc().map_err(|error| failure(&error))?;
         let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
         let (sender, warnings) = mpsc::channel();
-        let warning: Arc<dyn Fn(&flowgauge::source::Warning) + Send + Sync> = Arc::new(move |damage| {
+        let warning: Arc<dyn Fn(&flowgauge_arrow::scan::Warning) + Send + Sync> = Arc::new(move |damage| {
             // The receiver lives as long as the session.
             let _ = sender.send(damage.to_string());
         });

@@ -62,7 +62,9 @@ def flows(
     captures
         A path or a pattern (``*``, ``?``, ``[...]``, ``**``) as text, or a ``PathLike`` without pattern; a list of
         them; a binary file object, from its position on; or the octets of one capture. pcap and pcapng, uncompressed or
-        compressed with gzip or zstd.
+        compressed with gzip or zstd. Also flow records that flowgauge wrote: ndjson, IPFIX, fixed records, and files of
+        Parquet; columns that they do not have are null, a filter applies to their fields, and features, timeouts and
+        tunnels are an error.
     features
         Statistical features, such as ``"cic,tcp"`` or ``["nfstream", "splt=20"]``, whose columns follow those of the
         record.
