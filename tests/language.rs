@@ -34,6 +34,7 @@ const SCANNED: &[&str] = &[
     "crates/flowgauge-cli",
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
+    "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
     "fuzz",
@@ -46,6 +47,7 @@ const SCANNED_NAMES: &[&str] = &[
     "crates/flowgauge-cli/src",
     "crates/flowgauge-arrow/src",
     "crates/flowgauge-bus/src",
+    "crates/flowgauge-condition/src",
     "crates/flowgauge-python/src",
     "crates/flowgauge-sql/src",
 ];

@@ -237,7 +237,7 @@ fn layers_use_only_layers_above_them_in_the_table() {
 }
 
 /// Folders of the crates of the repository, each of which has its sources in `src`.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     ".",
     "benches/instructions",
     "benches/peers",
@@ -245,6 +245,7 @@ const CRATES: [&str; 10] = [
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-cli",
+    "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
     "fuzz",

@@ -22,10 +22,10 @@ use flowgauge::{
 };
 
 use crate::choice::matches;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, stdout};
 use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
+use flowgauge_condition::RowFilter;
 use labels::Labels;
 use locations::Locations;
 use row::Joined;
