@@ -246,6 +246,7 @@ const CRATES: [&str; 11] = [
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-cli",
+    "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
     "crates/flowgauge-summary",

@@ -10,7 +10,6 @@ use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Stage, St
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::checkpoint::{self, CheckpointArgs};
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, InputParts, is_stdin};
@@ -20,6 +19,7 @@ use crate::order::Sorted;
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
+use flowgauge_condition::RowFilter;
 
 /// Print one record per bidirectional flow.
 ///

@@ -19,6 +19,7 @@ mod exceptions {
 
     pyo3::import_exception!(flowgauge._errors, Error);
     pyo3::import_exception!(flowgauge._errors, MissingFileError);
+    pyo3::import_exception!(flowgauge._errors, MissingPermissionError);
 }
 
 /// Reason that a stream ended before the end of its captures.
@@ -95,6 +96,9 @@ impl Failure {
 
 /// Returns the exception of an error of a source, with the exception of a file object as its cause.
 fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
+    if let source::Error::Permission { .. } = error {
+        return exceptions::MissingPermissionError::new_err(message);
+    }
     let path = path(error).map(Path::to_path_buf);
     let source::Error::Io { error, .. } = error else {
         return exceptions::Error::new_err((message, path));

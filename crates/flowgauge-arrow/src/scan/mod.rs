@@ -25,6 +25,7 @@ use flowgauge::{
     PipelineStats, Resources, RunOptions, Sessions, Sink, Source, SourceConfig, Standard, TrackerConfig,
     Transactions,
 };
+use flowgauge_condition::Condition;
 use flowgauge_summary::{Collector, Watch};
 
 pub use config::{ScanConfig, Times};
@@ -115,6 +116,19 @@ impl Scan {
         Ok(self)
     }
 
+    /// Adds a condition on rows: an expression of SQL on columns of the table, which need not be chosen.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem, with the text in which its place is marked.
+    pub fn condition(mut self, text: &str) -> Result<Self, String> {
+        let names = self.table.names(&self.config.features);
+        let (mut columns, _) = self.table.columns(&self.config.features);
+        columns.retain(|column| names.contains(&column.name));
+        self.config.conditions.add(Condition::new(text, &columns)?);
+        Ok(self)
+    }
+
     /// Sets the maximum number of rows in a batch.
     #[must_use]
     pub fn batch_size(mut self, row_count_max: usize) -> Self {
@@ -159,7 +173,7 @@ impl Scan {
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
-        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
             let files = Files::open_with(paths, sources);
@@ -196,8 +210,28 @@ impl Scan {
         let (resources, sources) = self.resources(control)?;
         let contents = Contents::from_reader(reader, sources)?;
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
-        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         self.file(&resources, contents, name, control, &mut batches)?;
+        batches.finish().map_err(ScanError::Batch)
+    }
+
+    /// Reads a source of frames, such as an interface, as [`run`](Self::run) does. `name` is the value of the column `file`.
+    /// Rows of a live source are passed on in time with [`ScanConfig::interval`].
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`run`](Self::run).
+    pub fn run_source(
+        &self,
+        source: &mut impl Source,
+        name: Option<&str>,
+        control: &Control,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), ScanError> {
+        let (resources, _) = self.resources(control)?;
+        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
+        self.capture(&resources, source, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
     }
 
@@ -221,9 +255,10 @@ impl Scan {
         BatchBuilder::of_columns(columns, &optional, &self.options)
     }
 
-    /// Returns whether one of these columns is chosen.
+    /// Returns whether one of these columns is chosen, or in a condition.
     fn wants(&self, names: &[&str]) -> bool {
         self.schema.fields().iter().any(|field| names.contains(&field.name().as_str()))
+            || self.config.conditions.columns().any(|name| names.contains(&name))
     }
 
     /// Returns the builder of the pipelines.

@@ -16,12 +16,12 @@ use flowgauge::{
 use super::output::{COUNT, Target, fields, write};
 use super::row::GroupRow;
 use crate::args::parse_duration;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
 use crate::input::Input;
 use crate::names::completed_fields;
 use crate::rows::RowWriter;
+use flowgauge_condition::RowFilter;
 
 /// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
 /// the oldest ones then.

@@ -21,10 +21,10 @@ use flowgauge::{
     PipelineStats, Sessions, Sink, Stage, Standard,
 };
 
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, stdout};
 use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
+use flowgauge_condition::RowFilter;
 use labels::Labels;
 use locations::Locations;
 use row::Joined;

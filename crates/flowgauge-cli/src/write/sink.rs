@@ -12,9 +12,9 @@ use flowgauge::{
 };
 
 use crate::bound::Bound;
-use crate::condition::RowFilter;
 use crate::console::Failure;
 use crate::formats::log_failure;
+use flowgauge_condition::RowFilter;
 
 /// A sink that passes all callbacks to another one, and writes flows, transactions and anomalies to logs.
 pub(crate) struct Logged<'a, K> {
