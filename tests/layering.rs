@@ -238,7 +238,7 @@ fn layers_use_only_layers_above_them_in_the_table() {
 }
 
 /// Folders of the crates of the repository, each of which has its sources in `src`.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     ".",
     "benches/instructions",
     "benches/peers",
