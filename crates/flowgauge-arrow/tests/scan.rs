@@ -433,7 +433,7 @@ fn rows_of_a_live_source_do_not_wait_for_a_full_batch() {
         let mut source = Idle { file, passed_on: Arc::clone(&passed_on), idle_count: 0 };
         let mut row_count = 0;
         scan.run_source(&mut source, Some("name"), &Control::default(), |batch| {
-            assert_eq!(texts(&[batch.clone()], "file")[0].as_deref(), Some("name"));
+            assert_eq!(texts(std::slice::from_ref(&batch), "file")[0].as_deref(), Some("name"));
             row_count += batch.num_rows();
             passed_on.store(1, Relaxed);
             ControlFlow::Continue(())

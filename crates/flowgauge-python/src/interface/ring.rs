@@ -22,9 +22,8 @@ const BLOCK_COUNT: usize = 16;
 /// Milliseconds after which the kernel passes on a block that is not full.
 const BLOCK_TIMEOUT_MS: u32 = 20;
 
-/// Time after the end within which the kernel passes on the last block, and within which all blocks that are full are read.
-const LAST_BLOCK: Duration = Duration::from_millis(2 * BLOCK_TIMEOUT_MS as u64);
-const LAST_BLOCKS_MAX: Duration = Duration::from_millis(500);
+/// Time after the end within which the kernel passes on the last block.
+const LAST_BLOCK: Duration = Duration::from_millis(5 * BLOCK_TIMEOUT_MS as u64);
 
 /// Nanoseconds after which a wait for frames ends.
 const WAIT_NS: i64 = 20_000_000;
@@ -49,6 +48,8 @@ pub(crate) struct Ring {
     end: Option<Instant>,
     /// Time at which the end was noticed.
     ended: Option<Instant>,
+    /// Number of blocks that were read since then: those before the end are not more than the ring has.
+    last_count: usize,
     counted: Instant,
     /// A frame with its VLAN tag.
     tagged: Vec<u8>,
@@ -120,6 +121,7 @@ impl Ring {
             shared,
             end: settings.duration.and_then(|duration| now.checked_add(duration)),
             ended: None,
+            last_count: 0,
             counted: now,
             tagged: Vec::new(),
             stats: SourceStats::default(),
@@ -213,7 +215,7 @@ impl Source for Ring {
         }
         // The frames before the end are in blocks that the kernel passes on within its timeout.
         let ended = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
-        if ended >= LAST_BLOCKS_MAX {
+        if self.last_count > BLOCK_COUNT {
             self.count_drops();
             return Ok(Next::End);
         }
@@ -268,6 +270,7 @@ impl Source for Ring {
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
         self.next = (self.next + 1) % BLOCK_COUNT;
+        self.last_count += usize::from(self.ended.is_some());
         Ok(Next::Frames)
     }
 
