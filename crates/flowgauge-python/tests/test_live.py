@@ -125,19 +125,54 @@ def test_conditions_and_features(network, web):
     assert set(flowgauge.flows(web, features="tcp").columns) == set(rows[0])
 
 
-def test_vlan_tags(network):
+def tagged(tag):
+    """Returns a frame with a datagram and VLAN tags."""
     header = bytes(6) + bytes([2, 0, 0, 0, 0, 1])
     address = socket.inet_aton
     udp = struct.pack(">HHHH", 40000, 2000, 12, 0) + b"data"
     packet = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 32, 0, 0, 9, 17, 0, address("192.0.2.1"), address("192.0.2.2")) + udp
+    return header + tag + b"\x08\x00" + packet
+
+
+def test_vlan_tags(network):
     tags = {0: b"", 1: b"\x81\x00\x60\x64", 2: b"\x88\xa8\x00\x07\x81\x00\x00\x64"}
     for expected, tag in ([], tags[0]), ([100], tags[1]), ([7, 100], tags[2]):
         live = flowgauge.live("far", columns=["vlan_ids", "octet_count", "source_port"])
-        frame = header + tag + b"\x08\x00" + packet
+        frame = tagged(tag)
         send("near", [frame])
         rows = stopped(live)
         assert [row["vlan_ids"] or [] for row in rows] == [expected]
         assert rows[0]["source_port"] == 40000 and rows[0]["octet_count"] == len(frame)
+
+
+CAPTURE = """
+import sys, flowgauge
+live = flowgauge.live("far", columns=["vlan_ids"])
+print("started", flush=True)
+sys.stdin.readline()
+live.stop()
+print([row["vlan_ids"] or [] for batch in live for row in batch])
+"""
+
+
+def test_valgrind_finds_no_error_in_the_module(network, web, tmp_path):
+    """The interpreter has errors of its own, so that only those with the module in their stack count."""
+    if shutil.which("valgrind") is None:
+        skip("valgrind is not installed")
+    log = tmp_path / "valgrind.txt"
+    command = ["valgrind", "--error-limit=no", f"--log-file={log}", sys.executable, "-c", CAPTURE]
+    environment = {**os.environ, "PYTHONMALLOC": "malloc"}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout.readline() == "started\n"
+        send("near", frames(web))
+        send("near", [tagged(b"\x81\x00\x60\x64")])
+        output, _ = process.communicate("stop\n", timeout=300)
+        assert process.returncode == 0
+    assert "ERROR SUMMARY" in log.read_text()
+    assert "_flowgauge" not in log.read_text()
+    assert output.count("[100]") == 1 and output.count("[]") == 27
 
 
 def test_the_loopback_interface_has_each_frame_once(network):
