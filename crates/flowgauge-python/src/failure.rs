@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
 use flowgauge::record_file::RecordProblemKind;
@@ -50,12 +50,12 @@ impl fmt::Display for Failure {
 }
 
 /// Returns a path, unless it is that of a reader.
-fn of_file(path: &Path) -> Option<&Path> {
-    Some(path).filter(|path| *path != Path::new("(stream)"))
+fn of_file(path: &Path) -> Option<PathBuf> {
+    (path != Path::new("(stream)")).then(|| path.to_owned())
 }
 
 /// Returns the path of an error, unless it is that of a reader.
-fn path(error: &source::Error) -> Option<&Path> {
+fn path(error: &source::Error) -> Option<PathBuf> {
     use source::Error;
     match error {
         Error::Io { path, .. }
@@ -99,7 +99,7 @@ fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
     if let source::Error::Permission { .. } = error {
         return exceptions::MissingPermissionError::new_err(message);
     }
-    let path = path(error).map(Path::to_path_buf);
+    let path = path(error);
     let source::Error::Io { error, .. } = error else {
         return exceptions::Error::new_err((message, path));
     };
