@@ -159,7 +159,8 @@ impl Scan {
         Arc::clone(&self.schema)
     }
 
-    /// Reads captures and files of flow records, and passes on batches until the receiver ends the scan. Runs on the current thread.
+    /// Reads captures and files of flow records, and passes on batches until the receiver ends the scan. Runs on the current
+    /// thread.
     ///
     /// # Errors
     ///
@@ -195,7 +196,8 @@ impl Scan {
     }
 
     /// Reads one capture or file of flow records from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does.
-    /// `name` is the value of the column `file`. Parquet is not read from a reader. The stop handle takes effect after the read that is in progress.
+    /// `name` is the value of the column `file`. Parquet is not read from a reader. The stop handle takes effect after the
+    /// read that is in progress.
     ///
     /// # Errors
     ///
