@@ -175,6 +175,8 @@ pub mod protocols;
 pub mod reassembler;
 pub mod record;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod record_file;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod row;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod session;

@@ -7,6 +7,8 @@ mod captures;
 mod eve;
 #[path = "support/json_schema.rs"]
 mod json_schema;
+#[path = "support/parallel.rs"]
+mod parallel;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -56,10 +58,10 @@ fn config() -> EveConfig {
 #[test]
 fn events_of_all_captures_are_valid() {
     let schema = schema();
-    let (mut counts, mut failures) = (BTreeMap::<String, usize>::new(), Vec::new());
-    let mut commands = BTreeSet::new();
-    for path in captures() {
-        for event in events_of(&path, config(), TrackerConfig::default()) {
+    let checked = parallel::map(&captures(), |path| {
+        let (mut counts, mut failures, mut commands) =
+            (BTreeMap::<String, usize>::new(), Vec::new(), BTreeSet::new());
+        for event in events_of(path, config(), TrackerConfig::default()) {
             let kind = event["event_type"].as_str().unwrap_or_default().to_owned();
             let found = json_schema::violations(&schema, &event);
             failures.extend(found.iter().map(|violation| format!("{}: {kind} {violation}", path.display())));
@@ -71,6 +73,14 @@ fn events_of_all_captures_are_valid() {
                 commands.insert(command.to_owned());
             }
         }
+        (counts, failures, commands)
+    });
+    let (mut counts, mut failures, mut commands) =
+        (BTreeMap::<String, usize>::new(), Vec::new(), BTreeSet::new());
+    for (of_capture, found, used) in checked {
+        of_capture.into_iter().for_each(|(kind, count)| *counts.entry(kind).or_default() += count);
+        failures.extend(found);
+        commands.extend(used);
     }
     println!("{counts:?}");
     assert!(env::var_os("FLOWGAUGE_CORPUS").is_none() || commands.contains("PASS"), "{commands:?}");

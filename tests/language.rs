@@ -34,8 +34,10 @@ const SCANNED: &[&str] = &[
     "crates/flowgauge-cli",
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
+    "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
+    "crates/flowgauge-summary",
     "fuzz",
     "tests",
 ];
@@ -46,8 +48,10 @@ const SCANNED_NAMES: &[&str] = &[
     "crates/flowgauge-cli/src",
     "crates/flowgauge-arrow/src",
     "crates/flowgauge-bus/src",
+    "crates/flowgauge-condition/src",
     "crates/flowgauge-python/src",
     "crates/flowgauge-sql/src",
+    "crates/flowgauge-summary/src",
 ];
 
 /// Must quote old names.

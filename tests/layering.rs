@@ -17,7 +17,7 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("base", &[]),
     ("codec", &[]),
     ("checkpoint", &["base", "codec"]),
@@ -37,6 +37,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("features", &["base", "row", "wire", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record"]),
     ("export", &["base", "row", "record", "ipfix", "tracker", "session", "protocols", "transaction"]),
+    ("record_file", &["base", "record", "source", "ipfix", "export"]),
     (
         "pipeline",
         &[
@@ -237,7 +238,7 @@ fn layers_use_only_layers_above_them_in_the_table() {
 }
 
 /// Folders of the crates of the repository, each of which has its sources in `src`.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 12] = [
     ".",
     "benches/instructions",
     "benches/peers",
@@ -245,8 +246,10 @@ const CRATES: [&str; 10] = [
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-cli",
+    "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",
+    "crates/flowgauge-summary",
     "fuzz",
 ];
 
@@ -282,7 +285,7 @@ const WITHOUT_HEADERS: [(&str, &str); 7] = [
 ];
 
 /// Files of other layers that index something else by a number or read words of memory, with what they index.
-const OTHER_INDEXES: [(&str, &str); 12] = [
+const OTHER_INDEXES: [(&str, &str); 13] = [
     ("base/key.rs", "words of a key"),
     ("decode/link/policy.rs", "entries of the table of ports"),
     ("dedup/window.rs", "words of a stored frame"),
@@ -292,6 +295,7 @@ const OTHER_INDEXES: [(&str, &str); 12] = [
     ("filter/subject.rs", "the two sets of VLAN ids"),
     ("pipeline/core.rs", "packets of a batch"),
     ("record/community_id.rs", "the two ends of a flow"),
+    ("record_file/format.rs", "the first octets of files"),
     ("tracker/flow.rs", "VLAN ids of a flow, packed"),
     ("tracker/index.rs", "slots and tags of the hash table"),
     ("tracker/timing.rs", "words of a time"),

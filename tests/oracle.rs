@@ -49,6 +49,9 @@ mod follow;
 #[path = "oracle/http.rs"]
 mod http;
 #[cfg(feature = "protocols")]
+#[path = "oracle/layers.rs"]
+mod layers;
+#[cfg(feature = "protocols")]
 #[path = "support/mail.rs"]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]

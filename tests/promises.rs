@@ -18,7 +18,8 @@ use flowgauge::reassembler::{
     Stream,
 };
 use flowgauge::record::{FlowRecord, SideRecord};
-use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
+use flowgauge::record_file::RecordFile;
+use flowgauge::source::{Contents, FileSource, Files, PcapngWriter, Source};
 use flowgauge::tap::{EthernetHeader, NeighborFrame, NeighborTable, NoFrame, NotIp};
 use flowgauge::tracker::{
     Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Timeouts, Tracker, TrackerConfig, TrackerStats,
@@ -54,6 +55,7 @@ fn public_errors_can_be_boxed_and_sent() {
         flowgauge::pipeline::Error,
         flowgauge::reassembler::UnknownPolicy,
         flowgauge::record::DifferentFlows,
+        flowgauge::record_file::RecordProblem,
         flowgauge::session::Fault,
         flowgauge::source::Error,
         flowgauge::tap::NeighborError,
@@ -82,6 +84,8 @@ const _: () = {
     is_send::<Pipeline<Box<dyn Sink<State = String, Stage = Flows> + Send>>>();
     is_send::<Pipeline<Box<dyn Sink<State = String, Stage = Streams> + Send>>>();
     is_send::<FileSource>();
+    is_send::<Contents>();
+    is_send::<RecordFile>();
     is_send::<Files>();
     is_send::<PcapngWriter<Vec<u8>>>();
     is_send::<Box<dyn Source>>();

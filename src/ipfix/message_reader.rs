@@ -33,6 +33,11 @@ impl<R: Read> MessageReader<R> {
         Self { input, message: Vec::new(), filled_len: 0, offset: 0 }
     }
 
+    /// Returns the stream.
+    pub(crate) const fn get_ref(&self) -> &R {
+        &self.input
+    }
+
     /// Reads the next message, including its header; `None` at the end of the stream. Linear in the length of the
     /// message; allocates only if it is longer than all messages before it.
     ///

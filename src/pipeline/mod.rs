@@ -36,6 +36,7 @@ mod iterators;
 mod jumps;
 #[cfg(feature = "protocols")]
 mod log_sink;
+mod matching;
 mod observer;
 #[cfg(feature = "protocols")]
 mod one_call;

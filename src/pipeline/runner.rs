@@ -26,7 +26,7 @@ pub enum ErrorPolicy {
 }
 
 /// Progress of a run, for a callback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunProgress {
     /// Number of frames that were read so far.

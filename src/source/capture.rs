@@ -1,9 +1,11 @@
 //! State of one open capture, which is read in blocks of records. The interface table belongs to the caller.
 
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
+#[cfg(feature = "net")]
+use std::io::Read;
 use std::path::Path;
 
-use super::compressed::decompressed;
+use super::contents::{Contents, HEAD_LEN, read_more};
 use super::error::Error;
 use super::head::{self, Format, Head};
 use super::input::Input;
@@ -13,9 +15,6 @@ use super::stats::{SourceStats, Tally};
 use super::walk::Sinks;
 use super::warning::{Stop, Warning, WarningKind};
 use crate::base::{FrameBatch, Limits};
-
-/// Length of the first read in octets, which identifies the format of the input.
-const HEAD_LEN: usize = 4096;
 
 /// Open capture file or stream. Several captures may share an interface table and a memory account.
 #[derive(Debug)]
@@ -37,48 +36,27 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn open(path: &Path, limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        Self::begin(Input::open(path, memory.stop())?, limits, memory)
+        Self::of(Contents::begin(Input::open(path, memory.stop())?, limits, memory)?)
     }
 
     pub(super) fn stdin(limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        Self::begin(Input::stdin(memory.stop())?, limits, memory)
+        Self::of(Contents::begin(Input::stdin(memory.stop())?, limits, memory)?)
     }
 
-    pub(super) fn from_reader(
-        reader: impl Read + Send + 'static,
-        path: &Path,
-        limits: &Limits,
-        memory: &Memory,
-    ) -> Result<Self, Error> {
-        Self::begin(Input::stream(reader, path, memory.stop()), limits, memory)
-    }
-
-    fn begin(mut input: Input, limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        let mut head = Vec::new();
+    /// Creates the capture of an input whose first octets are known.
+    pub(super) fn of(contents: Contents) -> Result<Self, Error> {
+        let (mut input, mut head, limits, memory) = contents.into_parts();
         loop {
-            match head::judge(&head, input.path(), limits, memory)? {
-                Head::Need(len) => match read_more(&mut input, &mut head, len)? {
-                    More::Read => {}
-                    More::End => return Err(head::too_short(&head, input.path())),
-                    More::Damaged => {
-                        return Err(Error::NotACapture {
-                            path: input.path().to_owned(),
-                            looks_like: "compressed data that is truncated or damaged near its beginning",
-                        });
+            match head::judge(&head, input.path(), &limits, &memory)? {
+                Head::Need(len) => {
+                    if !read_more(&mut input, &mut head, len)? {
+                        return Err(head::too_short(&head, input.path()));
                     }
-                },
-                // Double compression is treated as an error.
-                Head::Compressed(_) if input.decompresses() => {
-                    return Err(Error::NotACapture {
-                        path: input.path().to_owned(),
-                        looks_like: "data that was compressed twice",
-                    });
                 }
-                Head::Compressed(method) => {
-                    input = decompressed(input, std::mem::take(&mut head), method, limits, memory)?;
-                }
+                // What is compressed was decompressed.
+                Head::Compressed => return Err(head::compressed_twice(input.path())),
                 Head::Capture(format, start) => {
-                    return Self::with_head(input, format, head.split_off(start), start, limits, memory);
+                    return Self::with_head(input, format, head.split_off(start), start, &limits, &memory);
                 }
             }
         }
@@ -359,7 +337,7 @@ impl NewStream {
         loop {
             let need = match head::judge(&self.head, self.input.path(), limits, memory)? {
                 Head::Need(need) => need,
-                Head::Compressed(_) => {
+                Head::Compressed => {
                     let looks_like = "compressed data, which is not read from a connection";
                     return Err(Error::NotACapture { path: self.input.path().to_owned(), looks_like });
                 }
@@ -387,40 +365,4 @@ impl NewStream {
             }
         }
     }
-}
-
-/// Result of reading more of the first octets of an input.
-enum More {
-    Read,
-    End,
-    /// The decompressor cannot continue, because the compressed data is damaged.
-    Damaged,
-}
-
-/// Appends the data of one read to `head`, the first octets of an input, of which `len` octets are needed in
-/// total.
-fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<More, Error> {
-    let have = head.len();
-    head.resize(len.max(HEAD_LEN), 0);
-    let result = loop {
-        match input.read(head.get_mut(have..).unwrap_or_default()) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if input.is_stopped() {
-                    break Ok(0);
-                }
-            }
-            result => break result,
-        }
-    };
-    let (read_len, outcome) = match result {
-        Ok(0) => (0, More::End),
-        Ok(read_len) => (read_len, More::Read),
-        Err(error) => match Error::of_decompressor(input.path(), error) {
-            Ok(error) => return Err(error),
-            Err(_) if input.decompresses() => (0, More::Damaged),
-            Err(error) => return Err(Error::io(input.path(), error)),
-        },
-    };
-    head.truncate(have + read_len);
-    Ok(outcome)
 }

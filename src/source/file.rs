@@ -5,9 +5,9 @@ use std::path::Path;
 
 use super::capture::Capture;
 use super::config::SourceConfig;
+use super::contents::Contents;
 use super::error::Error;
 use super::interfaces::Interfaces;
-use super::memory::Memory;
 use super::stats::SourceStats;
 use super::warning::Warning;
 use super::{Interface, Next, Source};
@@ -61,7 +61,7 @@ impl FileSource {
     /// Returns an [`Error`] if the path cannot be opened or read, is a directory, is empty, or holds no
     /// capture that this build can read, or if decompression requires a window or memory beyond the limits.
     pub fn open_with(path: impl AsRef<Path>, config: impl Into<SourceConfig>) -> Result<Self, Error> {
-        Self::begin(config, |config, memory| Capture::open(path.as_ref(), &config.resources.limits, memory))
+        Self::from_contents(Contents::open(path, config)?)
     }
 
     /// Reads a capture from any reader, such as a socket or a `Cursor`. A buffered reader is not necessary.
@@ -84,10 +84,7 @@ impl FileSource {
         reader: impl Read + Send + 'static,
         config: impl Into<SourceConfig>,
     ) -> Result<Self, Error> {
-        let path = Path::new("(stream)");
-        Self::begin(config, |config, memory| {
-            Capture::from_reader(reader, path, &config.resources.limits, memory)
-        })
+        Self::from_contents(Contents::from_reader(reader, config)?)
     }
 
     /// Reads a capture from standard input. Waits for the header of the capture.
@@ -106,17 +103,17 @@ impl FileSource {
     ///
     /// Same as for [`open_with`](Self::open_with).
     pub fn stdin_with(config: impl Into<SourceConfig>) -> Result<Self, Error> {
-        Self::begin(config, |config, memory| Capture::stdin(&config.resources.limits, memory))
+        Self::from_contents(Contents::stdin(config)?)
     }
 
-    fn begin(
-        config: impl Into<SourceConfig>,
-        open: impl FnOnce(&SourceConfig, &Memory) -> Result<Capture, Error>,
-    ) -> Result<Self, Error> {
-        let config = config.into();
-        let memory = Memory::new(&config);
-        let mut capture = open(&config, &memory)?;
-        let mut interfaces = Interfaces::new(config.resources.limits.interface_count_max, &memory);
+    /// Reads the capture in an input whose first octets were examined.
+    ///
+    /// # Errors
+    ///
+    /// Returns an [`Error`] if the input is empty, cannot be read, or holds no capture that this build can read.
+    pub fn from_contents(contents: Contents) -> Result<Self, Error> {
+        let mut interfaces = contents.interfaces();
+        let mut capture = Capture::of(contents)?;
         capture.number_interfaces(&mut interfaces);
         Ok(Self { capture, interfaces })
     }

@@ -97,14 +97,14 @@ impl Format {
 pub(super) enum Head {
     /// More octets are needed; the value is the total number of octets needed from the start of the input.
     Need(usize),
-    Compressed(Method),
+    Compressed,
     /// The input is a capture in this format. The number is the offset at which reading of records starts, in
     /// octets.
     Capture(Format, usize),
 }
 
 /// Number of octets at the start of an input that identify gzip, zstd, pcap and pcapng reliably.
-const MAGIC_LEN: usize = 4;
+pub(super) const MAGIC_LEN: usize = 4;
 
 /// Detects the format of an input from its first octets, `head`.
 ///
@@ -116,8 +116,8 @@ pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) 
     let Some(magic) = head.first_chunk::<MAGIC_LEN>() else {
         return Ok(Head::Need(MAGIC_LEN));
     };
-    if let Some(method) = Method::of(head) {
-        return Ok(Head::Compressed(method));
+    if Method::of(head).is_some() {
+        return Ok(Head::Compressed);
     }
     let version_error =
         |format, (major, minor)| Error::Version { path: path.to_owned(), format, major, minor };
@@ -150,6 +150,16 @@ pub(super) fn too_short(head: &[u8], path: &Path) -> Error {
         }
         _ => not_a_capture(path, looks_like(head)),
     }
+}
+
+/// Returns the error for an input whose compressed content is compressed too.
+pub(super) fn compressed_twice(path: &Path) -> Error {
+    not_a_capture(path, "data that was compressed twice")
+}
+
+/// Returns the error for an input whose compressed data has no beginning that can be decompressed.
+pub(super) fn damaged_compression(path: &Path) -> Error {
+    not_a_capture(path, "compressed data that is truncated or damaged near its beginning")
 }
 
 fn not_a_capture(path: &Path, looks_like: &'static str) -> Error {
@@ -195,9 +205,14 @@ mod tests {
 
     #[test]
     fn compression_is_recognized_by_its_magic_number() {
-        assert!(matches!(judged(b"\x1f\x8b\x08\0"), Ok(Head::Compressed(Method::Gzip))));
-        assert!(matches!(judged(b"\x28\xb5\x2f\xfd"), Ok(Head::Compressed(Method::Zstd))));
-        assert!(matches!(judged(b"\x52\x2a\x4d\x18"), Ok(Head::Compressed(Method::Zstd))));
+        for (head, method) in [
+            (b"\x1f\x8b\x08\0", Method::Gzip),
+            (b"\x28\xb5\x2f\xfd", Method::Zstd),
+            (b"\x52\x2a\x4d\x18", Method::Zstd),
+        ] {
+            assert_eq!(Method::of(head), Some(method));
+            assert!(matches!(judged(head), Ok(Head::Compressed)));
+        }
     }
 
     #[test]

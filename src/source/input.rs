@@ -300,6 +300,23 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Reads octets as [`read`](Self::read) does, but waits while a stream has no data, until it is stopped. A stopped
+    /// stream has ended.
+    pub(super) fn read_when_ready(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.is_stopped() {
+                        return Ok(0);
+                    }
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Input").field("path", &self.path).field("progress", &self.progress()).finish()

@@ -40,6 +40,7 @@ mod capture;
 mod clock;
 mod compressed;
 mod config;
+mod contents;
 #[cfg(feature = "net")]
 mod datagram;
 mod error;
@@ -76,6 +77,7 @@ mod zstd;
 #[cfg(any(feature = "net", feature = "live", feature = "tun"))]
 pub(crate) use clock::now;
 pub use config::SourceConfig;
+pub use contents::Contents;
 #[cfg(feature = "net")]
 pub use datagram::{DatagramSocket, ReceivedDatagram};
 pub use error::Error;

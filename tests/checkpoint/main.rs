@@ -7,6 +7,8 @@
 #[path = "../support/captures.rs"]
 mod captures;
 mod damage;
+#[path = "../support/parallel.rs"]
+mod parallel;
 mod state;
 mod transactions;
 

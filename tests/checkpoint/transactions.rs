@@ -13,7 +13,7 @@ use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{Pipeline, Sessions, Sink, Standard, TransactionSink, Transactions};
 use serde_json::Value;
 
-use super::{captures, divisions, feed, frames};
+use super::{captures, divisions, feed, frames, parallel};
 
 /// Corrects the checksums of all blocks of a checkpoint.
 fn mend(file: &mut [u8]) {
@@ -135,19 +135,20 @@ const EQUAL_SHARE_MIN: usize = 96;
 fn transactions_continue_with_the_columns_of_one_pass() {
     let (mut equal_count, mut unsaved_count, mut different_count) = (0, 0, 0);
     let mut columns: BTreeMap<String, usize> = BTreeMap::new();
-    for path in captures::captures() {
-        let frames = frames(&path);
+    let found = parallel::map(&captures::captures(), |path| {
+        let frames = frames(path);
         let whole = whole(&frames);
-        for division in divisions(frames.len()) {
-            let Some(divided) = divided(&frames, division) else {
-                unsaved_count += 1;
-                continue;
-            };
-            let found = differences(&whole, &divided);
-            equal_count += usize::from(found.is_empty());
-            different_count += usize::from(!found.is_empty());
-            found.into_iter().for_each(|column| *columns.entry(column).or_default() += 1);
-        }
+        let compare = |division| divided(&frames, division).map(|divided| differences(&whole, &divided));
+        divisions(frames.len()).into_iter().map(compare).collect::<Vec<_>>()
+    });
+    for found in found.into_iter().flatten() {
+        let Some(found) = found else {
+            unsaved_count += 1;
+            continue;
+        };
+        equal_count += usize::from(found.is_empty());
+        different_count += usize::from(!found.is_empty());
+        found.into_iter().for_each(|column| *columns.entry(column).or_default() += 1);
     }
     println!(
         "{equal_count} equal, {different_count} different, {unsaved_count} within a datagram: {columns:#?}"

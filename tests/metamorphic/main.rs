@@ -21,6 +21,8 @@ mod packets;
 mod relations;
 mod scoreboard;
 
+use std::thread;
+
 use capture::Capture;
 use relations::{Outcome, RELATIONS};
 use scoreboard::Score;
@@ -63,12 +65,15 @@ fn merged_records_are_those_of_one_pass_in_the_examples() {
 fn relations_hold_for_the_corpus_as_before() {
     let Some(captures) = corpus::captures() else { return };
     let (mut scores, mut comparisons) = (scoreboard::empty(), merging::empty());
-    for capture in captures {
-        let mut read = Capture::read(&capture.path());
-        read.name = capture.name;
-        check(&read, &mut scores);
-        merging::check(&read, &mut comparisons);
-    }
+    let read = || {
+        captures
+            .iter()
+            .map(|capture| Capture { name: capture.name.clone(), ..Capture::read(&capture.path()) })
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| read().for_each(|capture| merging::check(&capture, &mut comparisons)));
+        read().for_each(|capture| check(&capture, &mut scores));
+    });
     comparisons.iter().for_each(merging::Comparison::check_causes);
     scoreboard::compare(&scores, &comparisons);
 }

@@ -4,12 +4,11 @@
 //! heuristics are enabled. A frame that it shows only as data contradicts nothing.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use flowgauge::base::{FlowKey, IpProtocol, Side};
 
-use super::applications;
 use super::corpus::{self, Capture};
+use super::{applications, layers};
 
 /// tshark's names for protocols, in addition to flowgauge's name.
 const NAMES: &[(&str, &[&str])] = &[
@@ -148,27 +147,11 @@ const CLASSES: &[(&str, &str, usize, &str)] = &[
 /// tshark's layers above the innermost transport in the frames of each flow.
 type Dissected = BTreeMap<FlowKey, Vec<String>>;
 
-const FIELDS: [&str; 9] = [
-    "frame.protocols",
-    "ip.src",
-    "ip.dst",
-    "ipv6.src",
-    "ipv6.dst",
-    "tcp.srcport",
-    "tcp.dstport",
-    "udp.srcport",
-    "udp.dstport",
-];
-
 /// Returns the layers of all flows, or `None` if tshark is not installed.
 fn dissected(capture: &Capture) -> Option<Dissected> {
-    let mut command = Command::new("tshark");
-    command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
-    command.args(["-T", "fields", "-E", "separator=/t", "-E", "occurrence=a", "-E", "aggregator=,"]);
-    command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
-    let output = command.output().ok()?;
+    let fields = layers::fields(capture)?;
     let mut flows = Dissected::new();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    for line in fields.lines() {
         let columns: Vec<Vec<&str>> = line.split('\t').map(|column| column.split(',').collect()).collect();
         let [protocols, columns @ ..] = columns.as_slice() else { continue };
         if let Some((key, layers)) = innermost(protocols.first()?, columns) {

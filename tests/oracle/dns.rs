@@ -16,6 +16,7 @@ use flowgauge::session::MessageMeta;
 use flowgauge::tracker::Flow;
 
 use super::corpus::{self, Capture};
+use super::layers;
 use super::support::run_without_timeouts;
 
 /// The separator between values of one field.
@@ -178,6 +179,9 @@ fn ours(capture: &Capture) -> Collect {
 
 /// Returns tshark's values, or `None` if it is not installed.
 fn theirs(capture: &Capture) -> Option<Locations> {
+    if !layers::has_any(capture, &["dns", "mdns", "llmnr"]) {
+        return Some(Locations::new());
+    }
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     // ICMP errors quote messages that other frames already contain.

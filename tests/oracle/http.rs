@@ -13,6 +13,7 @@ use flowgauge::tracker::{Flow, Interest};
 use serde_json::Value;
 
 use super::corpus::{self, Capture};
+use super::layers;
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
@@ -195,6 +196,9 @@ fn ours(capture: &Capture) -> Collect {
 
 /// Returns tshark's values, or `None` if it is not installed.
 fn theirs(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
+    if !layers::has_any(capture, &["http", "http2"]) {
+        return Some(Flows::new());
+    }
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args(["-o", &format!("http.desegment_body:{}", reassembles_bodies)]);

@@ -14,6 +14,7 @@ use flowgauge::tracker::Flow;
 use serde_json::Value;
 
 use super::corpus::{self, Capture};
+use super::layers;
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
@@ -136,6 +137,9 @@ const VALUES: [&str; 12] = [
 
 /// Returns tshark's values, or `None` if it is not installed. Handshakes in QUIC and EAP are excluded.
 fn theirs(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
+    if !layers::has_any(capture, &["tls", "dtls"]) {
+        return Some(BTreeMap::new());
+    }
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args([

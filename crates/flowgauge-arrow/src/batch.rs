@@ -109,6 +109,14 @@ impl BatchBuilder {
         Places { columns, absent }
     }
 
+    /// Returns the names of the columns of rows with these places; the name of a column that the builder does not have is
+    /// empty.
+    #[must_use]
+    pub(crate) fn names(&self, places: &Places) -> Vec<&'static str> {
+        let name = |place: &usize| self.all.get(*place).map_or("", |column| column.name);
+        places.columns.iter().map(name).collect()
+    }
+
     /// Appends a row of a type with these places. What the type does not have is absent.
     #[inline]
     pub(crate) fn push_at(&mut self, row: &impl Row, places: &Places) {

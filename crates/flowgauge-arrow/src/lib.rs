@@ -2,7 +2,7 @@
 //!
 //! Everything that leaves flowgauge is a [`Row`](flowgauge::row::Row) of a declared table. A [`BatchBuilder`] collects
 //! rows of any table in columns and returns a `RecordBatch`; [`ParquetWriter`] and [`IpcWriter`] are the formats of the
-//! library's [`RecordWriter`](flowgauge::export::RecordWriter). [`ParquetRecords`] reads flow records.
+//! library's [`RecordWriter`](flowgauge::export::RecordWriter). [`record_file`] reads flow records.
 //!
 //! ```
 //! use flowgauge::{FileSource, FlowRecord, records};
@@ -50,4 +50,4 @@ pub use batch::BatchBuilder;
 pub use ipc::IpcWriter;
 pub use options::{Addresses, Durations, Names, Options};
 pub use parquet::ParquetWriter;
-pub use records::ParquetRecords;
+pub use records::{ParquetRecords, record_file};

@@ -1,4 +1,4 @@
-//! Flow records of Parquet files.
+//! Flow records of files.
 
 use std::fmt;
 use std::fs::File;
@@ -13,11 +13,49 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use flowgauge::FlowRecord;
+use flowgauge::record_file::{RecordFile, RecordFormat, RecordProblem, RecordProblemKind};
+use flowgauge::source::{self, Contents};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use serde_json::{Map, Value};
 
 /// Number of rows that are decoded at a time.
 const ROW_COUNT: usize = 1024;
+
+/// Opens a file of flow records in any format: ndjson, IPFIX, fixed records, or Parquet, which must be an uncompressed regular
+/// file because its index is at its end.
+///
+/// # Errors
+///
+/// Returns an error if the file has other content, or the index of a Parquet file cannot be read. An empty file has no
+/// records.
+///
+/// ```
+/// use flowgauge::source::{Contents, SourceConfig};
+///
+/// let line = br#"{"source_address":"192.0.2.1","destination_address":"192.0.2.2"}"#;
+/// let contents = Contents::from_reader(&line[..], SourceConfig::default())?;
+/// assert_eq!(flowgauge_arrow::record_file(contents)?.count(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn record_file(contents: Contents) -> Result<RecordFile, RecordProblem> {
+    if RecordFormat::of(contents.head()) != Some(RecordFormat::Parquet) {
+        return RecordFile::new(contents, |line: &[u8]| serde_json::from_slice(line));
+    }
+    let path = contents.path().to_owned();
+    let problem = |kind| RecordProblem::new(path.clone(), kind);
+    if !contents.is_plain() {
+        let content = "is a Parquet file, which cannot be read from a pipe or compressed";
+        return Err(problem(RecordProblemKind::NotRecords(content)));
+    }
+    let file = File::open(&path).map_err(|error| {
+        let error = source::Error::Io { path: path.clone(), error: error.into() };
+        problem(RecordProblemKind::Source(error))
+    })?;
+    let rows = ParquetRecords::new(file).map_err(|error| {
+        problem(RecordProblemKind::Damaged(format!("is a Parquet file whose index is damaged: {error}")))
+    })?;
+    Ok(RecordFile::of_rows(path, rows))
+}
 
 /// Iterator over the flow records of a Parquet file, as [`ParquetWriter`](crate::ParquetWriter) writes them.
 ///

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
-use flowgauge::row::{Column, ColumnSide, Type, Unit};
+use flowgauge::FlowRecord;
+use flowgauge::row::{Column, ColumnSide, Table as _, Type, Unit};
 
 use crate::options::{Addresses, Durations, Names, Options};
 
@@ -12,7 +13,7 @@ use crate::options::{Addresses, Durations, Names, Options};
 pub(crate) fn schema(columns: &[&'static Column], optional: &[&str], options: &Options) -> Schema {
     let field_of = |column: &&'static Column| {
         let field = field(column, options);
-        let is_nullable = field.is_nullable() || optional.contains(&column.name);
+        let is_nullable = field.is_nullable() || optional.contains(&column.name) || may_be_unknown(column);
         field.with_nullable(is_nullable)
     };
     let fields: Vec<Field> = columns.iter().map(field_of).collect();
@@ -20,6 +21,13 @@ pub(crate) fn schema(columns: &[&'static Column], optional: &[&str], options: &O
         HashMap::from([("flowgauge.version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())]);
     metadata.extend(options.table.map(|table| ("flowgauge.table".to_owned(), table.to_owned())));
     Schema::new_with_metadata(fields, metadata)
+}
+
+/// Returns whether a column of flow records is absent in records that do not have it, such as those of a collector. All have
+/// addresses.
+fn may_be_unknown(column: &'static Column) -> bool {
+    let is_known = |known: &Column| std::ptr::eq(known, column);
+    column.column_type != Type::Address && FlowRecord::COLUMNS.iter().any(is_known)
 }
 
 /// Returns the field of a column.

@@ -5,12 +5,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array};
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::transaction::Content;
 use flowgauge::{
-    FileSource, Message, Pipeline, RunOptions, SessionEvent, Standard, StopHandle, on_message, on_transaction,
+    FileSource, FrameBatch, Message, Next, Pipeline, RunOptions, SessionEvent, Source, Standard, StopHandle,
+    Timestamp, on_message, on_transaction, source,
 };
 use flowgauge_arrow::scan::{Control, Scan, ScanConfig, ScanError, Table, Times};
 use flowgauge_arrow::{Names, Options};
@@ -368,4 +370,76 @@ fn damage_of_a_reader_is_a_warning_and_a_failed_read_an_error() {
     }
     let error = scan.run_reader(Failing, None, &control, |_| ControlFlow::Continue(())).unwrap_err();
     assert_eq!(error.to_string(), "(stream): the disk is on fire");
+}
+
+#[test]
+fn conditions_select_rows_by_columns_that_are_not_chosen() {
+    let paths = captures();
+    let scan = |table| Scan::new(table, &options(), ScanConfig::default());
+    let all = rows(&scan(Table::Flows), &paths);
+    let application = texts(&all, "application");
+    let expected = application.iter().filter(|name| name.as_deref() == Some("http")).count();
+    let chosen = scan(Table::Flows).columns(["start"]).unwrap().condition("application = 'http'").unwrap();
+    let found = rows(&chosen, &paths);
+    assert!(expected > 0 && expected < application.len());
+    assert_eq!((count(&found), found[0].num_columns()), (expected, 1));
+    let both = chosen.condition("octet_count < 0").unwrap();
+    assert_eq!(count(&rows(&both, &paths)), 0);
+
+    // A column whose name is that of a column of another kind of messages.
+    let tls = Table::messages("tls").unwrap();
+    let selected = texts(&rows(&scan(tls), &paths), "server_hello_alpn");
+    let expected = selected.iter().flatten().count();
+    let condition = "server_hello_alpn is not null";
+    let found = texts(&rows(&scan(tls).condition(condition).unwrap(), &paths), "server_hello_alpn");
+    assert!(expected > 0 && expected < selected.len());
+    assert_eq!(found, selected.into_iter().filter(Option::is_some).collect::<Vec<_>>());
+    let found = texts(&rows(&scan(tls).condition("alpn is not null").unwrap(), &paths), "message");
+    assert!(!found.is_empty() && found.iter().all(|kind| kind.as_deref() == Some("client_hello")));
+
+    let problem = scan(Table::Packets).condition("octet_count > 1").unwrap_err();
+    assert!(problem.contains("`octet_count` is not a column"), "{problem}");
+}
+
+/// The frames of a capture, and then none until the rows have arrived.
+struct Idle {
+    file: FileSource,
+    passed_on: Arc<AtomicU64>,
+    idle_count: u32,
+}
+
+impl Source for Idle {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, source::Error> {
+        match self.file.next_batch(batch)? {
+            Next::End if self.passed_on.load(Relaxed) == 0 && self.idle_count < 1000 => {
+                self.idle_count += 1;
+                std::thread::sleep(Duration::from_millis(1));
+                Ok(Next::Idle(Timestamp::from_nanos(4_000_000_000_000_000_000)))
+            }
+            next => Ok(next),
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_live_source_do_not_wait_for_a_full_batch() {
+    let mut config = ScanConfig::default();
+    config.idle_timeout = Some(Duration::from_secs(1));
+    for interval in [Some(Duration::from_millis(20)), None] {
+        config.interval = interval;
+        let scan = Scan::new(Table::Flows, &options(), config.clone());
+        let passed_on = Arc::new(AtomicU64::new(0));
+        let file = FileSource::open(capture("web.pcap")).unwrap();
+        let mut source = Idle { file, passed_on: Arc::clone(&passed_on), idle_count: 0 };
+        let mut row_count = 0;
+        scan.run_source(&mut source, Some("name"), &Control::default(), |batch| {
+            assert_eq!(texts(std::slice::from_ref(&batch), "file")[0].as_deref(), Some("name"));
+            row_count += batch.num_rows();
+            passed_on.store(1, Relaxed);
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert_eq!(row_count, count(&rows(&scan, &[capture("web.pcap")])));
+        assert_eq!(source.idle_count < 1000, interval.is_some());
+    }
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
+use foldhash::SharedSeed;
+use foldhash::fast::SeedableRandomState;
 use omq_tokio::{
     Context, Endpoint as SocketEndpoint, Message, Options, ReconnectPolicy, SocketType, blocking,
 };
@@ -76,9 +77,9 @@ struct Socket {
 pub struct Tracking {
     stats: SubscriptionStats,
     /// Next sequence of each stream.
-    sequences: HashMap<u64, u64, RandomState>,
+    sequences: HashMap<u64, u64, SeedableRandomState>,
     /// Publisher, stream and next position of each topic.
-    positions: HashMap<Box<[u8]>, (u64, u64), RandomState>,
+    positions: HashMap<Box<[u8]>, (u64, u64), SeedableRandomState>,
     is_last: bool,
 }
 
@@ -244,6 +245,18 @@ fn frames(message: &Message) -> Result<(Bytes, &[u8], Bytes), BusError> {
 }
 
 impl Tracking {
+    /// Creates the numbers of a subscriber with a given seed of its tables in place of a random one, so that equal messages
+    /// take an equal number of instructions.
+    #[must_use]
+    pub fn with_seed(seed: u64) -> Self {
+        let hasher = SeedableRandomState::with_seed(seed, SharedSeed::global_fixed());
+        Self {
+            sequences: HashMap::with_hasher(hasher.clone()),
+            positions: HashMap::with_hasher(hasher),
+            ..Self::default()
+        }
+    }
+
     /// Decodes and counts the three frames of a message, as a subscriber does with each message of a socket. Returns
     /// `None` for a malformed one.
     pub fn message(&mut self, topic: Bytes, header: &[u8], payload: Bytes) -> Option<Batch> {

@@ -14,6 +14,8 @@ use flowgauge::{
     Limits, Pipeline, Protocols as _, Records, Resources, Stage, Standard, TrackerConfig,
 };
 
+pub(crate) use flowgauge_condition::{parse_duration, parse_size};
+
 use crate::console::Failure;
 
 #[derive(Debug, Args)]
@@ -212,33 +214,8 @@ pub(crate) fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
         .map_err(|_| "must be a whole number greater than zero, and not too large for this option".to_owned())
 }
 
-/// Parses a number of bytes with or without a unit: kB, MB, GB and TB are powers of 1000, KiB, MiB, GiB and TiB of 1024.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u64); 10] = [
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-        ("", 1),
-    ];
-    let found = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim_end(), bytes)));
-    let size = found.and_then(|(digits, bytes)| digits.parse::<u64>().ok()?.checked_mul(*bytes));
-    size.filter(|size| *size > 0)
-        .ok_or_else(|| "must be a size greater than zero, such as 256MiB, 1GB or 1000000".to_owned())
-}
-
 fn parse_window(text: &str) -> Result<u32, String> {
     u32::try_from(parse_size(text)?).map_err(|_| "must be less than 4GiB".to_owned())
-}
-
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text)
-        .map_err(|error| format!("must be a time with a unit, such as 500us, 30s or 5m: {error}"))
 }
 
 pub(crate) fn parse_timeout(text: &str) -> Result<Timeout, String> {

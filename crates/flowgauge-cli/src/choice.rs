@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flowgauge::filter::Subject;
 use flowgauge::{Builder, EndReason, Filter, Flow, FlowView, Flows, Interest, Resources, Sink};
 
 use crate::console::{Console, Failure};
@@ -76,15 +75,6 @@ fn is_read_once(path: &Path) -> bool {
     is_stdin(path) || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Returns whether a flow matches a filter. The source in the filter is the initiator of the flow.
-pub(crate) fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
-    let source = view.initiator();
-    let subject = Subject::new(view.key(), source)
-        .with_vlan_ids(view.vlan_ids(source))
-        .with_reverse_vlan_ids(view.vlan_ids(source.other()));
-    filter.matches(&subject)
-}
-
 /// Number of a flow among all flows in the order of first packets, starting at one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Number(u64);
@@ -110,7 +100,7 @@ impl Sink for Chooser<'_> {
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, number: Number) {
-        if matches(self.filter, view) {
+        if self.filter.matches_flow(view) {
             self.numbers.insert(number.0);
         }
     }

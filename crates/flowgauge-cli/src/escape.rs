@@ -69,19 +69,6 @@ pub(crate) fn push_printable(out: &mut String, text: &str) {
     }
 }
 
-/// Quotes a word for a shell, if that is necessary.
-pub(crate) fn shell_word(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "._-/+=:@%,".contains(letter);
-    if word.chars().all(is_plain) {
-        word.to_owned()
-    } else if word.contains(['"', '$', '`', '\\', '!', '\n']) {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    } else {
-        // A line can be continued inside of these.
-        format!("\"{word}\"")
-    }
-}
-
 /// Returns the text of a JSON object with its control characters escaped, or `None` if it is anything else than one JSON
 /// object.
 ///
@@ -126,30 +113,6 @@ mod tests {
         {
             assert_eq!(text(plain), plain);
         }
-    }
-
-    #[test]
-    fn words_are_quoted_for_a_shell() {
-        for word in [
-            "plain.pcap",
-            "a b",
-            "it's",
-            "$(reboot)",
-            "`x`",
-            "a\"b'c",
-            "!!",
-            "\\",
-            "a\nb",
-            "-x",
-            "*",
-            "~",
-            "",
-        ] {
-            let line = format!("printf %s {}", shell_word(word));
-            let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), word, "{line}");
-        }
-        assert_eq!(shell_word("host 192.0.2.1"), "\"host 192.0.2.1\"");
     }
 
     #[test]

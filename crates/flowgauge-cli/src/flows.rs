@@ -10,8 +10,6 @@ use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Stage, St
 
 use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
 use crate::checkpoint::{self, CheckpointArgs};
-use crate::choice::matches;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, InputParts, is_stdin};
@@ -21,6 +19,7 @@ use crate::order::Sorted;
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
+use flowgauge_condition::RowFilter;
 
 /// Print one record per bidirectional flow.
 ///
@@ -198,7 +197,7 @@ impl Run<'_> {
         let mut input = input.with_progress(!is_quiet && !io::stdout().is_terminal());
         let mut rows = records.output.rows(files, false)?;
         let stats = input.run_with(console, |parts, options| {
-            let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| matches(filter, view));
+            let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| filter.matches_flow(view));
             builder.run_parts::<G>(self.args.jobs.get(), parts, options, wants, |record| {
                 rows.write(&record);
                 if rows.flush_stream().is_break() {
@@ -270,7 +269,8 @@ impl Run<'_> {
             // Rows of long input are written on a thread of their own, even if only one thread tracks flows.
             (None, shard_count) if shard_count > 1 || input.is_long() => {
                 input.run_with(console, |source, options| {
-                    let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| matches(filter, view));
+                    let wants =
+                        |view: &FlowView<'_>| self.filter.is_none_or(|filter| filter.matches_flow(view));
                     builder.run_records::<G>(shard_count, source, options, wants, |record| {
                         rows.write(&record);
                         if rows.flush_stream().is_break() {

@@ -11,7 +11,6 @@ use flowgauge::{FlowRecord, SortKey};
 
 use crate::args::parse_count;
 use crate::columns::{ColumnArgs, Columns};
-use crate::condition::RowFilter;
 use crate::console::{Failure, stdout};
 use crate::groups::{GroupArgs, GroupOrder, Groups, Target};
 use crate::ipfix::{ExportArgs, IpfixWriter};
@@ -20,6 +19,7 @@ use crate::names::completed_fields;
 use crate::order::{Criterion, Order, Sorted};
 use crate::rows::{RowWriter, Rows};
 use crate::selection::SelectionArgs;
+use flowgauge_condition::RowFilter;
 
 /// Options for the output of flow records.
 #[derive(Debug, Args)]

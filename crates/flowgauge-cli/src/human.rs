@@ -1,6 +1,7 @@
 //! Formatting of numbers and times for people.
 
 use flowgauge::Timestamp;
+pub(crate) use flowgauge_summary::text::plural;
 
 /// Formats the time of day in UTC, such as `23:41:15.123`.
 pub(crate) fn time_of_day(timestamp: Timestamp) -> String {
@@ -18,11 +19,6 @@ pub(crate) fn rate(per_second: f64) -> String {
         _ => return format!("{per_second:.0} "),
     };
     format!("{:.2} {prefix}", per_second / factor)
-}
-
-/// Formats a number with a noun, which is `one` in the singular: `1 flow`, `2 flows`.
-pub(crate) fn plural(number: u64, one: &str) -> String {
-    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }
 
 #[cfg(test)]

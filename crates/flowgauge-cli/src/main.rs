@@ -7,7 +7,6 @@ mod checkpoint;
 mod choice;
 mod collect;
 mod columns;
-mod condition;
 mod console;
 #[cfg(feature = "bus")]
 mod curve;

@@ -1,4 +1,4 @@
-//! Names of fields: those of rows, others that people know, groups of fields, and the list that `help` prints.
+//! Names of fields: those of rows, groups of fields, and the list that `help` prints.
 
 use std::fmt::Write as _;
 
@@ -6,42 +6,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use flowgauge::row::{Column, Union as _};
 use flowgauge::transaction::Content;
 use flowgauge::{FlowRecord, Message, Packet, Protocols as _, Standard};
-
-/// Other names of fields: short ones, and those of Zeek.
-const ALIASES: [(&str, &str); 28] = [
-    ("app", "application"),
-    ("dport", "destination_port"),
-    ("dst", "destination_address"),
-    ("dst_ip", "destination_address"),
-    ("dst_mac", "destination_mac_address"),
-    ("dst_port", "destination_port"),
-    ("flags", "tcp_flags"),
-    ("proto", "protocol"),
-    ("rtt", "handshake_rtt"),
-    ("sport", "source_port"),
-    ("src", "source_address"),
-    ("src_ip", "source_address"),
-    ("src_mac", "source_mac_address"),
-    ("src_port", "source_port"),
-    ("state", "conn_state"),
-    ("vlan", "vlan_ids"),
-    ("id.orig_h", "source_address"),
-    ("id.orig_p", "source_port"),
-    ("id.resp_h", "destination_address"),
-    ("id.resp_p", "destination_port"),
-    ("orig_bytes", "payload_octet_count"),
-    ("orig_ip_bytes", "ip_octet_count"),
-    ("orig_pkts", "packet_count"),
-    ("resp_bytes", "reverse_payload_octet_count"),
-    ("resp_ip_bytes", "reverse_ip_octet_count"),
-    ("resp_pkts", "reverse_packet_count"),
-    ("service", "application"),
-    ("ts", "start"),
-];
-
-/// Names that could mean both directions or one of them, with the field that is suggested for them.
-const AMBIGUOUS: [(&str, &str); 3] =
-    [("bytes", "octet_count"), ("octets", "octet_count"), ("packets", "packet_count")];
+use flowgauge_condition::{ALIASES, field_name};
 
 /// Groups of fields of flow records.
 const GROUPS: [(&str, &[&str]); 4] = [
@@ -100,12 +65,6 @@ const GROUPS: [(&str, &[&str]); 4] = [
 const FIELD_OPTIONS: [&str; 7] =
     ["--fields", "--group-by", "--by", "--sum", "--aggregate", "--sort", "--where"];
 
-/// Returns the name of a field that another name stands for, or the name itself. A name of a field stands for itself.
-pub(crate) fn field_name(name: &str, is_field: impl Fn(&str) -> bool) -> &str {
-    let alias = || ALIASES.iter().find(|(alias, field)| *alias == name && is_field(field));
-    if is_field(name) { name } else { alias().map_or(name, |(_, field)| field) }
-}
-
 /// Returns the names of the fields that a list of names of fields and groups stands for. A field that a group repeats is omitted.
 pub(crate) fn field_names<'n>(list: &[&'n str], columns: &[&'static Column]) -> Vec<&'n str> {
     let is_field = |name: &str| columns.iter().any(|column| column.name == name);
@@ -129,11 +88,6 @@ pub(crate) fn field_names<'n>(list: &[&'n str], columns: &[&'static Column]) -> 
         }
     }
     names
-}
-
-/// Returns the name of a field that was probably meant, if it is one that people expect.
-pub(crate) fn suggested(name: &str) -> Option<&'static str> {
-    AMBIGUOUS.iter().find(|(ambiguous, _)| *ambiguous == name).map(|(_, field)| *field)
 }
 
 /// Appends names with their descriptions, in lines of at most 100 columns.
@@ -249,16 +203,11 @@ mod tests {
     fn all_names_are_those_of_fields() {
         let columns = flow_columns();
         let is_field = |name: &str| columns.iter().any(|column| column.name == name);
-        for (alias, field) in ALIASES {
-            assert!(is_field(field) && !is_field(alias), "{alias} {field}");
-            assert_eq!(field_name(alias, is_field), field);
-        }
         for (group, fields) in GROUPS {
             assert!(!is_field(group) && fields.iter().all(|field| is_field(field)), "{group}");
             assert_eq!(field_names(&[group], &columns), fields);
         }
         assert_eq!(field_names(&["history", "tcp", "src_ip"], &columns).len(), 13);
-        assert_eq!(field_name("nothing", is_field), "nothing");
     }
 
     #[test]

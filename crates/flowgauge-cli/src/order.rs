@@ -8,8 +8,8 @@ use flowgauge::record::{FlowRecord, SideRecord, SortKey};
 use flowgauge::row::{Column, Row as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
-use crate::condition::{RowFilter, compare_values};
-use crate::names::field_name;
+use flowgauge_condition::field_name;
+use flowgauge_condition::{RowFilter, compare_values};
 
 /// What flows are sorted by.
 #[derive(Clone, Copy, Debug)]

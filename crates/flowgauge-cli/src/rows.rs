@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use flowgauge::FlowRecord;
 
-use crate::condition::RowFilter;
 use crate::console::Failure;
+use flowgauge_condition::RowFilter;
 
 /// Writes flow records one after another to a destination.
 pub(crate) trait RowWriter {

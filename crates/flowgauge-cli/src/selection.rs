@@ -6,9 +6,9 @@ use flowgauge::export::Selection;
 use flowgauge::row::Row;
 
 use crate::args::parse_community_id;
-use crate::condition::{Condition, RowFilter, nearest};
 use crate::console::Failure;
 use crate::names::field_names;
+use flowgauge_condition::{Condition, RowFilter, nearest};
 
 /// Parses names of columns of a row, separated by commas.
 pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {

@@ -8,7 +8,6 @@ use flowgauge::transaction::Transaction;
 use flowgauge::{EndReason, Filter, Flow, FlowView, Interest, Sessions, Sink, Stage, Standard};
 
 use crate::checkpoint::Flush;
-use crate::choice::matches;
 use crate::order::Sorted;
 use crate::rows::Rows;
 
@@ -76,7 +75,7 @@ impl<G: Stage> Sink for RecordSink<'_, G> {
 
     #[inline]
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
+        if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
             self.destination.record(&flow.view, reason);
         }
     }

@@ -70,7 +70,7 @@ pub(crate) struct ProjectedMessage {
 /// The kind of rows, and the options.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RowsMessage {
-    /// `flows`, `packets`, `messages` or `transactions`.
+    /// `flows`, `packets`, `messages`, `transactions` or `findings`.
     #[prost(string, tag = "1")]
     function: String,
     #[prost(string, optional, tag = "2")]
@@ -155,6 +155,7 @@ impl RowsMessage {
         let table = match (&*self.function, self.kind.as_deref()) {
             ("flows", None) => Table::Flows,
             ("packets", None) => Table::Packets,
+            ("findings", None) => Table::Findings,
             ("messages", Some(kind)) => Table::messages(kind).map_err(|error| failure(&error))?,
             ("transactions", Some(kind)) => Table::transactions(kind).map_err(|error| failure(&error))?,
             (function, kind) => return plan_err!("there is no table {function:?} of kind {kind:?}"),

@@ -14,7 +14,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use flowgauge::source::Warning;
 use flowgauge_arrow::scan::Notify;
 use flowgauge_sql::{Capture, CaptureScan};
 

@@ -30,7 +30,7 @@ mod queries;
 /// Length of the envelope before its content: magic, version, checksum.
 const HEAD_LEN: usize = 8;
 
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 17] = [
     "SELECT * FROM flows('$DATA/web.pcap')",
     "SELECT * FROM flows(['$DATA/web.pcap', '$DATA/*.pcapng'], joined => true)",
     "SELECT * FROM flows('$DATA/web.pcap', features => 'cic_compat=e3+e18,nfstream=ip,splt=4,histogram,entropy=8,payload=9,tcp')",
@@ -46,6 +46,7 @@ const TABLES: [&str; 16] = [
     "SELECT * FROM messages('http.request', '$DATA/web.pcap')",
     "SELECT * FROM transactions('http', '$DATA/web.pcap')",
     "SELECT * FROM transactions('file', '$DATA/*.pcap')",
+    "SELECT * FROM findings('$DATA/*.pcap')",
     "SELECT community_id(source_address, source_port, destination_address, destination_port, protocol),
      cidr_contains('10.0.0.0/8', source_address), application_of_port(destination_port, protocol) FROM flows('$DATA/web.pcap')",
 ];

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowgauge::Decapsulation;
+use flowgauge::{Decapsulation, Protocols as _, Standard};
 use flowgauge_arrow::scan::{Scan, ScanConfig, ScanError, Table};
 use flowgauge_arrow::{Addresses, Options};
 use pyo3::FromPyObject;
@@ -12,6 +12,20 @@ const APPLICATION: &str = "application";
 
 /// Maximum number of octets of a batch.
 const OCTET_COUNT_MAX: usize = 8 << 20;
+
+/// Returns the condition that selects flows of these applications.
+fn of_applications(names: &[String]) -> Result<String, String> {
+    if names.is_empty() {
+        return Err("application must contain at least one name".to_owned());
+    }
+    let mut known: Vec<_> = Standard::TABLE.iter().map(|entry| entry.protocol.name()).collect();
+    known.sort_unstable();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("unknown application: {unknown:?}; known are {}", known.join(", ")));
+    }
+    let names: Vec<_> = names.iter().map(|name| format!("'{name}'")).collect();
+    Ok(format!("{APPLICATION} in ({})", names.join(", ")))
+}
 
 /// Arguments of a scan, from a mapping that the Python package has checked for types and ranges. Times are in
 /// nanoseconds, sizes in octets.
@@ -30,6 +44,9 @@ pub(crate) struct Arguments {
     limit: Option<u64>,
     batch_size: usize,
     application: bool,
+    applications: Option<Vec<String>>,
+    condition: Option<String>,
+    interval: Option<u64>,
     memory: Option<u64>,
     addresses: String,
 }
@@ -45,13 +62,25 @@ impl Arguments {
             other => return Err(format!("addresses must be 'text' or 'octets', not {other:?}")),
         };
         let options = Options::default().addresses(addresses).limits(self.batch_size, OCTET_COUNT_MAX);
-        self.choose(Scan::new(table, &options, config))
+        self.restrict(self.choose(Scan::new(table, &options, config))?)
+    }
+
+    /// Adds the conditions on rows.
+    fn restrict(&self, mut scan: Scan) -> Result<Scan, String> {
+        if let Some(names) = &self.applications {
+            scan = scan.condition(&of_applications(names)?)?;
+        }
+        if let Some(condition) = &self.condition {
+            scan = scan.condition(condition).map_err(|problem| format!("where: {problem}"))?;
+        }
+        Ok(scan)
     }
 
     fn table(&self) -> Result<Table, String> {
         let table = match (self.table.as_str(), self.kind.as_deref()) {
             ("flows", None) => Ok(Table::Flows),
             ("packets", None) => Ok(Table::Packets),
+            ("findings", None) => Ok(Table::Findings),
             ("messages", Some(kind)) => Table::messages(kind),
             ("transactions", Some(kind)) => Table::transactions(kind),
             (other, _) => return Err(format!("unknown table: {other:?}")),
@@ -82,6 +111,7 @@ impl Arguments {
             }
         };
         config.is_joined = self.joined;
+        config.interval = self.interval.map(Duration::from_nanos);
         config.limit = self.limit;
         config.memory = self.memory.unwrap_or(config.memory);
         Ok(config)

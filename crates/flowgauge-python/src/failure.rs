@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
+use flowgauge::record_file::RecordProblemKind;
 use flowgauge::source;
 use flowgauge_arrow::scan::ScanError;
 use pyo3::exceptions::PyValueError;
@@ -18,6 +19,7 @@ mod exceptions {
 
     pyo3::import_exception!(flowgauge._errors, Error);
     pyo3::import_exception!(flowgauge._errors, MissingFileError);
+    pyo3::import_exception!(flowgauge._errors, MissingPermissionError);
 }
 
 /// Reason that a stream ended before the end of its captures.
@@ -47,8 +49,13 @@ impl fmt::Display for Failure {
     }
 }
 
+/// Returns a path, unless it is that of a reader.
+fn of_file(path: &Path) -> Option<PathBuf> {
+    (path != Path::new("(stream)")).then(|| path.to_owned())
+}
+
 /// Returns the path of an error, unless it is that of a reader.
-fn path(error: &source::Error) -> Option<&Path> {
+fn path(error: &source::Error) -> Option<PathBuf> {
     use source::Error;
     match error {
         Error::Io { path, .. }
@@ -60,7 +67,7 @@ fn path(error: &source::Error) -> Option<&Path> {
         | Error::Version { path, .. }
         | Error::TooManyOpenFiles { path, .. }
         | Error::ZstdWindow { path, .. }
-        | Error::Memory { path, .. } => Some(path.as_path()).filter(|path| *path != Path::new("(stream)")),
+        | Error::Memory { path, .. } => of_file(path),
         _ => None,
     }
 }
@@ -75,6 +82,13 @@ impl Failure {
                 PyValueError::new_err(message)
             }
             Self::Scan(ScanError::Pipeline(flowgauge::Error::Source(error))) => of_source(py, message, error),
+            Self::Scan(ScanError::Records(problem)) => match &problem.kind {
+                RecordProblemKind::Source(error) => of_source(py, message, error),
+                _ => exceptions::Error::new_err((message, of_file(&problem.path))),
+            },
+            Self::Scan(ScanError::RecordsOnly { path, .. } | ScanError::CapturesOnly { path, .. }) => {
+                exceptions::Error::new_err((message, of_file(path)))
+            }
             _ => exceptions::Error::new_err(message),
         }
     }
@@ -82,7 +96,10 @@ impl Failure {
 
 /// Returns the exception of an error of a source, with the exception of a file object as its cause.
 fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
-    let path = path(error).map(Path::to_path_buf);
+    if let source::Error::Permission { .. } = error {
+        return exceptions::MissingPermissionError::new_err(message);
+    }
+    let path = path(error);
     let source::Error::Io { error, .. } = error else {
         return exceptions::Error::new_err((message, path));
     };

@@ -4,7 +4,11 @@
 #![warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)]
 
 mod arguments;
+mod batch;
+mod capsule;
 mod failure;
+mod interface;
+mod live;
 mod object;
 mod rows;
 mod stream;
@@ -16,6 +20,10 @@ use pyo3::pymodule;
 /// Scans of captures as Arrow streams.
 #[pymodule]
 mod _flowgauge {
+    #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::live::{Live, capture};
     #[pymodule_export]
     use crate::stream::{Stream, open};
 }

@@ -3,16 +3,27 @@
 use std::sync::{Mutex, PoisonError};
 
 use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 use crate::value::value;
 use crate::worker::Worker;
 
+/// Returns the names of the columns of a schema.
+pub(crate) fn names(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+fn interned(py: Python<'_>, names: &[String]) -> Vec<Py<PyString>> {
+    names.iter().map(|name| PyString::intern(py, name).unbind()).collect()
+}
+
 /// An iterator over the rows of a stream.
 #[pyclass(module = "flowgauge")]
 pub(crate) struct Rows {
-    worker: Mutex<Worker>,
+    /// `None` if the batch is the only one.
+    worker: Option<Mutex<Worker>>,
     names: Vec<Py<PyString>>,
     batch: Option<RecordBatch>,
     /// Number of rows of the batch that were returned.
@@ -21,8 +32,13 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(py: Python<'_>, worker: Worker, names: &[String]) -> Self {
-        let names = names.iter().map(|name| PyString::intern(py, name).unbind()).collect();
-        Self { worker: Mutex::new(worker), names, batch: None, row_count: 0 }
+        Self { worker: Some(Mutex::new(worker)), names: interned(py, names), batch: None, row_count: 0 }
+    }
+
+    /// Returns the rows of a batch.
+    pub(crate) fn of_batch(py: Python<'_>, batch: RecordBatch) -> Self {
+        let names = names(batch.schema_ref());
+        Self { worker: None, names: interned(py, &names), batch: Some(batch), row_count: 0 }
     }
 }
 
@@ -34,8 +50,9 @@ impl Rows {
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         while self.batch.as_ref().is_none_or(|batch| batch.num_rows() == self.row_count) {
-            let worker = self.worker.get_mut().unwrap_or_else(PoisonError::into_inner);
             self.batch = None;
+            let Some(worker) = &mut self.worker else { return Ok(None) };
+            let worker = worker.get_mut().unwrap_or_else(PoisonError::into_inner);
             match worker.wait_with_signals(py)? {
                 Some(Ok(batch)) => self.batch = Some(batch),
                 Some(Err(failure)) => return Err(failure.exception(py)),

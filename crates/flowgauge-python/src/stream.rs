@@ -1,25 +1,21 @@
 //! Streams, as Python sees them.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use arrow_array::ffi::FFI_ArrowSchema;
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, SchemaRef};
 use flowgauge::source;
 use flowgauge_arrow::scan::Scan;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
 
 use crate::arguments::Arguments;
+use crate::capsule;
 use crate::failure::Failure;
 use crate::object::{Object, Octets};
-use crate::rows::Rows;
-use crate::worker::{Captures, Item, Run, Worker};
+use crate::rows::{Rows, names};
+use crate::worker::{Captures, Run, Worker};
 
 /// The captures of a stream.
 #[derive(Debug, FromPyObject)]
@@ -98,7 +94,7 @@ impl Stream {
     }
 
     fn names(&self) -> Vec<String> {
-        self.scan.schema().fields().iter().map(|field| field.name().clone()).collect()
+        names(&self.scan.schema())
     }
 
     /// Starts a run.
@@ -132,21 +128,13 @@ impl Stream {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let mut worker = self.start(py).map_err(|failure| failure.exception(py))?;
-        let first = match worker.wait_with_signals(py)? {
-            Some(Err(failure)) => return Err(failure.exception(py)),
-            Some(Ok(batch)) => Some(batch),
-            None => None,
-        };
-        let batches = Batches { schema: self.scan.schema(), first, worker };
-        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), c"arrow_array_stream")
+        let worker = self.start(py).map_err(|failure| failure.exception(py))?;
+        capsule::of_worker(py, self.scan.schema(), worker)
     }
 
     /// Returns a capsule with the Arrow C schema. Reads nothing.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.scan.schema().as_ref());
-        let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+        capsule::of_schema(py, &self.scan.schema())
     }
 
     /// Returns an iterator over the rows as dictionaries.
@@ -187,46 +175,5 @@ impl Stream {
         let table = self.scan.table();
         let kind = table.kind().map_or_else(String::new, |kind| format!(" of {kind}"));
         format!("<flowgauge.Stream: {}{kind}, {} columns>", table.function(), self.names().len())
-    }
-}
-
-/// The batches of a run, for consumers in C.
-struct Batches {
-    schema: SchemaRef,
-    first: Option<RecordBatch>,
-    worker: Worker,
-}
-
-impl fmt::Debug for Batches {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batches").field("worker", &self.worker).finish_non_exhaustive()
-    }
-}
-
-impl Batches {
-    fn wait(&mut self) -> Item {
-        if !self.worker.needs_python() {
-            return self.worker.wait();
-        }
-        // A consumer that waits without detaching from Python would block the read of the file object.
-        let worker = &mut self.worker;
-        Python::try_attach(|py| py.detach(|| worker.wait())).unwrap_or(Some(Err(Failure::Closed)))
-    }
-}
-
-impl Iterator for Batches {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self.first.take() {
-            Some(batch) => Some(Ok(batch)),
-            None => self.wait().map(|item| item.map_err(ArrowError::from)),
-        }
-    }
-}
-
-impl RecordBatchReader for Batches {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
     }
 }

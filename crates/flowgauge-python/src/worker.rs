@@ -14,6 +14,7 @@ use flowgauge_arrow::scan::{Control, Scan, ScanError};
 use pyo3::{PyResult, Python};
 
 use crate::failure::Failure;
+use crate::interface::Ring;
 use crate::object::{Object, Octets};
 
 /// Number of complete batches that wait for the consumer.
@@ -34,6 +35,8 @@ pub(crate) enum Captures {
     Octets(Octets),
     /// A file object, and its name.
     Object(Object, Option<String>),
+    /// An interface.
+    Interface(Box<Ring>),
 }
 
 /// What a run shares with its stream.
@@ -164,6 +167,7 @@ fn read(scan: &Scan, captures: Captures, run: &Arc<Run>, sender: &SyncSender<Eve
     let result = match captures {
         Captures::Paths(paths) => scan.run(paths, &control, receive),
         Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
+        Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
         Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
     };
     // Fails if the consumer was dropped.

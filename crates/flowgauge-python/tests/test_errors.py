@@ -33,7 +33,23 @@ def test_files_that_are_not_captures(tmp_path):
     with pytest.raises(flowgauge.Error, match="directory"):
         list(flowgauge.flows(tmp_path))
     with pytest.raises(flowgauge.Error, match="empty"):
-        list(flowgauge.flows(b""))
+        list(flowgauge.packets(b""))
+
+
+def test_records_without_packets(tmp_path):
+    path = tmp_path / "flows.ndjson"
+    path.write_text('{"source_address":"192.0.2.1","destination_address":"192.0.2.2","packet_count":3}\nnothing\n')
+    stream = flowgauge.flows(path, columns=["packet_count", "octet_count", "file"])
+    assert list(stream) == [{"packet_count": 3, "octet_count": None, "file": str(path)}]
+    assert list(flowgauge.flows(path.read_bytes(), columns=["packet_count"])) == [{"packet_count": 3}]
+    for consume, message in (
+        (lambda: list(flowgauge.packets(path)), "have no packets"),
+        (lambda: list(flowgauge.flows(path, features="cic")), "features applies to"),
+    ):
+        with pytest.raises(flowgauge.Error, match=message) as raised:
+            consume()
+        assert raised.value.filename == str(path)
+    assert list(flowgauge.flows(b"")) == []
 
 
 def test_a_later_error_reaches_a_consumer_in_c(tmp_path, web):
@@ -120,6 +136,12 @@ def test_unknown_kinds(web):
         flowgauge.transactions("nonsense", web)
     with pytest.raises(ValueError, match="whole flows"):
         flowgauge.packets(web, filter="src port 80")
+    with pytest.raises(ValueError, match="whole flows"):
+        flowgauge.findings(web, filter="src port 80")
+    with pytest.raises(ValueError, match='unknown column: "file".*evidence'):
+        flowgauge.findings(web, columns=["file"])
+    with pytest.raises(TypeError):
+        flowgauge.findings(web, joined=False)
 
 
 def test_memory_that_is_too_small(web):

@@ -86,6 +86,24 @@ def test_transactions(kind):
     assert found > 5
 
 
+def test_findings():
+    found = 0
+    for path in [*CAPTURES, *sorted((DATA.parent / "findings").glob("*.pcap.zst"))]:
+        rows = [present(row) for row in flowgauge.findings(path)]
+        assert_contained(rows, command("summary", path))
+        found += len(rows)
+    assert found > 20
+
+
+def test_findings_of_several_files_are_those_of_all():
+    options = ["--filter", "tcp", "--idle-timeout", "2m"]
+    rows = [present(row) for row in flowgauge.findings(CAPTURES, filter="tcp", idle_timeout=120)]
+    assert rows
+    assert_contained(rows, command("summary", *CAPTURES, *options))
+    chosen = flowgauge.findings(CAPTURES, filter="tcp", columns=["evidence", "finding"], limit=2)
+    assert list(chosen) == [{name: row[name] for name in ("evidence", "finding")} for row in rows[:2]]
+
+
 def test_several_files_follow_each_other(web):
     dns = DATA / "dns.pcap"
     rows = list(flowgauge.flows([web, str(dns)], columns=["file", "community_id"]))

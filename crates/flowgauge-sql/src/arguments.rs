@@ -11,10 +11,11 @@ use flowgauge::Decapsulation;
 use flowgauge_arrow::scan::{ScanConfig, Table};
 
 /// The functions that return tables.
-pub(crate) const FUNCTIONS: [&str; 4] = ["flows", "packets", "messages", "transactions"];
+pub(crate) const FUNCTIONS: [&str; 5] = ["flows", "packets", "messages", "transactions", "findings"];
 
-/// The options, in the order of the documentation.
-const OPTIONS: &str = "features, filter, idle_timeout, active_timeout, tunnels, joined";
+/// The options, in the order of the documentation, and those of findings, which relate the flows of all captures.
+const OPTIONS: [&str; 6] = ["features", "filter", "idle_timeout", "active_timeout", "tunnels", "joined"];
+const FINDING_OPTIONS: [&str; 3] = ["filter", "idle_timeout", "tunnels"];
 
 /// What a call of a table function states.
 #[derive(Clone, Debug)]
@@ -60,6 +61,7 @@ impl Arguments {
         let table = match function {
             "flows" => Table::Flows,
             "packets" => Table::Packets,
+            "findings" => Table::Findings,
             _ => {
                 let Some(kind) = texts.next() else {
                     return plan_err!("{function}: the first argument is the kind of rows, such as 'http'");
@@ -74,7 +76,13 @@ impl Arguments {
             return plan_err!("{function}: a path of a capture is required");
         }
         let mut config = ScanConfig::default();
+        let known = if table == Table::Findings { FINDING_OPTIONS.as_slice() } else { OPTIONS.as_slice() };
         for (Ident { value: name, .. }, value) in options {
+            let name = name.to_ascii_lowercase();
+            if !known.contains(&name.as_str()) {
+                let known = known.join(", ");
+                return plan_err!("{function}: {name} is no option; options are {known}");
+            }
             set(&mut config, &name, value).map_err(|problem| failure(&problem))?;
         }
         if table != Table::Flows {
@@ -103,7 +111,7 @@ fn set(config: &mut ScanConfig, name: &str, value: Literal) -> Result<(), String
             humantime::parse_duration(&value).map_err(|error| format!("{name} {value:?}: {error}"))?;
         if duration.is_zero() { Err(format!("{name} must be longer than zero")) } else { Ok(duration) }
     };
-    match name.to_ascii_lowercase().as_str() {
+    match name {
         "features" => config.features = text(value)?.parse().map_err(|error| format!("{name}: {error}"))?,
         "filter" => config.filter = Some(text(value)?.parse().map_err(|error| format!("{name}: {error}"))?),
         "idle_timeout" => config.idle_timeout = Some(duration(value)?),
@@ -120,7 +128,7 @@ fn set(config: &mut ScanConfig, name: &str, value: Literal) -> Result<(), String
             Literal::Bool(is_joined) => config.is_joined = is_joined,
             _ => return Err(format!("{name} must be true or false")),
         },
-        _ => return Err(format!("{name} is no option; options are {OPTIONS}")),
+        _ => return Err(format!("{name} is no option")),
     }
     Ok(())
 }

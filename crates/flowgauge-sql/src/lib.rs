@@ -1,4 +1,4 @@
-//! SQL over captures: tables of flows, packets, messages and transactions for
+//! SQL over captures: tables of flows, packets, messages, transactions and findings for
 //! [DataFusion](https://docs.rs/datafusion).
 //!
 //! ```
@@ -22,6 +22,10 @@
 //! | `packets(CAPTURES, ...)` | packets of flows |
 //! | `messages(PROTOCOL, CAPTURES, ...)` | messages of a protocol, such as `'dns'`, or of a kind, such as `'dns.response'` |
 //! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
+//! | `findings(CAPTURES, ...)` | findings of `flowgauge summary` in all captures together |
+//!
+//! `flows` also reads files of flow records: ndjson, Parquet, IPFIX, fixed records. `filter` applies to their fields; other
+//! options, which concern packets, are an error then.
 //!
 //! Captures are paths, patterns with `*`, `?` and `[ ]`, or an array of them. These options are named arguments, such as
 //! `flows('*.pcap', active_timeout => '60s')`:
@@ -60,8 +64,7 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::Notify;
+use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use inputs::Capture;
 pub use plan::CaptureScan;

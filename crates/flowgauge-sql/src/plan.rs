@@ -15,8 +15,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::{Notify, ScanConfig, Table};
+
+use flowgauge_arrow::scan::{Notify, ScanConfig, Table, Warning};
 
 use crate::inputs::{Capture, Captures};
 use crate::source::CaptureSource;

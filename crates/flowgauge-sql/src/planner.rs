@@ -10,8 +10,7 @@ use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::sql::sqlparser::ast::{ObjectNamePart, TableFactor};
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::Notify;
+use flowgauge_arrow::scan::{Notify, Warning};
 
 use crate::arguments::{Arguments, FUNCTIONS};
 use crate::table::CaptureTable;

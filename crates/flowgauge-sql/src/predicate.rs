@@ -37,12 +37,14 @@ impl Predicates {
     /// Returns what follows from conditions that hold together.
     pub(crate) fn of<'e>(scan: &Scan, filters: impl IntoIterator<Item = &'e Expr>) -> Self {
         let (mut terms, mut times) = (Vec::new(), Times::default());
+        // A row without a time depends on the packets of other flows.
+        let Some(time_column) = scan.table().time_column() else { return Self { terms, times } };
         let config = scan.config();
         // A flow of outer packets counts inner ones; and two filters cannot be joined.
         let has_keys = config.tunnels == Decapsulation::Innermost && config.filter.is_none();
         let mut count = 0;
         for filter in filters {
-            narrow(&mut times, scan.table().time_column(), filter);
+            narrow(&mut times, time_column, filter);
             if let Some(term) = key(filter).filter(|term| has_keys && count + term.count <= TERM_COUNT_MAX) {
                 count += term.count;
                 terms.push(term);

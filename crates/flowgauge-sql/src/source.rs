@@ -21,8 +21,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use flowgauge::StopHandle;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::{Control, Notify, Scan, Times};
+use flowgauge_arrow::scan::{Control, Notify, Scan, Times, Warning};
 use futures::StreamExt as _;
 
 use crate::inputs::Captures;
@@ -114,7 +113,7 @@ impl FileSource for CaptureSource {
             pool: Arc::clone(&self.pool),
             warning: self.warning.clone(),
             frame_count: count("frames"),
-            damaged_count: count("damaged_captures"),
+            warning_count: count("warnings"),
         });
         ProjectionOpener::try_new(self.projection.clone(), opener, self.schema.file_schema())
     }
@@ -189,7 +188,7 @@ struct CaptureOpener {
     pool: Arc<dyn MemoryPool>,
     warning: Option<Notify<Warning>>,
     frame_count: Count,
-    damaged_count: Count,
+    warning_count: Count,
 }
 
 /// Stops the thread of a scan whose stream is dropped.
@@ -253,9 +252,9 @@ impl CaptureOpener {
                 stop.stop();
             }
         }));
-        let (warning, damaged_count) = (self.warning.clone(), self.damaged_count.clone());
+        let (warning, warning_count) = (self.warning.clone(), self.warning_count.clone());
         control.warning = Some(Arc::new(move |damage| {
-            damaged_count.add(1);
+            warning_count.add(1);
             if let Some(warning) = &warning {
                 warning(damage);
             }

@@ -12,8 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
-use flowgauge::source::Warning;
-use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table};
+use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
 use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::arguments::Arguments;
@@ -131,7 +130,7 @@ impl TableProvider for CaptureTable {
         Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
         scan.config_mut().limit = limit.map(|limit| limit as u64);
         let captures = expand(&self.patterns)?;
-        let groups = if scan.config().is_joined {
+        let groups = if scan.config().is_joined || scan.table().is_joined() {
             // The order of captures decides between frames with equal times.
             vec![captures.into()]
         } else {

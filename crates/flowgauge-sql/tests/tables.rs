@@ -1,7 +1,14 @@
 //! The tables as a query reads them.
 
+#[path = "tables/records.rs"]
+mod records;
+
+#[cfg(unix)]
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+#[cfg(unix)]
+use std::time::Duration;
 
 use datafusion::arrow::array::{Array, RecordBatch};
 use datafusion::arrow::util::display::array_value_to_string;
@@ -57,6 +64,7 @@ async fn the_result_does_not_depend_on_partitions() {
         "SELECT application, count(*), sum(octet_count + reverse_octet_count) FROM flows(['$DATA/*.pcap']) GROUP BY 1",
         "SELECT count(*) FROM packets('$DATA/*.pcap')",
         "SELECT * FROM messages('dns', '$DATA/*.pcap')",
+        "SELECT * FROM findings('$DATA/*.pcap', '$DATA/*.pcapng')",
         "SELECT f.application, m.method, m.host, count(*) FROM flows('$DATA/*.pcap') f
          JOIN messages('http.request', '$DATA/*.pcap') m ON f.community_id = m.community_id AND f.file = m.file
          GROUP BY 1, 2, 3",
@@ -145,6 +153,43 @@ async fn conditions_do_not_omit_what_announces_a_flow() {
     assert!(file_count > 3, "{file_count}");
 }
 
+/// A finding depends on many flows, so that conditions on its hosts choose rows only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn findings_are_those_of_all_flows() {
+    let context = context(4);
+    let table = "findings('$DATA/*.pcap', '$DATA/../findings/scan-*.pcap.zst')";
+    let all = rows(&context, &format!("SELECT finding, source_address, evidence FROM {table}")).await;
+    let scans: Vec<_> = all.iter().filter(|row| row.starts_with("scan|")).collect();
+    assert!(scans.len() > 1 && scans.len() < all.len(), "{all:?}");
+    for scan in &scans {
+        let source = scan.split('|').nth(1).unwrap();
+        for condition in [
+            format!("source_address = '{source}' AND finding = 'scan'"),
+            format!("cidr_contains('{source}', source_address) AND finding = 'scan'"),
+        ] {
+            let query = format!("SELECT finding, source_address, evidence FROM {table} WHERE {condition}");
+            let plan = plan(&context, &query).await;
+            assert!(!plan.contains("packets=") && plan.contains("table=findings"), "{plan}");
+            let expected: Vec<_> = scans
+                .iter()
+                .filter(|row| row.split('|').nth(1) == Some(source))
+                .map(|row| (**row).clone())
+                .collect();
+            assert_eq!(rows(&context, &query).await, expected, "{condition}");
+        }
+    }
+    let limited = format!("SELECT evidence FROM {table} WHERE destination_port IS NULL LIMIT 2");
+    assert_eq!(rows(&context, &limited).await.len(), 2);
+    let columns = format!("SELECT count(*), max(count) > 0 FROM {table}");
+    assert_eq!(rows(&context, &columns).await, [format!("{}|true", all.len())]);
+    // Findings are joined with the flows of their hosts.
+    let joined = format!(
+        "SELECT DISTINCT s.evidence FROM {table} s JOIN flows('$DATA/../findings/scan-*.pcap.zst') f USING (source_address)
+         WHERE s.finding = 'scan'"
+    );
+    assert_eq!(rows(&context, &joined).await.len(), scans.len());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_columns_that_are_needed_are_read() {
     let context = context(2);
@@ -228,6 +273,15 @@ async fn errors_name_the_cause() {
         ("SELECT * FROM packets('$DATA/web.pcap', features => 'cic')", "only flows have features"),
         ("SELECT * FROM messages('dnss', '$DATA/web.pcap')", "known are"),
         ("SELECT * FROM transactions()", "kind of rows"),
+        ("SELECT * FROM findings()", "a path of a capture is required"),
+        ("SELECT * FROM findings('missing.pcap')", "missing.pcap"),
+        ("SELECT file FROM findings('$DATA/web.pcap')", "file"),
+        ("SELECT * FROM findings('$DATA/web.pcap', filter => 'src port 1')", "whole flows"),
+        (
+            "SELECT * FROM findings('$DATA/web.pcap', joined => false)",
+            "options are filter, idle_timeout, tunnels",
+        ),
+        ("SELECT * FROM findings('$DATA/web.pcap', active_timeout => '1s')", "active_timeout is no option"),
         ("SELECT * FROM flows('$DATA/' || 'web.pcap')", "must be a text"),
         ("SELECT cidr_contains('10.0.0.0/33', '10.0.0.1')", "is no network"),
         ("SELECT absent FROM flows('$DATA/web.pcap')", "absent"),
@@ -266,8 +320,9 @@ async fn damage_is_a_warning_and_the_rows_before_it_remain() {
     let warnings = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&warnings);
     let context = SessionContext::new();
-    let notify =
-        Arc::new(move |warning: &flowgauge::source::Warning| seen.lock().unwrap().push(warning.to_string()));
+    let notify = Arc::new(move |warning: &flowgauge_arrow::scan::Warning| {
+        seen.lock().unwrap().push(warning.to_string())
+    });
     flowgauge_sql::register_with(&context, Some(notify)).unwrap();
     let found = rows(&context, &format!("SELECT count(*) FROM packets('{}')", path.display())).await;
     std::fs::remove_dir_all(&folder).unwrap();
@@ -279,13 +334,18 @@ async fn damage_is_a_warning_and_the_rows_before_it_remain() {
 /// The memory of a pipeline is charged to the pool of the query, which refuses it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_that_of_the_query() {
-    let query = "SELECT count(*) FROM messages('tls', '$DATA/web.pcap')";
-    for (limit, is_enough) in [(64 << 10, false), (64 << 20, true)] {
+    for (table, limit, is_enough) in [
+        ("messages('tls', '$DATA/web.pcap')", 64 << 10, false),
+        ("messages('tls', '$DATA/web.pcap')", 64 << 20, true),
+        ("findings('$DATA/web.pcap', '$DATA/dns.pcap')", 64 << 10, false),
+        ("findings('$DATA/web.pcap', '$DATA/dns.pcap')", 64 << 20, true),
+    ] {
+        let query = format!("SELECT count(*) FROM {table}");
         let runtime = RuntimeEnvBuilder::new().with_memory_limit(limit, 1.0).build_arc().unwrap();
         let context = SessionContext::new_with_config_rt(SessionConfig::new(), runtime);
         flowgauge_sql::register(&context).unwrap();
-        let result = batches(&context, query).await;
-        assert_eq!(result.is_ok(), is_enough, "{limit}");
+        let result = batches(&context, &query).await;
+        assert_eq!(result.is_ok(), is_enough, "{table} {limit}");
         if let Err(error) = result {
             assert!(error.to_string().contains("flowgauge"), "{error}");
         }
@@ -305,6 +365,34 @@ async fn a_dropped_query_ends_its_threads() {
         assert!(stream.next().await.unwrap().is_ok());
     }
     assert!(threads() < 100, "{}", threads());
+}
+
+/// Findings exist only at the end of a capture, so that a query of them waits for a pipe until it is dropped.
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dropped_query_of_findings_closes_its_captures() {
+    let folder = std::env::temp_dir().join(format!("flowgauge-sql-pipe-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let query = format!("SELECT * FROM findings('{}')", path.display());
+    let mut stream = context(2).sql(&query).await.unwrap().execute_stream().await.unwrap();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = std::fs::File::options().write(true).open(path).unwrap();
+        pipe.write_all(&std::fs::read(capture("web.pcap")).unwrap()).unwrap();
+        pipe
+    });
+    let waited = tokio::time::timeout(Duration::from_millis(500), stream.next()).await;
+    assert!(waited.is_err(), "a finding before the end of the capture");
+    let mut pipe = writer.join().unwrap();
+    drop(stream);
+    // Octets of the next frame, which do not fill the pipe.
+    let is_closed = (0..500).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        pipe.write_all(&[0]).is_err()
+    });
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(is_closed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -29,7 +29,7 @@ pub(crate) struct Subscribing {
 }
 
 pub(crate) fn subscribing(make: fn() -> Vec<Frames>) -> Subscribing {
-    Subscribing { tracking: Tracking::default(), messages: make() }
+    Subscribing { tracking: Tracking::with_seed(SEEDS[0]), messages: make() }
 }
 
 impl Subscribing {

@@ -1,12 +1,15 @@
 //! Rows on their way to the receiver of batches.
 
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
 use flowgauge::StopHandle;
 use flowgauge::row::{Row, TableInfo};
+use flowgauge_condition::RowFilter;
 
+use super::config::ScanConfig;
 use crate::batch::{BatchBuilder, Places};
 
 /// Number of rows of the first batch, and the factor by which the next one may be longer.
@@ -18,12 +21,17 @@ pub(super) struct Batches<'a> {
     builder: BatchBuilder,
     /// The places of the columns of each table that had a row.
     places: Vec<(&'static str, Places)>,
+    /// Conditions on rows.
+    filter: RowFilter,
     receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     stop: StopHandle,
     /// Number of rows of the next batch. The first batch is small, so that it arrives early.
     due_count: usize,
     /// Number of rows that are still wanted.
     left_count: u64,
+    /// Time after which rows are passed on, and the time of the first of them.
+    interval: Option<Duration>,
+    first: Option<Instant>,
     is_over: bool,
     fault: Option<ArrowError>,
 }
@@ -31,19 +39,22 @@ pub(super) struct Batches<'a> {
 impl<'a> Batches<'a> {
     pub(super) fn new(
         builder: BatchBuilder,
-        limit: Option<u64>,
+        config: &ScanConfig,
         stop: StopHandle,
         receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Self {
-        let left_count = limit.unwrap_or(u64::MAX);
+        let left_count = config.limit.unwrap_or(u64::MAX);
         let is_over = left_count == 0;
         Self {
             builder,
             places: Vec::new(),
+            filter: config.conditions.clone(),
             receive,
             stop,
             due_count: FIRST_COUNT,
             left_count,
+            interval: config.interval,
+            first: None,
             is_over,
             fault: None,
         }
@@ -54,15 +65,21 @@ impl<'a> Batches<'a> {
         self.is_over || self.stop.is_stopped()
     }
 
-    /// Returns [`ControlFlow::Break`] if no more rows are wanted.
-    pub(super) fn flow(&self) -> ControlFlow<()> {
+    /// Passes on rows that have waited for the interval. Returns [`ControlFlow::Break`] if no more rows are wanted.
+    pub(super) fn flow(&mut self) -> ControlFlow<()> {
+        if let Some(interval) = self.interval
+            && self.first.is_some_and(|first| first.elapsed() >= interval)
+            && !self.is_over()
+        {
+            self.pass_on();
+        }
         if self.is_over() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Appends a row of the type of the builder.
     #[inline]
     pub(super) fn push(&mut self, row: &impl Row) {
-        if !self.is_over() {
+        if !self.is_over() && self.filter.matches(row) {
             self.builder.push(row);
             self.pushed();
         }
@@ -80,7 +97,9 @@ impl<'a> Batches<'a> {
                 self.places.len() - 1
             }
         };
-        if let Some((_, places)) = self.places.get(index) {
+        if let Some((_, places)) = self.places.get(index)
+            && self.filter.matches_named(row, table.name, || self.builder.names(places))
+        {
             self.builder.push_at(row, places);
             self.pushed();
         }
@@ -88,6 +107,9 @@ impl<'a> Batches<'a> {
 
     #[inline]
     fn pushed(&mut self) {
+        if self.interval.is_some() && self.first.is_none() {
+            self.first = Some(Instant::now());
+        }
         self.left_count -= 1;
         if self.left_count == 0 || self.builder.row_count() >= self.due_count || self.builder.is_full() {
             self.pass_on();
@@ -96,6 +118,7 @@ impl<'a> Batches<'a> {
 
     /// Passes the rows since the last batch to the receiver.
     fn pass_on(&mut self) {
+        self.first = None;
         if self.builder.row_count() > 0 {
             self.due_count = self.due_count.saturating_mul(GROWTH);
             match self.builder.finish() {

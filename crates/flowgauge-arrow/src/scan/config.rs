@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flowgauge::features::FeatureSet;
 use flowgauge::{Decapsulation, Filter, Timestamp};
+use flowgauge_condition::RowFilter;
 
 /// Settings of a scan. What is not set is as in the command.
 #[derive(Clone, Debug)]
@@ -13,16 +14,21 @@ pub struct ScanConfig {
     pub features: FeatureSet,
     /// Time without packets after which a flow ends, for all protocols.
     pub idle_timeout: Option<Duration>,
-    /// Interval after which a record of an ongoing flow is created.
+    /// Interval after which a record of an ongoing flow is created. Findings have none.
     pub active_timeout: Option<Duration>,
     /// The layer of tunnels whose flows are tracked.
     pub tunnels: Decapsulation,
     /// Packets that are tracked. `src`, `dst` and `vlan` are permitted for flows only.
     pub filter: Option<Filter>,
-    /// The times of rows: of the first packet for flows, of the row itself otherwise.
+    /// The times of rows: of the first packet for flows, of the row itself otherwise. Findings have no time.
     pub times: Times,
-    /// True if all captures are read as one, in time order.
+    /// Conditions on rows, on columns that need not be chosen ([`Scan::condition`](super::Scan::condition)).
+    pub(super) conditions: RowFilter,
+    /// True if all captures are read as one, in time order, as those of findings always are.
     pub is_joined: bool,
+    /// Time after which rows are passed on, although their batch is not full, when the source has frames or is idle. None
+    /// by default: rows of captures follow each other quickly.
+    pub interval: Option<Duration>,
     /// Maximum number of rows.
     pub limit: Option<u64>,
     /// Memory of the pipeline in bytes.
@@ -38,7 +44,9 @@ impl Default for ScanConfig {
             tunnels: Decapsulation::default(),
             filter: None,
             times: Times::default(),
+            conditions: RowFilter::default(),
             is_joined: false,
+            interval: None,
             limit: None,
             memory: 1 << 30,
         }

@@ -1,28 +1,36 @@
-//! Tables of captures as batches: what SQL and Python read.
+//! Tables of captures, and of files of flow records, as batches: what SQL and Python read.
 
 mod batches;
 mod config;
+mod control;
+mod error;
+mod findings;
+mod records;
 mod sinks;
 mod table;
 
-use std::fmt;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
-use flowgauge::source::Warning;
+use flowgauge::record_file::RecordFormat;
+use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard, StopHandle,
-    TrackerConfig, Transactions,
+    PipelineStats, Resources, RunOptions, Sessions, Sink, Source, SourceConfig, Standard, TrackerConfig,
+    Transactions,
 };
+use flowgauge_condition::Condition;
+use flowgauge_summary::{Collector, Watch};
 
 pub use config::{ScanConfig, Times};
+pub use control::{Control, Notify, Warning};
+pub use error::ScanError;
 pub use table::{Table, UnknownTable};
 
 use batches::Batches;
@@ -52,8 +60,14 @@ const ENCAPSULATION: [&str; 8] = [
 
 /// The rows of a table in captures, as batches.
 ///
-/// Each capture is tracked alone, unless the configuration joins them. What the columns do not need is not computed: without the application
-/// of a flow, no protocol is recognized, and messages of protocols without a column are not parsed.
+/// Flows are also read from files of flow records ([`RecordFile`](flowgauge::record_file::RecordFile)): ndjson, IPFIX, fixed
+/// records, Parquet. They have the columns that the format keeps, and others are null; a filter applies to the fields of the
+/// record. What concerns packets is an error then: features, timeouts, tunnels, joined captures, and other tables. An empty
+/// file has no flows.
+///
+/// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
+/// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
+/// protocols without a column are not parsed.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -75,72 +89,6 @@ pub struct Scan {
     options: Options,
     config: ScanConfig,
     schema: SchemaRef,
-}
-
-/// An error of a scan.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ScanError {
-    /// A capture could not be read, or the settings are invalid.
-    Pipeline(flowgauge::Error),
-    /// A batch could not be created.
-    Batch(ArrowError),
-    /// The filter has `src`, `dst` or `vlan`, which apply to whole flows, for a table of another kind.
-    Filter,
-}
-
-impl fmt::Display for ScanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pipeline(error) => error.fmt(f),
-            Self::Batch(error) => error.fmt(f),
-            Self::Filter => f.write_str(
-                "src, dst and vlan in a filter apply to whole flows: only the table of flows has them",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ScanError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Pipeline(error) => Some(error),
-            Self::Batch(error) => Some(error),
-            Self::Filter => None,
-        }
-    }
-}
-
-impl<E: Into<flowgauge::Error>> From<E> for ScanError {
-    fn from(error: E) -> Self {
-        Self::Pipeline(error.into())
-    }
-}
-
-/// A function that is called by the thread that reads.
-pub type Notify<T> = Arc<dyn Fn(&T) + Send + Sync>;
-
-/// How a scan is controlled while it runs.
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct Control {
-    /// Ends the scan before the next batch of frames; rows of flows that are open are not passed on.
-    pub stop: StopHandle,
-    /// Called after each batch of frames with the progress of the capture that is read.
-    pub progress: Option<Notify<RunProgress>>,
-    /// Called with the damage at which reading of a capture ended.
-    pub warning: Option<Notify<Warning>>,
-    /// True if packets of long captures are extracted on a thread of their own.
-    pub is_ahead: bool,
-}
-
-impl fmt::Debug for Control {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
-            .field("stop", &self.stop)
-            .field("is_ahead", &self.is_ahead)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Scan {
@@ -165,6 +113,19 @@ impl Scan {
         let selection = Selection::among(&self.table.columns(&self.config.features).0, names)?;
         self.options = self.options.selection(Some(selection));
         self.schema = self.builder().schema();
+        Ok(self)
+    }
+
+    /// Adds a condition on rows: an expression of SQL on columns of the table, which need not be chosen.
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem, with the text in which its place is marked.
+    pub fn condition(mut self, text: &str) -> Result<Self, String> {
+        let names = self.table.names(&self.config.features);
+        let (mut columns, _) = self.table.columns(&self.config.features);
+        columns.retain(|column| names.contains(&column.name));
+        self.config.conditions.add(Condition::new(text, &columns)?);
         Ok(self)
     }
 
@@ -198,12 +159,13 @@ impl Scan {
         Arc::clone(&self.schema)
     }
 
-    /// Reads captures, and passes on batches until the receiver ends the scan. Runs on the current thread.
+    /// Reads captures and files of flow records, and passes on batches until the receiver ends the scan. Runs on the current
+    /// thread.
     ///
     /// # Errors
     ///
-    /// Returns an error if a capture cannot be opened or read, or the settings are invalid. Damage within a capture is a
-    /// warning.
+    /// Returns an error if a file cannot be opened or read, has other content, or has flow records although a setting concerns
+    /// packets, or if the settings are invalid. Damage within a file is a warning.
     pub fn run<P: AsRef<Path>>(
         &self,
         captures: impl IntoIterator<Item = P>,
@@ -211,28 +173,31 @@ impl Scan {
         mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
-        let builder = self.pipeline(&resources);
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
-        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
-        if self.config.is_joined {
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
+        if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
-            let mut files = Files::open_with(paths, sources)?;
-            self.capture(&builder, &mut files, None, control, &mut batches)?;
+            let files = Files::open_with(paths, sources);
+            let mut files =
+                files.map_err(|error| records::among_captures(error, self.table, &self.config))?;
+            self.capture(&resources, &mut files, None, control, &mut batches)?;
         } else {
             for path in captures {
                 if batches.is_over() {
                     break;
                 }
                 let path = path.as_ref();
-                let mut file = FileSource::open_with(path, sources.clone())?;
-                self.capture(&builder, &mut file, Some(&path.to_string_lossy()), control, &mut batches)?;
+                let contents = Contents::open(path, sources.clone())?;
+                let name = path.to_string_lossy();
+                self.file(&resources, contents, Some(&name), control, &mut batches)?;
             }
         }
         batches.finish().map_err(ScanError::Batch)
     }
 
-    /// Reads one capture from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does. `name` is the value of
-    /// the column `file`. The stop handle takes effect after the read that is in progress.
+    /// Reads one capture or file of flow records from a reader, such as a socket or a `Cursor`, as [`run`](Self::run) does.
+    /// `name` is the value of the column `file`. Parquet is not read from a reader. The stop handle takes effect after the
+    /// read that is in progress.
     ///
     /// # Errors
     ///
@@ -245,10 +210,30 @@ impl Scan {
         mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
-        let mut source = FileSource::from_reader_with(reader, sources)?;
+        let contents = Contents::from_reader(reader, sources)?;
         let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
-        let mut batches = Batches::new(self.builder(), self.config.limit, control.stop.clone(), receive);
-        self.capture(&self.pipeline(&resources), &mut source, name, control, &mut batches)?;
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
+        self.file(&resources, contents, name, control, &mut batches)?;
+        batches.finish().map_err(ScanError::Batch)
+    }
+
+    /// Reads a source of frames, such as an interface, as [`run`](Self::run) does. `name` is the value of the column `file`.
+    /// Rows of a live source are passed on in time with [`ScanConfig::interval`].
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`run`](Self::run).
+    pub fn run_source(
+        &self,
+        source: &mut impl Source,
+        name: Option<&str>,
+        control: &Control,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+    ) -> Result<(), ScanError> {
+        let (resources, _) = self.resources(control)?;
+        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
+        self.capture(&resources, source, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
     }
 
@@ -272,9 +257,10 @@ impl Scan {
         BatchBuilder::of_columns(columns, &optional, &self.options)
     }
 
-    /// Returns whether one of these columns is chosen.
+    /// Returns whether one of these columns is chosen, or in a condition.
     fn wants(&self, names: &[&str]) -> bool {
         self.schema.fields().iter().any(|field| names.contains(&field.name().as_str()))
+            || self.config.conditions.columns().any(|name| names.contains(&name))
     }
 
     /// Returns the builder of the pipelines.
@@ -288,7 +274,7 @@ impl Scan {
         key_policy.decapsulation = config.tunnels;
         let mut builder =
             Pipeline::builder().resources(resources.clone()).tracker(tracker).key_policy(key_policy);
-        if let Some(timeout) = config.active_timeout {
+        if let Some(timeout) = config.active_timeout.filter(|_| self.table != Table::Findings) {
             builder = builder.active_timeout(timeout);
         }
         if let Some(filter) = &config.filter {
@@ -297,19 +283,46 @@ impl Scan {
         match self.table {
             // Each fragment is a packet.
             Table::Packets => builder.fragments(FragmentHandling::AsTheyCome),
+            Table::Findings => builder.encapsulation(true),
             _ => builder.encapsulation(config.tunnels == Decapsulation::Both || self.wants(&ENCAPSULATION)),
         }
+    }
+
+    /// Reads a file: a capture, or flow records.
+    fn file(
+        &self,
+        resources: &Resources,
+        contents: Contents,
+        name: Option<&str>,
+        control: &Control,
+        batches: &mut Batches<'_>,
+    ) -> Result<(), ScanError> {
+        let is_empty = contents.head().is_empty() && self.table == Table::Flows;
+        if !is_empty && RecordFormat::of(contents.head()).is_none() {
+            let mut source = FileSource::from_contents(contents)?;
+            return self.capture(resources, &mut source, name, control, batches);
+        }
+        if !is_empty {
+            records::check(contents.path(), self.table, &self.config)?;
+        }
+        let file = crate::record_file(contents).map_err(ScanError::Records)?;
+        let rows = Rows { batches, file: name, times: self.config.times };
+        records::read(file, rows, &self.config, control, resources)
     }
 
     /// Reads a capture.
     fn capture(
         &self,
-        builder: &Builder,
+        resources: &Resources,
         source: &mut impl Source,
         file: Option<&str>,
         control: &Control,
         batches: &mut Batches<'_>,
     ) -> Result<(), ScanError> {
+        if batches.is_over() {
+            return Ok(());
+        }
+        let builder = &self.pipeline(resources);
         let whole = self.config.filter.as_ref().filter(|filter| !filter.is_final());
         let rows = Rows { batches, file, times: self.config.times };
         let has_features = self.table == Table::Flows && self.wants_features();
@@ -333,6 +346,16 @@ impl Scan {
             Table::Transactions(_) => {
                 read(builder, Transactions::new(SessionRows::new(rows, self.table)), source, control)
             }
+            Table::Findings => {
+                let watch = Watch::new(resources)?;
+                let sink = Transactions::new(Collector::default());
+                let (sink, stats) = run(builder, sink, &mut watch.source(source), control)?;
+                let facts = sink.into_inner().facts;
+                for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
+                    rows.batches.push(&finding);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -350,15 +373,26 @@ fn read<K: Sink>(
     source: &mut impl Source,
     control: &Control,
 ) -> Result<(), ScanError> {
+    run(builder, sink, source, control).map(drop)
+}
+
+/// Reads a source like [`read`]. Returns the sink, and the counters of the run.
+fn run<K: Sink>(
+    builder: &Builder,
+    sink: K,
+    source: &mut impl Source,
+    control: &Control,
+) -> Result<(K, PipelineStats), ScanError> {
     let is_long = source.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
     let mut options =
         RunOptions::default().stop(control.stop.clone()).extract_ahead(control.is_ahead && is_long);
     if let Some(progress) = control.progress.clone() {
         options = options.progress(move |state| progress(state));
     }
-    builder.build(sink)?.run(source, &options)?;
+    let mut pipeline = builder.build(sink)?;
+    let summary = pipeline.run(source, &options)?;
     if let Some(warn) = &control.warning {
-        source.warnings().iter().for_each(|warning| warn(warning));
+        source.warnings().iter().for_each(|warning| warn(&Warning::Capture(warning.clone())));
     }
-    Ok(())
+    Ok((pipeline.into_sink(), summary.stats))
 }

@@ -4,14 +4,13 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use flowgauge::features::{FeatureSet, Features, FlowFeatures};
-use flowgauge::filter::Subject;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Transaction, TransactionHead};
 use flowgauge::{
-    EndReason, Filter, Flow, FlowView, Flows, Interest, Message, MessageMeta, Packet, SessionEvent, Sessions,
-    Sink, Stage, Standard, TransactionSink,
+    EndReason, Filter, Flow, FlowRecord, FlowView, Flows, Interest, Message, MessageMeta, Packet,
+    SessionEvent, Sessions, Sink, Stage, Standard, TransactionSink,
 };
 
 use super::batches::Batches;
@@ -25,13 +24,14 @@ pub(super) struct Rows<'r, 'b> {
     pub(super) times: Times,
 }
 
-/// Returns whether a flow matches a filter. The source in the filter is the initiator of the flow.
-fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
-    let source = view.initiator();
-    let subject = Subject::new(view.key(), source)
-        .with_vlan_ids(view.vlan_ids(source))
-        .with_reverse_vlan_ids(view.vlan_ids(source.other()));
-    filter.matches(&subject)
+impl Rows<'_, '_> {
+    /// Appends the row of a flow record, if its time is wanted.
+    #[inline]
+    pub(super) fn push_record(&mut self, record: &FlowRecord) {
+        if self.times.contains(record.start) {
+            self.batches.push(&(record, InFile(self.file)));
+        }
+    }
 }
 
 /// Rows of flow records. The stage `G` determines whether a record contains the application protocol.
@@ -58,12 +58,8 @@ impl<G: Stage> Sink for FlowRows<'_, '_, G> {
 
     #[inline]
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        let Rows { batches, file, times } = &mut self.rows;
-        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
-            let record = flow.view.record(reason);
-            if times.contains(record.start) {
-                batches.push(&(&record, InFile(*file)));
-            }
+        if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
+            self.rows.push_record(&flow.view.record(reason));
         }
     }
 
@@ -105,7 +101,7 @@ impl<G: Stage> Sink for FeatureRows<'_, '_, G> {
         // The next record begins again with its features.
         let features = std::mem::take(flow.state);
         let Rows { batches, file, times } = &mut self.rows;
-        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
+        if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
             let record = flow.view.record(reason);
             let number = self.record_count;
             self.record_count += 1;

@@ -8,6 +8,7 @@ use flowgauge::row::{Column, Row, Table as _, TableInfo, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{FlowRecord, Message, Packet, SessionEvent};
+use flowgauge_summary::Finding;
 
 use crate::batch::qualified;
 
@@ -23,6 +24,8 @@ pub enum Table {
     Messages(&'static str),
     /// A row for each transaction of the table with this name, such as `http`.
     Transactions(&'static str),
+    /// A row for each finding of `flowgauge summary` in all captures together.
+    Findings,
 }
 
 /// A name that no table has.
@@ -115,7 +118,8 @@ impl Table {
             .ok_or_else(|| UnknownTable { name: name.to_owned(), known: kinds.by_ref().collect() })
     }
 
-    /// Returns the name of the function that returns the table: `flows`, `packets`, `messages` or `transactions`.
+    /// Returns the name of the function that returns the table: `flows`, `packets`, `messages`, `transactions` or
+    /// `findings`.
     #[must_use]
     pub const fn function(&self) -> &'static str {
         match self {
@@ -123,6 +127,7 @@ impl Table {
             Self::Packets => "packets",
             Self::Messages(_) => "messages",
             Self::Transactions(_) => "transactions",
+            Self::Findings => "findings",
         }
     }
 
@@ -130,18 +135,25 @@ impl Table {
     #[must_use]
     pub const fn kind(&self) -> Option<&'static str> {
         match self {
-            Self::Flows | Self::Packets => None,
+            Self::Flows | Self::Packets | Self::Findings => None,
             Self::Messages(name) | Self::Transactions(name) => Some(name),
         }
     }
 
-    /// Returns the name of the column with the time of a row.
+    /// Returns the name of the column with the time of a row; `None` if rows have no time.
     #[must_use]
-    pub const fn time_column(&self) -> &'static str {
+    pub const fn time_column(&self) -> Option<&'static str> {
         match self {
-            Self::Flows => "start",
-            _ => "timestamp",
+            Self::Flows => Some("start"),
+            Self::Packets | Self::Messages(_) | Self::Transactions(_) => Some("timestamp"),
+            Self::Findings => None,
         }
+    }
+
+    /// Returns whether the captures are always read as one, so that rows have no column `file`.
+    #[must_use]
+    pub const fn is_joined(&self) -> bool {
+        matches!(self, Self::Findings)
     }
 
     /// Returns whether rows of a table of messages or transactions belong to this table.
@@ -161,6 +173,7 @@ impl Table {
             Self::Packets => (Packet::columns(), Vec::new()),
             Self::Messages(_) => (MessageHead::columns(), message_tables()),
             Self::Transactions(_) => (TransactionHead::columns(), Content::tables()),
+            Self::Findings => (Finding::columns(), Vec::new()),
         };
         let tables: Vec<_> = tables.into_iter().filter(|table| self.has(table)).collect();
         let mut optional = Vec::new();
@@ -178,7 +191,9 @@ impl Table {
                 columns.push(column);
             }
         }
-        columns.extend(InFile::COLUMNS);
+        if !self.is_joined() {
+            columns.extend(InFile::COLUMNS);
+        }
         (columns, optional)
     }
 

@@ -10,8 +10,8 @@ use flowgauge::row::{Column, Row as _, Type, Value};
 use hyperloglogplus::{HyperLogLog as _, HyperLogLogPlus};
 use sketches_ddsketch::{Config, DDSketch};
 
-use crate::condition::{compare_values, number};
-use crate::names::field_name;
+use flowgauge_condition::field_name;
+use flowgauge_condition::{compare_values, number};
 
 /// Number of distinct values up to which they are counted exactly.
 const EXACT_MAX: usize = 1024;

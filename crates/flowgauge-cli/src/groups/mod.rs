@@ -15,7 +15,9 @@ use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
 
 use crate::console::{Failure, write_line};
 use crate::human::plural;
-use crate::names::{completed_fields, field_name};
+use flowgauge_condition::field_name;
+
+use crate::names::completed_fields;
 use crate::order::Place;
 use crate::rows::RowWriter;
 pub(crate) use function::Aggregate;

@@ -16,13 +16,12 @@ use flowgauge::{
 use super::output::{COUNT, Target, fields, write};
 use super::row::GroupRow;
 use crate::args::parse_duration;
-use crate::choice::matches;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
 use crate::input::Input;
 use crate::names::completed_fields;
 use crate::rows::RowWriter;
+use flowgauge_condition::RowFilter;
 
 /// Maximum number of intervals of a flow that are held until its record is known. The values of its fields so far decide about
 /// the oldest ones then.
@@ -308,7 +307,7 @@ struct SeriesSink<'a, G> {
 impl<G> SeriesSink<'_, G> {
     /// Adds intervals of a flow to those with the same values of fields.
     fn add(&mut self, view: &FlowView<'_>, reason: EndReason, open: impl Iterator<Item = OpenInterval>) {
-        if self.filter.is_some_and(|filter| !matches(filter, view)) {
+        if self.filter.is_some_and(|filter| !filter.matches_flow(view)) {
             return;
         }
         let mut key = Vec::new();

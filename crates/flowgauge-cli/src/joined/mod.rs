@@ -21,11 +21,10 @@ use flowgauge::{
     PipelineStats, Sessions, Sink, Stage, Standard,
 };
 
-use crate::choice::matches;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, stdout};
 use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
+use flowgauge_condition::RowFilter;
 use labels::Labels;
 use locations::Locations;
 use row::Joined;
@@ -260,7 +259,7 @@ impl<G> JoinSink<'_, G> {
     /// Writes the record of a flow, whose next record begins again with its features.
     fn write(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
         let features = std::mem::take(&mut flow.state.features);
-        let is_selected = self.filter.is_none_or(|filter| matches(filter, &flow.view));
+        let is_selected = self.filter.is_none_or(|filter| filter.matches_flow(&flow.view));
         if !is_selected || self.outcome.is_err() {
             return;
         }

@@ -9,7 +9,8 @@ use std::collections::BinaryHeap;
 use std::time::{Duration, Instant};
 
 use flowgauge::export::human::duration;
-use flowgauge::{FlowRecord, Limits, Timestamp};
+use flowgauge::record_file::RecordFile;
+use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
 use serde_json::json;
 
 use crate::console::{Console, Failure, write_line};
@@ -20,7 +21,6 @@ use crate::order::Sorted;
 use crate::rows::Rows;
 
 pub(crate) use args::MergeArgs;
-use file::RecordFile;
 use joiner::{JoinStats, Joiner};
 
 /// Runs the command `flowgauge merge`.
@@ -76,16 +76,16 @@ impl Input {
     /// Opens the files. Those that cannot be read are reported.
     fn open(args: &MergeArgs, console: &mut Console) -> Self {
         let mut files = Vec::with_capacity(args.files.len());
+        let resources = Resources::default();
         let mut has_stdin = false;
         for path in &args.files {
             if is_stdin(path) && std::mem::replace(&mut has_stdin, true) {
                 console.problem("-: specified more than once; standard input is read only once");
                 continue;
             }
-            match RecordFile::open(path) {
+            match file::open(path, &resources) {
                 Ok(file) => files.push(file),
-                Err(Failure::Other(text) | Failure::Usage(text)) => console.problem(text),
-                Err(Failure::ClosedPipe) => {}
+                Err(problem) => console.problem(problem),
             }
         }
         let mut input = Self { records: vec![None; files.len()], next: BinaryHeap::new(), files };
@@ -95,7 +95,7 @@ impl Input {
 
     /// Reads the next record of a file.
     fn advance(&mut self, index: usize, console: &mut Console) {
-        let record = self.files.get_mut(index).and_then(|file| file.next(console));
+        let record = self.files.get_mut(index).and_then(|file| file::next(file, console));
         if let (Some(slot), Some(record)) = (self.records.get_mut(index), record) {
             self.next.push(Reverse((record.end, index)));
             *slot = Some(record);

@@ -1,29 +1,23 @@
 //! What happened in captures: `flowgauge summary` and `flowgauge report`.
 
-mod bounded;
-mod facts;
-mod few;
-mod finding;
+mod continued;
 mod pass;
 pub(crate) mod report;
 mod screen;
-mod sink;
-mod timeline;
-mod watch;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use flowgauge::export::{Lines, RecordWriter as _, Style};
+use flowgauge_summary::{Collector, Finding};
 
 use crate::args::parse_count;
 use crate::checkpoint::CheckpointArgs;
 use crate::console::{Console, Failure, stdout};
-use finding::Finding;
+use continued::Earlier;
 use pass::{Pass, PassArgs, arguments, title};
 use screen::{Screen, Section};
-use sink::{Collecting, Earlier};
 
 const CHECKPOINT_HELP: &str = "Continue the summary in FILE, and show that of all runs so far
 
@@ -87,7 +81,7 @@ pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failu
     let (facts, Earlier { frames, totals, names }) = if args.checkpoint.is_used() {
         args.pass.continued(&args.checkpoint, is_terminal_free, console)?
     } else {
-        let pass = args.pass.read(Collecting::default(), is_terminal_free, console)?;
+        let pass = args.pass.read(Collector::default(), is_terminal_free, console)?;
         let Some(Pass { sink, frames, totals }) = pass else { return Ok(()) };
         (sink.facts, Earlier { frames, totals, names: args.pass.names() })
     };

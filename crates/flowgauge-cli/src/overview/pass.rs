@@ -1,20 +1,17 @@
 //! The pass over captures that collects what the summary and the report show.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use flowgauge::pipeline::{TransactionSink, Transactions};
 use flowgauge::{Builder, Filter, Resources, Sessions, Standard};
+use flowgauge_summary::text::shell_word;
+use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
 
-use super::facts::Facts;
-use super::finding::Finding;
-use super::sink::{Collecting, Earlier};
-use super::watch::{Frames, Totals, Watched, locked, window};
+use super::continued::{Continued, Earlier};
 use crate::args::{Pages, SharedArgs, check, parse_filter};
 use crate::checkpoint::{self, CheckpointArgs};
 use crate::console::{Console, Failure};
-use crate::escape;
 use crate::input::Input;
 
 /// Captures, and how they are read.
@@ -54,15 +51,12 @@ impl PassArgs {
         let Some(input) = Input::open(&self.files, &resources, console) else { return Ok(None) };
         let mut input = input.with_progress(!self.shared.quiet && is_terminal_free);
         let mut pipeline = builder.build(Transactions::new(sink))?;
-        let frames = Arc::new(Mutex::new(Frames::default()));
-        let stats = input.run_with(console, |source, options| {
-            let mut watched = Watched::new(source, window(&resources)?, Arc::clone(&frames));
-            pipeline.run(&mut watched, options)
-        })?;
+        let watch = Watch::new(&resources)?;
+        let stats =
+            input.run_with(console, |source, options| pipeline.run(&mut watch.source(source), options))?;
         let mut totals = Totals::default();
         totals.add(&stats.unwrap_or_else(|| pipeline.stats()));
-        let frames = locked(&frames).clone();
-        Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames, totals }))
+        Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames: watch.frames(), totals }))
     }
 
     /// Reads the captures without the packets that are in a checkpoint, which is replaced. Returns the facts of all runs, and
@@ -76,24 +70,23 @@ impl PassArgs {
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;
-        let sink = Collecting { names: self.names(), ..Collecting::default() };
-        let (window, frames) = (window(&resources)?, Arc::clone(&sink.frames));
+        let watch = Watch::new(&resources)?;
+        let mut sink = Transactions::new(Continued::new(watch.clone(), self.names()));
         let has_bar = !self.shared.quiet && is_terminal_free;
         let origin = checkpoint::Origin::Within(
             &self.files,
             &resources,
             has_bar,
-            Box::new(|source| Box::new(Watched::new(source, window, frames))),
+            Box::new(move |source| Box::new(watch.source(source))),
         );
         let run = checkpoint::Run { command: "summary", args, builder: &builder };
-        let mut sink = Transactions::new(sink);
         let mut outcome = run.run(&mut sink, origin, console)?;
-        let mut copy = Transactions::new(Collecting::default());
+        let mut copy = Transactions::new(Continued::default());
         if let Some(stats) = run.ended(&outcome, &mut copy)? {
             (sink, outcome.stats) = (copy, stats);
         }
         let counted = sink.inner().counted(&outcome.stats);
-        Ok((sink.into_inner().facts, counted))
+        Ok((sink.into_inner().collector.facts, counted))
     }
 
     fn builder(&self, resources: &Resources, filter: Option<&Filter>) -> Result<Builder, Failure> {
@@ -119,7 +112,7 @@ impl PassArgs {
 
     /// Returns all options with which packets are read, for commands.
     pub(super) fn all_options(&self) -> String {
-        let filter = self.filter.as_deref().map(|filter| format!("--filter {}", escape::shell_word(filter)));
+        let filter = self.filter.as_deref().map(|filter| format!("--filter {}", shell_word(filter)));
         filter
             .into_iter()
             .chain([self.options()])
@@ -141,5 +134,5 @@ pub(super) fn title(names: &[String]) -> String {
 
 /// Returns the names of captures as arguments of a command.
 pub(super) fn arguments(names: &[String]) -> String {
-    names.iter().map(|name| escape::shell_word(name)).collect::<Vec<_>>().join(" ")
+    names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(" ")
 }

@@ -6,11 +6,8 @@ use std::net::IpAddr;
 use flowgauge::base::LinkType;
 use flowgauge::export::human;
 use flowgauge::{IpProtocol, Timestamp};
+use flowgauge_summary::{Facts, Finding, FindingKind, Frames, Totals};
 
-use super::facts::Facts;
-use super::finding::{Finding, Kind};
-use super::timeline::sparkline;
-use super::watch::{Frames, Totals};
 use crate::escape;
 use crate::human::plural;
 
@@ -70,6 +67,18 @@ pub(super) fn percent(part: u64, of: u64) -> String {
 /// Returns the note of a heading, if entries with little traffic were removed.
 const fn approximate(removed_count: u64) -> &'static str {
     if removed_count == 0 { "" } else { "; at least, because of their number" }
+}
+
+/// Returns a line of blocks whose heights are in proportion to values.
+fn sparkline(values: &[u64]) -> String {
+    const BLOCKS: [char; 9] =
+        [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
+    let greatest = values.iter().copied().max().unwrap_or(0).max(1);
+    let block = |value: &u64| {
+        let height = (u128::from(*value) * 8).div_ceil(u128::from(greatest)) as usize;
+        BLOCKS.get(height).copied().unwrap_or(' ')
+    };
+    values.iter().map(block).collect()
 }
 
 /// Returns a time in seconds.
@@ -165,11 +174,11 @@ impl Screen<'_> {
                 human::duration(duration),
                 links.join(", ")
             );
-            if facts.vlan_ids.len() > 0 {
+            if !facts.vlan_ids.is_empty() {
                 let ids: Vec<_> = facts.vlan_ids.iter().take(6).map(ToString::to_string).collect();
                 line.push_str(&format!("; VLAN {}", ids.join(", ")));
             }
-            if facts.tunnels.len() > 0 {
+            if !facts.tunnels.is_empty() {
                 let kinds: Vec<_> = facts.tunnels.iter().map(|kind| &**kind).collect();
                 line.push_str(&format!("; {}", kinds.join(", ")));
             }
@@ -212,7 +221,7 @@ impl Screen<'_> {
         let external_count = hosts.iter().count() - internal_count;
         let mut lines = vec![format!(
             "Hosts (octets sent, received; {internal_count} internal, {external_count} external{})",
-            approximate(hosts.removed_count)
+            approximate(hosts.removed_count())
         )];
         for (address, traffic) in hosts.first(limit) {
             let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
@@ -239,7 +248,7 @@ impl Screen<'_> {
         let width = rows.iter().map(|(ends, _)| ends.chars().count()).max().unwrap_or(0);
         let mut lines = vec![format!(
             "Conversations (octets sent, received{})",
-            approximate(conversations.removed_count)
+            approximate(conversations.removed_count())
         )];
         for (ends, traffic) in rows {
             let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
@@ -258,7 +267,7 @@ impl Screen<'_> {
         }
         let mut lines = vec!["Findings".to_owned()];
         // A kind with many findings leaves space for others.
-        let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<FindingKind, usize> = BTreeMap::new();
         let is_shown = |finding: &&Finding| {
             let count = counts.entry(finding.kind).or_default();
             *count += 1;
@@ -286,5 +295,17 @@ impl Screen<'_> {
             lines.push(format!("  {omitted_count} more: --section findings"));
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_a_block_for_each_value() {
+        assert_eq!(sparkline(&[0, 1, 50, 100]), " \u{2581}\u{2584}\u{2588}");
+        assert_eq!(sparkline(&[0, 0]), "  ");
+        assert_eq!(sparkline(&[]), "");
     }
 }

@@ -14,7 +14,6 @@ use flowgauge::{
 use flowgauge_bus::{Line, PublishSink, Topic};
 
 use crate::bound::Bound;
-use crate::choice::matches;
 use crate::sessions::id;
 
 /// Sink that publishes the records of flows that match a filter.
@@ -29,7 +28,7 @@ impl<'a, G> Selected<'a, G> {
     }
 
     fn selects<S>(&self, flow: &Flow<'_, S>) -> bool {
-        self.filter.is_none_or(|filter| matches(filter, &flow.view))
+        self.filter.is_none_or(|filter| filter.matches_flow(&flow.view))
     }
 }
 

@@ -13,13 +13,13 @@ use flowgauge::{Message, Protocols as _, SessionEvent, Standard};
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 use crate::checkpoint::CheckpointArgs;
 use crate::columns::{ColumnArgs, Columns};
-use crate::condition::{Condition, RowFilter};
 use crate::console::Failure;
 use crate::formats::{OutputFormat, StyleArgs};
 use crate::log_format::LogFormat;
 use crate::names::completed_protocols;
 use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
+use flowgauge_condition::{Condition, RowFilter};
 
 /// Print the messages of application protocols, one per line.
 ///

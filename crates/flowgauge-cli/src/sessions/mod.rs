@@ -29,13 +29,13 @@ use crate::args::{Pages, Tunnels, check, parse_filter};
 use crate::bound::Bound;
 use crate::checkpoint::{self, Flush};
 use crate::choice::Choice;
-use crate::condition::RowFilter;
 use crate::console::{Console, Failure, Out};
 use crate::formats::OutputFormat;
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::Outputs;
 use crate::write::{LineFiles, Logged, Series};
+use flowgauge_condition::RowFilter;
 
 /// Runs the command `flowgauge sessions`.
 pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {

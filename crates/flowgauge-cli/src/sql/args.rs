@@ -9,10 +9,10 @@ use flowgauge_cluster::Cluster;
 
 use crate::args::{parse_count, parse_size};
 
-/// Run SQL over captures, with tables of flows, packets, messages and transactions.
+/// Run SQL over captures, with tables of flows, packets, messages, transactions and findings.
 ///
-/// The tables are flows('FILE', ...), packets('FILE', ...), messages('PROTOCOL', 'FILE', ...) and transactions('KIND', 'FILE',
-/// ...), where a file may be a pattern such as 'captures/*.pcap'. Parquet files are tables too: SELECT * FROM 'flows.parquet'.
+/// The tables are flows('FILE', ...), packets('FILE', ...), messages('PROTOCOL', 'FILE', ...), transactions('KIND', 'FILE',
+/// ...) and findings('FILE', ...), where a file may be a pattern such as 'captures/*.pcap'. Parquet files are tables too: SELECT * FROM 'flows.parquet'.
 /// docs/sql.md describes tables, options and functions; the language is that of DataFusion.
 ///
 /// Statements are read from the argument, from --file, or from standard input if that is no terminal. Otherwise, a prompt reads

@@ -94,7 +94,7 @@ const KEYWORDS: [&str; 56] = [
 ];
 
 /// Tables of captures, as they are called.
-const TABLES: [&str; 4] = ["flows('", "messages('", "packets('", "transactions('"];
+const TABLES: [&str; 5] = ["findings('", "flows('", "messages('", "packets('", "transactions('"];
 
 const HELP: &str = r"A statement ends with ; and may have several lines.
 
@@ -102,6 +102,7 @@ const HELP: &str = r"A statement ends with ; and may have several lines.
   SELECT * FROM packets('*.pcap') LIMIT 10;
   SELECT * FROM messages('dns.response', 'capture.pcap');
   SELECT * FROM transactions('http', 'capture.pcap');
+  SELECT finding, evidence, command FROM findings('*.pcap');
   DESCRIBE 'flows.parquet';  EXPLAIN SELECT ...;  SHOW FUNCTIONS;
 
   Tab      completes keywords, functions, columns of flows, and files within quotes

@@ -223,7 +223,7 @@ fn local(args: &SqlArgs, sender: Sender<String>) -> Result<SessionContext, Failu
     let environment = environment.build_arc().map_err(|error| failure(&error))?;
     let config = configured(SessionConfig::new(), args);
     let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
-    let warning: Arc<dyn Fn(&flowgauge::source::Warning) + Send + Sync> = Arc::new(move |damage| {
+    let warning: Arc<dyn Fn(&flowgauge_arrow::scan::Warning) + Send + Sync> = Arc::new(move |damage| {
         // The receiver lives as long as the session.
         let _ = sender.send(damage.to_string());
     });

@@ -12,10 +12,9 @@ use flowgauge::{
 };
 
 use crate::bound::Bound;
-use crate::choice::matches;
-use crate::condition::RowFilter;
 use crate::console::Failure;
 use crate::formats::log_failure;
+use flowgauge_condition::RowFilter;
 
 /// A sink that passes all callbacks to another one, and writes flows, transactions and anomalies to logs.
 pub(crate) struct Logged<'a, K> {
@@ -103,7 +102,7 @@ impl<'a, K> Logged<'a, K> {
         received_len: u64,
         mut row: impl FnMut(&mut dyn FlowLog, &mut LoggedFlow, &mut dyn FnMut(usize) -> bool) -> io::Result<bool>,
     ) {
-        let is_unwanted = state.is_skipped || self.filter.is_some_and(|filter| !matches(filter, view));
+        let is_unwanted = state.is_skipped || self.filter.is_some_and(|filter| !filter.matches_flow(view));
         if self.outcome.is_err() || is_unwanted {
             return;
         }

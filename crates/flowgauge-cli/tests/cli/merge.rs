@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use flowgauge::source::PcapngWriter;
@@ -334,7 +335,8 @@ fn problems_of_the_input_are_reported_with_file_and_line() {
     for (name, octets, message) in [
         ("a.pcap", data("web.pcap"), "is a capture; `flowgauge flows` creates the records"),
         ("a.pcapng", data("vlan.pcapng"), "is a capture; `flowgauge flows` creates the records"),
-        ("a.gz", vec![0x1f, 0x8b, 8, 0, 0], "is compressed; decompress it first"),
+        ("a.gz", vec![0x1f, 0x8b, 8, 0, 0], "compressed data that is truncated or damaged"),
+        ("a.zst", zstd::encode_all(&data("web.pcap")[..], 1).unwrap(), "is a capture"),
         ("a.parquet", b"PAR1....".to_vec(), "Parquet"),
         ("a.csv", b"protocol,source_address\n".to_vec(), "does not contain flow records"),
     ] {
@@ -348,6 +350,29 @@ fn problems_of_the_input_are_reported_with_file_and_line() {
     assert!(missing.status == 1 && missing.err.contains("missing: No such file"), "{}", missing.err);
     let empty = run_one(&folder.file("empty.ndjson", b""));
     assert_eq!((empty.status, empty.out.as_str(), empty.err.as_str()), (0, "", ""));
+}
+
+/// Compressed records are those that were compressed; damage of the compressed data is reported after the records before it.
+#[test]
+fn compressed_records_are_read() {
+    let folder = Folder::new();
+    let lines: String =
+        (0..2000).map(|second| datagram(second * 600, &json!({"source_port": second}))).collect();
+    let plain = folder.file("plain.ndjson", lines.as_bytes());
+    let expected = run(&["merge", &plain, "--format", "ndjson", "-q"]);
+    assert_eq!((expected.status, objects(&expected.out).len()), (0, 2000), "{}", expected.err);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(lines.as_bytes()).unwrap();
+    let gzip = encoder.finish().unwrap();
+    let zstd = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+    for (name, octets) in [("a.gz", &gzip), ("a.zst", &zstd)] {
+        let found = run(&["merge", &folder.file(name, octets), "--format", "ndjson", "-q"]);
+        assert_eq!((found.status, &found.out), (0, &expected.out), "{name}: {}", found.err);
+    }
+    let truncated = folder.file("truncated.gz", &gzip[..gzip.len() - 10]);
+    let found = run(&["merge", &truncated, "--format", "ndjson", "-q"]);
+    assert!(found.status == 1 && objects(&found.out).len() > 100, "{}", found.err);
+    assert!(found.err.contains("truncated.gz: the compressed data is truncated"), "{}", found.err);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "cluster")]
 mod cluster;
+mod findings;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;

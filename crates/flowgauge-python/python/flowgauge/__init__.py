@@ -1,4 +1,4 @@
-"""Packet captures as tables: flow records, packets, messages and transactions.
+"""Packet captures as tables: flow records, packets, messages, transactions and findings.
 
 Each function returns a :class:`Stream`, which pandas, Polars, pyarrow and DuckDB read without copies::
 
@@ -18,10 +18,23 @@ from collections.abc import Iterable
 from typing import Any, Literal, Optional, Protocol, Union
 
 from . import _arguments
-from ._errors import Error, MissingFileError
-from ._flowgauge import Stream, open as _open
+from ._errors import Error, MissingFileError, MissingPermissionError
+from ._flowgauge import Batch, Live, Stream, capture as _capture, open as _open
 
-__all__ = ["Error", "MissingFileError", "Stream", "flows", "messages", "packets", "transactions"]
+__all__ = [
+    "Batch",
+    "Error",
+    "Live",
+    "MissingFileError",
+    "MissingPermissionError",
+    "Stream",
+    "findings",
+    "flows",
+    "live",
+    "messages",
+    "packets",
+    "transactions",
+]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Addresses = Literal["text", "octets"]
@@ -47,10 +60,11 @@ def flows(
     features: Union[str, Iterable[str], None] = None,
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
+    where: Optional[str] = None,
     active_timeout: Optional[Seconds] = None,
     idle_timeout: Optional[Seconds] = None,
     tunnels: Optional[_Tunnels] = None,
-    application: bool = True,
+    application: Union[bool, str, Iterable[str]] = True,
     joined: bool = False,
     limit: Optional[int] = None,
     batch_size: int = 65_536,
@@ -62,7 +76,9 @@ def flows(
     captures
         A path or a pattern (``*``, ``?``, ``[...]``, ``**``) as text, or a ``PathLike`` without pattern; a list of
         them; a binary file object, from its position on; or the octets of one capture. pcap and pcapng, uncompressed or
-        compressed with gzip or zstd.
+        compressed with gzip or zstd. Also flow records that flowgauge wrote: ndjson, IPFIX, fixed records, and files of
+        Parquet; columns that they do not have are null, a filter applies to their fields, and features, timeouts and
+        tunnels are an error.
     features
         Statistical features, such as ``"cic,tcp"`` or ``["nfstream", "splt=20"]``, whose columns follow those of the
         record.
@@ -70,6 +86,10 @@ def flows(
         Names of columns, in this order. Others are not computed.
     filter
         Expression of pcap-filter, such as ``"tcp port 443 and not net 10.0.0.0/8"``.
+    where
+        Condition on columns, which need not be among ``columns``: an expression of SQL such as ``"octet_count > '1MiB' and
+        destination_address = '10.0.0.0/8'"``, as that of ``flowgauge flows --where``. Times and durations are compared with
+        numbers in seconds, or texts such as ``'10ms'``. A comparison with an absent value is not true.
     active_timeout
         Seconds after which a record of an ongoing flow is created. None by default.
     idle_timeout
@@ -77,8 +97,9 @@ def flows(
     tunnels
         ``"innermost"`` (default), ``"outermost"`` or ``"both"``: the packet in a tunnel that counts.
     application
-        False omits the columns of the application protocol, without which payloads are not parsed. Has no effect with
-        ``columns``.
+        The name of an application protocol, such as ``"http"``, or a list of names: only records of their flows, as far
+        as the protocol is recognized. False omits the columns of the application protocol, without which
+        payloads are not parsed; this has no effect with ``columns``.
     joined
         True if the files are read as one, in time order, instead of one after the other; then the column ``file`` is
         null. Has no effect on file objects and octets.
@@ -94,14 +115,13 @@ def flows(
     Raises :class:`ValueError` for an invalid argument, :class:`MissingFileError` if a file does not exist, and
     :class:`Error` for other errors of files. Errors within a capture appear when the stream is read.
     """
-    if features is not None and not isinstance(features, str):
-        features = ",".join(_arguments.names("features", features) or [])
     return _stream(
         captures,
         table="flows",
         features=features,
         columns=columns,
         filter=filter,
+        where=where,
         active_timeout=active_timeout,
         idle_timeout=idle_timeout,
         tunnels=tunnels,
@@ -119,6 +139,7 @@ def packets(
     *,
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
+    where: Optional[str] = None,
     tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
     limit: Optional[int] = None,
@@ -135,6 +156,7 @@ def packets(
         table="packets",
         columns=columns,
         filter=filter,
+        where=where,
         tunnels=tunnels,
         joined=joined,
         limit=limit,
@@ -150,6 +172,7 @@ def messages(
     *,
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
+    where: Optional[str] = None,
     idle_timeout: Optional[Seconds] = None,
     tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
@@ -172,6 +195,7 @@ def messages(
         kind=_kind("protocol", protocol),
         columns=columns,
         filter=filter,
+        where=where,
         idle_timeout=idle_timeout,
         tunnels=tunnels,
         joined=joined,
@@ -188,6 +212,7 @@ def transactions(
     *,
     columns: Optional[Iterable[str]] = None,
     filter: Optional[str] = None,
+    where: Optional[str] = None,
     idle_timeout: Optional[Seconds] = None,
     tunnels: Optional[_Tunnels] = None,
     joined: bool = False,
@@ -209,6 +234,7 @@ def transactions(
         kind=_kind("kind", kind),
         columns=columns,
         filter=filter,
+        where=where,
         idle_timeout=idle_timeout,
         tunnels=tunnels,
         joined=joined,
@@ -219,24 +245,135 @@ def transactions(
     )
 
 
+def findings(
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    where: Optional[str] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each finding in all captures together: what was seen, such as a scan, which is no verdict.
+
+    The rows are those of ``flowgauge summary``, with the evidence and the command that shows the flows or transactions.
+    They arrive after the last packet. The arguments are those of :func:`flows`; the files are always read as one. A
+    filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="findings",
+        columns=columns,
+        filter=filter,
+        where=where,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=True,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
+def live(
+    interface: str,
+    *,
+    features: Union[str, Iterable[str], None] = None,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    where: Optional[str] = None,
+    active_timeout: Optional[Seconds] = 1800,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    application: Union[bool, str, Iterable[str]] = True,
+    interval: Seconds = 1,
+    duration: Optional[Seconds] = None,
+    promiscuous: bool = True,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Live:
+    """Captures on a network interface, and returns an iterator over batches of flow records as flows end.
+
+    Needs Linux and the capability ``CAP_NET_RAW``, but no library: frames are read from a ring that the kernel fills
+    (AF_PACKET). The capture begins before the function returns::
+
+        with flowgauge.live("eth0", active_timeout=60) as batches:
+            for batch in batches:
+                print(polars.DataFrame(batch))
+
+    interface
+        Name of an interface with Ethernet or IP packets, such as ``"eth0"``, ``"lo"`` or that of a tunnel.
+    active_timeout
+        Seconds after which a record of an ongoing flow is created. 30 minutes by default; None for no such records.
+    interval
+        Seconds that a record waits at most until its batch is delivered, although the batch is not full; 0 to deliver
+        records at once.
+    duration
+        Seconds after which the capture ends; records of the flows that are open follow.
+    promiscuous
+        True if frames for other hosts are captured.
+
+    The other arguments are those of :func:`flows`. The column ``file`` is null.
+
+    Raises :class:`ValueError` for an invalid argument, :class:`MissingPermissionError` without permission to capture, and
+    :class:`Error` if the interface does not exist, or capture is not supported.
+    """
+    if not isinstance(interface, str):
+        raise TypeError(f"interface must be a text, not {type(interface).__name__}")
+    arguments = _checked(
+        table="flows",
+        features=features,
+        columns=columns,
+        filter=filter,
+        where=where,
+        active_timeout=active_timeout,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        application=application,
+        interval=interval,
+        joined=False,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+    return _capture(interface, _arguments.nanoseconds("duration", duration), bool(promiscuous), arguments)
+
+
 def _kind(name: str, value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a text, not {type(value).__name__}")
     return value
 
 
-def _stream(
-    source: Captures,
+def _stream(source: Captures, **others: Any) -> Stream:
+    arguments = _checked(**others)
+    found, name = _arguments.captures(source)
+    return _open(found, name, arguments)
+
+
+def _checked(
     *,
     table: str,
     kind: Optional[str] = None,
-    features: Optional[str] = None,
+    features: Union[str, Iterable[str], None] = None,
     active_timeout: Optional[Seconds] = None,
     idle_timeout: Optional[Seconds] = None,
-    application: bool = True,
+    application: Union[bool, str, Iterable[str]] = True,
+    interval: Optional[Seconds] = None,
     **others: Any,
-) -> Stream:
-    arguments = {
+) -> dict[str, Any]:
+    if features is not None and not isinstance(features, str):
+        features = ",".join(_arguments.names("features", features) or [])
+    has_application, applications = _arguments.applications(application)
+    return {
         "table": table,
         "kind": kind,
         "features": features,
@@ -248,9 +385,10 @@ def _stream(
         "joined": bool(others["joined"]),
         "limit": _arguments.count("limit", others["limit"], 0),
         "batch_size": _arguments.count("batch_size", others["batch_size"], 1),
-        "application": bool(application),
+        "application": has_application,
+        "applications": applications,
+        "condition": _arguments.text("where", others["where"]),
+        "interval": None if interval is None else _arguments.interval("interval", interval),
         "memory": _arguments.count("memory", others["memory"], 1),
         "addresses": _arguments.text("addresses", others["addresses"]),
     }
-    found, name = _arguments.captures(source)
-    return _open(found, name, arguments)

@@ -8,6 +8,7 @@ import glob
 import io
 import operator
 import os
+from collections.abc import Iterable
 from typing import Any, Optional
 
 from ._errors import MissingFileError
@@ -89,6 +90,11 @@ def nanoseconds(name: str, value: Any) -> Optional[int]:
     return number
 
 
+def interval(name: str, value: Any) -> int:
+    """Returns a time that may be zero."""
+    return 0 if value == 0 else nanoseconds(name, value) or 0
+
+
 def names(name: str, value: Any) -> Optional[list[str]]:
     """Returns a list of texts."""
     if value is None:
@@ -99,6 +105,18 @@ def names(name: str, value: Any) -> Optional[list[str]]:
     for item in found:
         text(name, item)
     return found
+
+
+def applications(value: Any) -> tuple[bool, Optional[list[str]]]:
+    """Returns whether columns of the application are included, and the names of applications that are selected."""
+    if isinstance(value, bool):
+        return value, None
+    if isinstance(value, str):
+        return True, [value]
+    found = names("application", value) if isinstance(value, Iterable) else None
+    if found is None:
+        raise TypeError(f"application must be True, False, a name or a list of names, not {type(value).__name__}")
+    return True, found
 
 
 def text(name: str, value: Any) -> Optional[str]:

@@ -9,7 +9,7 @@ _Path = Union[str, "os.PathLike[str]"]
 
 
 class Error(OSError):
-    """A capture cannot be read.
+    """A capture cannot be read, or an interface cannot be captured.
 
     The message contains the file and the cause. ``filename`` is the path (``None`` for a file object or bytes),
     ``errno`` the number of the operating system's error, if there is one. If a file object raised an exception, it
@@ -26,6 +26,10 @@ class Error(OSError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.args[0], self.filename, self.errno)
+
+
+class MissingPermissionError(Error, PermissionError):
+    """The process may not capture on an interface."""
 
 
 class MissingFileError(Error, FileNotFoundError):

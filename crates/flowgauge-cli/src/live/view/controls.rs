@@ -4,7 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::Model;
 use super::selected::FlowCondition;
-use crate::condition::Problem;
+use flowgauge_condition::Problem;
 
 /// Maximum number of characters of a condition that is entered.
 const INPUT_LEN_MAX: usize = 1000;

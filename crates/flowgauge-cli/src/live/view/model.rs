@@ -19,7 +19,6 @@ use super::name;
 use super::order::{Order, Tab, Times};
 use super::selected::FlowCondition;
 use super::traffic::{Activity, Counted, Sum, Traffic, seconds};
-use crate::choice::matches;
 
 /// Time between two refreshes of the content.
 pub(super) const REFRESH_INTERVAL: Duration = Duration::from_secs(1);
@@ -286,7 +285,7 @@ impl Model {
             if let Some(shown) = self.shown.as_mut().filter(|shown| shown.row.id == view.id()) {
                 shown.row = FlowRow::new(&view, seen, now);
             }
-            if !has_rows || self.filter.as_ref().is_some_and(|filter| !matches(filter, &view)) {
+            if !has_rows || self.filter.as_ref().is_some_and(|filter| !filter.matches_flow(&view)) {
                 continue;
             }
             let is_selected = condition.as_mut().is_none_or(|condition| {

@@ -2,7 +2,7 @@
 
 use flowgauge::FlowRecord;
 
-use crate::condition::{Condition, Problem};
+use flowgauge_condition::{Condition, Problem};
 
 /// The name of a flow, as columns of a row.
 struct Name<'a>(Option<&'a str>);

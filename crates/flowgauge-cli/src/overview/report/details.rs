@@ -8,11 +8,8 @@ use flowgauge::transaction::{Content, Tls, Transaction};
 use flowgauge::{
     EndReason, Flow, FlowRecord, FlowView, Interest, Message, Packet, Sessions, Sink, Standard, Timestamp,
 };
+use flowgauge_summary::{Bounded, Collector, CollectorState, Count, Timeline};
 
-use super::super::bounded::Bounded;
-use super::super::facts::Count;
-use super::super::sink::Collecting;
-use super::super::timeline::Timeline;
 use super::histogram::Histogram;
 use super::kept::{Kept, Transactions};
 
@@ -28,7 +25,7 @@ pub(super) type Texts = Bounded<String, Count, 4096>;
 /// Collects the facts of a summary, and what only a report shows.
 #[derive(Debug, Default)]
 pub(super) struct Detailed {
-    pub(super) overview: Collecting,
+    pub(super) overview: Collector,
     pub(super) details: Details,
 }
 
@@ -81,7 +78,7 @@ pub(super) struct HttpDetails {
 #[derive(Debug, Default)]
 pub(super) struct State {
     /// That of the overview.
-    overview: super::super::sink::State,
+    overview: CollectorState,
     /// Times and octets of intervals that are not in the timeline yet.
     open: Vec<(u64, u64)>,
     transactions: Transactions,

@@ -8,13 +8,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowgauge::IpProtocol;
 use flowgauge::export::human;
+use flowgauge_summary::{Facts, Finding, Frames, Totals};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::facts::Facts;
-use super::super::finding::Finding;
 use super::super::screen::{Screen, is_internal, percent};
-use super::super::watch::{Frames, Totals};
 use super::chart::{COLOR_COUNT, Escaped, Series, areas, bars, histogram, legend, matrix};
 use super::details::{Details, SERIES_MAX, TcpDetails, Texts};
 use crate::console::Failure;

@@ -1,14 +1,4 @@
-//! Conditions on the columns of rows: the option `--where`.
-//!
-//! A condition is an expression of SQL, which the crate `sqlparser` parses. Its comparisons are true, false, or unknown
-//! if a value is absent; a row is selected if the condition is true. A literal is compared by the type of the value, so
-//! that a text can be an address, a network, a time or a size.
-
-mod compile;
-mod literal;
-mod node;
-mod pattern;
-mod problem;
+//! Conditions on rows.
 
 use std::any::type_name;
 use std::collections::HashMap;
@@ -18,10 +8,9 @@ use sqlparser::dialect::GenericDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
 
-use compile::Compiler;
-pub(crate) use literal::{compare_values, number};
-use node::Node;
-pub(crate) use problem::{Problem, nearest};
+use crate::compile::Compiler;
+use crate::node::Node;
+use crate::problem::Problem;
 
 /// Maximum number of parentheses inside of each other.
 const DEPTH_MAX: usize = 50;
@@ -31,7 +20,7 @@ const LEN_MAX: usize = 10_000;
 
 /// A condition on the columns of rows.
 #[derive(Clone, Debug)]
-pub(crate) struct Condition {
+pub struct Condition {
     root: Node,
     /// The columns of the condition: the names from the row inward.
     columns: Vec<Vec<&'static str>>,
@@ -42,18 +31,29 @@ pub(crate) struct Condition {
 
 impl Condition {
     /// Parses a condition on rows of a type.
-    pub(crate) fn of_row<R: Row>(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem, with the text in which its place is marked.
+    pub fn of_row<R: Row>(text: &str) -> Result<Self, String> {
         Self::new(text, &R::columns())
     }
 
     /// Parses a condition on rows of a type, for a caller that shows the position of a problem.
-    #[cfg(feature = "view")]
-    pub(crate) fn parse<R: Row>(text: &str) -> Result<Self, Problem> {
+    ///
+    /// # Errors
+    ///
+    /// Returns the problem and its place.
+    pub fn parse<R: Row>(text: &str) -> Result<Self, Problem> {
         Self::compiled(text, &R::columns())
     }
 
     /// Parses a condition on rows of several tables, all with the columns of another one in front.
-    pub(crate) fn of_tables(
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`of_row`](Self::of_row).
+    pub fn of_tables(
         text: &str,
         head: &[&'static Column],
         tables: &[&'static TableInfo],
@@ -62,7 +62,12 @@ impl Condition {
         Self::new(text, &head.iter().copied().chain(columns).collect::<Vec<_>>())
     }
 
-    fn new(text: &str, known: &[&'static Column]) -> Result<Self, String> {
+    /// Parses a condition on rows with these columns.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`of_row`](Self::of_row).
+    pub fn new(text: &str, known: &[&'static Column]) -> Result<Self, String> {
         Self::compiled(text, known).map_err(|problem| problem.describe(text))
     }
 
@@ -71,12 +76,29 @@ impl Condition {
         Ok(Self { root, columns, places: HashMap::new(), values: Vec::new() })
     }
 
-    /// Returns whether a row meets the condition.
-    pub(crate) fn matches<R: Row>(&mut self, row: &R) -> bool {
+    /// Returns the names of the columns of the condition, some of which may be repeated.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.columns.iter().filter_map(|path| path.first().copied())
+    }
+
+    /// Returns whether a row meets the condition. Linear in the number of columns of the row, for each column of the
+    /// condition.
+    pub fn matches<R: Row>(&mut self, row: &R) -> bool {
+        self.matches_named(row, type_name::<R>(), || R::columns().iter().map(|column| column.name).collect())
+    }
+
+    /// Returns whether a row meets the condition, for rows whose columns have other names in the condition. `names` returns
+    /// those of all columns of the row, and is called for the first row of a `kind`.
+    pub fn matches_named<R: Row>(
+        &mut self,
+        row: &R,
+        kind: &'static str,
+        names: impl FnOnce() -> Vec<&'static str>,
+    ) -> bool {
         let Self { root, columns, places, values } = self;
-        let places = places.entry(type_name::<R>()).or_insert_with(|| {
-            let known = R::columns();
-            let place = |name: &&'static str| known.iter().position(|column| column.name == *name);
+        let places = places.entry(kind).or_insert_with(|| {
+            let known = names();
+            let place = |name: &&'static str| known.iter().position(|known| known == name);
             columns.iter().map(|path| path.first().and_then(place)).collect()
         });
         values.clear();
@@ -90,24 +112,48 @@ impl Condition {
 
 /// Conditions that a row must meet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RowFilter {
+pub struct RowFilter {
     conditions: Vec<Condition>,
 }
 
 impl RowFilter {
-    pub(crate) fn new(conditions: impl IntoIterator<Item = Condition>) -> Self {
+    /// Creates the filter of all of these conditions.
+    pub fn new(conditions: impl IntoIterator<Item = Condition>) -> Self {
         Self { conditions: conditions.into_iter().collect() }
     }
 
+    /// Adds a condition.
+    pub fn add(&mut self, condition: Condition) {
+        self.conditions.push(condition);
+    }
+
     /// Returns whether there are no conditions.
-    pub(crate) const fn is_empty(&self) -> bool {
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
         self.conditions.is_empty()
     }
 
     /// Returns whether a row meets all conditions.
     #[inline]
-    pub(crate) fn matches<R: Row>(&mut self, row: &R) -> bool {
+    pub fn matches<R: Row>(&mut self, row: &R) -> bool {
         self.conditions.iter_mut().all(|condition| condition.matches(row))
+    }
+
+    /// Returns whether a row meets all conditions, for rows whose columns have other names in the conditions, as
+    /// [`Condition::matches_named`] does.
+    #[inline]
+    pub fn matches_named<R: Row>(
+        &mut self,
+        row: &R,
+        kind: &'static str,
+        names: impl Fn() -> Vec<&'static str>,
+    ) -> bool {
+        self.conditions.iter_mut().all(|condition| condition.matches_named(row, kind, &names))
+    }
+
+    /// Returns the names of the columns of all conditions, some of which may be repeated.
+    pub fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.conditions.iter().flat_map(Condition::columns)
     }
 }
 

@@ -12,9 +12,10 @@ const INTERVAL_MAX: u64 = 512;
 /// Length of the first intervals in nanoseconds.
 const START_NS: u64 = 1_000_000;
 
-/// Octets of `N` kinds of traffic over time. Intervals begin at multiples of their length, as those of `--time-series`.
+/// Octets of `N` kinds of traffic over time, in up to 512 intervals of equal length. Intervals begin at multiples of their
+/// length, as those of `flowgauge flows --time-series`.
 #[derive(Debug)]
-pub(super) struct Timeline<const N: usize = 1> {
+pub struct Timeline<const N: usize = 1> {
     interval_ns: u64,
     /// Octets by number of the interval.
     octets: BTreeMap<u64, [u64; N]>,
@@ -71,9 +72,9 @@ impl<'de> Deserialize<'de> for Timeline {
 }
 
 impl<const N: usize> Timeline<N> {
-    /// Adds octets of a kind of traffic.
+    /// Adds octets of a kind of traffic, which is less than `N`, at a time in nanoseconds since 1970.
     #[inline]
-    pub(super) fn add(&mut self, time_ns: u64, kind: usize, octet_count: u64) {
+    pub fn add(&mut self, time_ns: u64, kind: usize, octet_count: u64) {
         let pending = &mut self.pending;
         if (pending.start_ns..pending.end_ns).contains(&time_ns) && pending.kind == kind {
             pending.octet_count += octet_count;
@@ -109,12 +110,15 @@ impl<const N: usize> Timeline<N> {
         sums.iter_mut().zip(octets).for_each(|(sum, octets)| *sum += octets);
     }
 
-    pub(super) const fn interval(&self) -> Duration {
+    /// Returns the length of an interval.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
         Duration::from_nanos(self.interval_ns)
     }
 
     /// Returns the start of the first interval in nanoseconds, and the octets of all intervals, also of those without traffic.
-    pub(super) fn intervals(&self) -> (u64, Vec<[u64; N]>) {
+    #[must_use]
+    pub fn intervals(&self) -> (u64, Vec<[u64; N]>) {
         let bounds = self.octets.first_key_value().zip(self.octets.last_key_value());
         let Some(((first, _), (last, _))) = bounds else { return (0, Vec::new()) };
         let octets = |number| {
@@ -129,7 +133,8 @@ impl<const N: usize> Timeline<N> {
 
     /// Returns the octets in this number of equal parts of the time from the first to the last interval, as an octet belongs to
     /// the parts that its interval overlaps.
-    pub(super) fn parts(&self, count: usize) -> Vec<u64> {
+    #[must_use]
+    pub fn parts(&self, count: usize) -> Vec<u64> {
         let (_, intervals) = self.intervals();
         let len = intervals.len();
         let mut parts = vec![0_f64; count];
@@ -144,18 +149,6 @@ impl<const N: usize> Timeline<N> {
         }
         parts.into_iter().map(|part| part.round() as u64).collect()
     }
-}
-
-/// Returns a line of blocks whose heights are in proportion to values.
-pub(super) fn sparkline(values: &[u64]) -> String {
-    const BLOCKS: [char; 9] =
-        [' ', '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}'];
-    let greatest = values.iter().copied().max().unwrap_or(0).max(1);
-    let block = |value: &u64| {
-        let height = (u128::from(*value) * 8).div_ceil(u128::from(greatest)) as usize;
-        BLOCKS.get(height).copied().unwrap_or(' ')
-    };
-    values.iter().map(block).collect()
 }
 
 #[cfg(test)]
@@ -205,12 +198,5 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Timeline<1>>(wrong).is_err());
         }
-    }
-
-    #[test]
-    fn the_line_has_a_block_for_each_value() {
-        assert_eq!(sparkline(&[0, 1, 50, 100]), " \u{2581}\u{2584}\u{2588}");
-        assert_eq!(sparkline(&[0, 0]), "  ");
-        assert_eq!(sparkline(&[]), "");
     }
 }

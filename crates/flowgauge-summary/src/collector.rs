@@ -1,85 +1,27 @@
 //! The sink that collects facts.
 
-use std::collections::HashSet;
-use std::fs::File;
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flowgauge::base::DirectionEvidence;
-use flowgauge::checkpoint::{self, Invalid, StateWriter, Writer};
+use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::Reader;
-use flowgauge::pipeline::{TransactionSink, Transactions};
+use flowgauge::pipeline::TransactionSink;
 use flowgauge::protocols::{ftp, http1, http2, smtp};
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
-    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, PipelineStats, Protocols as _,
-    Sessions, Sink, Standard, TcpFlags, Timestamp,
+    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Sink,
+    Standard, TcpFlags, Timestamp,
 };
-use serde::{Deserialize, Serialize};
 
-use super::facts::{Conversation, Facts};
-use super::watch::{Frames, Totals, locked};
-use crate::checkpoint::Flush;
+use crate::facts::{Conversation, Facts};
 
-/// Collects facts from packets, records and transactions.
+/// Collects facts from packets, records and transactions. The pipeline must record outer headers
+/// ([`Builder::encapsulation`](flowgauge::Builder::encapsulation)), so that tunnels are known.
 #[derive(Debug, Default)]
-pub(super) struct Collecting {
-    pub(super) facts: Facts,
-    /// What the frames of this run are.
-    pub(super) frames: Arc<Mutex<Frames>>,
-    /// What runs before this one counted.
-    pub(super) earlier: Earlier,
-    /// Names of the captures of this run.
-    pub(super) names: Vec<String>,
-}
-
-/// What earlier runs with the same checkpoint counted.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Earlier {
-    pub(super) frames: Frames,
-    pub(super) totals: Totals,
-    /// Names of their captures, each once.
-    pub(super) names: Vec<String>,
-}
-
-/// Name of the attachment of a checkpoint.
-const ATTACHMENT: &str = "flowgauge.summary";
-
-impl Collecting {
-    /// Returns what this run, which has these counters, and the earlier ones counted.
-    pub(super) fn counted(&self, stats: &PipelineStats) -> Earlier {
-        let mut all = self.earlier.clone();
-        all.frames.add(&locked(&self.frames));
-        all.totals.add(stats);
-        let mut known: HashSet<&String> = self.earlier.names.iter().collect();
-        all.names.extend(self.names.iter().filter(|name| known.insert(name)).cloned());
-        all
-    }
-}
-
-impl Flush for &mut Transactions<Collecting> {
-    fn flush(&mut self) -> bool {
-        true
-    }
-
-    fn attach(&self, stats: &PipelineStats, writer: &mut Writer<File>) -> io::Result<()> {
-        Transactions::attach(self, writer)?;
-        let collecting = self.inner();
-        let octets = serde_json::to_vec(&(&collecting.facts, collecting.counted(stats)))?;
-        writer.attach(ATTACHMENT, &octets)
-    }
-
-    fn restore(&mut self, reader: &checkpoint::Reader<File>) -> Result<(), Invalid> {
-        Transactions::restore(self, reader)?;
-        let octets = reader.attachment(ATTACHMENT).unwrap_or_default();
-        let saved = serde_json::from_slice(octets);
-        let (facts, earlier) = saved.map_err(|_| Invalid::new("a summary that cannot be read"))?;
-        let collecting = self.inner_mut();
-        (collecting.facts, collecting.earlier) = (facts, earlier);
-        Ok(())
-    }
+pub struct Collector {
+    /// The facts of all flows that have ended.
+    pub facts: Facts,
 }
 
 /// Returns the kind of credentials in a message that are sent without encryption.
@@ -95,16 +37,16 @@ fn login(message: &Message<'_>) -> Option<&'static str> {
     kind.filter(|kind| *kind != "cookie")
 }
 
-/// What is known of an open flow.
+/// State of an open flow. A checkpoint can save it.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub struct CollectorState {
     /// For each side of the key, the time at which it closed its window; zero while it is open.
     closed_ns: [u64; 2],
     /// The user of FTP is one whose password is no secret.
     is_anonymous: bool,
 }
 
-impl checkpoint::State for State {
+impl checkpoint::State for CollectorState {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         self.closed_ns.iter().try_for_each(|since_ns| writer.varint(*since_ns))?;
         Ok(writer.bool(self.is_anonymous)?)
@@ -115,7 +57,7 @@ impl checkpoint::State for State {
     }
 }
 
-impl State {
+impl CollectorState {
     /// Notes the window of a segment. Returns the time for which it was closed, if the segment opens it.
     fn window(&mut self, packet: &Packet<'_>) -> Option<Duration> {
         let flags = packet.tcp.flags;
@@ -183,22 +125,22 @@ fn conversation(view: &FlowView<'_>) -> Conversation {
     (key.address(side), key.address(side.other()), key.protocol().0, key.port(side.other()))
 }
 
-impl Sink for Collecting {
-    type State = State;
+impl Sink for Collector {
+    type State = CollectorState;
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
         Interest::PACKETS
     }
 
-    fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
+    fn packet(&mut self, flow: &mut Flow<'_, CollectorState>, packet: &Packet<'_>) {
         self.facts.packet(packet);
         if let Some(time) = flow.state.window(packet) {
             self.facts.tcp.closed(time);
         }
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, CollectorState>, meta: &MessageMeta, message: &Message<'_>) {
         if let Some(is_anonymous) = is_anonymous(message) {
             flow.state.is_anonymous = is_anonymous;
         }
@@ -208,7 +150,7 @@ impl Sink for Collecting {
         }
     }
 
-    fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
+    fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         let is_known = is_known_port(&flow.view);
         for since_ns in std::mem::take(&mut flow.state.closed_ns).into_iter().filter(|since_ns| *since_ns > 0)
         {
@@ -218,8 +160,8 @@ impl Sink for Collecting {
     }
 }
 
-impl TransactionSink for Collecting {
-    fn transaction(&mut self, view: &FlowView<'_>, _: &mut State, transaction: &Transaction) {
+impl TransactionSink for Collector {
+    fn transaction(&mut self, view: &FlowView<'_>, _: &mut CollectorState, transaction: &Transaction) {
         let key = view.key();
         let has_port =
             |ports: &[u16]| key.port(view.initiator().other()).is_some_and(|port| ports.contains(&port));

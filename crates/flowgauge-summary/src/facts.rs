@@ -10,18 +10,22 @@ use flowgauge::transaction::{Content, Dns, Transaction, X509};
 use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::bounded::{Bounded, Weight};
-use super::few::Few;
-use super::timeline::Timeline;
+use crate::bounded::{Bounded, Weight};
+use crate::few::Few;
+use crate::timeline::Timeline;
 
 /// Packets and octets of both directions, and flows.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Traffic {
-    pub(super) flow_count: u64,
-    pub(super) packet_count: u64,
+#[non_exhaustive]
+pub struct Traffic {
+    /// Number of flow records.
+    pub flow_count: u64,
+    /// Number of packets.
+    pub packet_count: u64,
     /// Octets that the first end sent: the initiator, or the host itself.
-    pub(super) sent: u64,
-    pub(super) received: u64,
+    pub sent: u64,
+    /// Octets that the first end received.
+    pub received: u64,
 }
 
 impl Traffic {
@@ -39,7 +43,9 @@ impl Traffic {
         self.received = self.received - received + sent;
     }
 
-    pub(super) const fn octet_count(&self) -> u64 {
+    /// Returns the number of octets in both directions.
+    #[must_use]
+    pub const fn octet_count(&self) -> u64 {
         self.sent + self.received
     }
 }
@@ -51,24 +57,24 @@ impl Weight for Traffic {
 }
 
 /// A transport protocol, the application, and whether its content proves it.
-pub(super) type Service = (IpProtocol, Option<ApplicationName>, bool);
+pub type Service = (IpProtocol, Option<ApplicationName>, bool);
 
-/// Both ends of flows: source, destination, protocol and the port of the destination.
-pub(super) type Conversation = (IpAddr, IpAddr, u8, Option<u16>);
+/// Both ends of flows: source, destination, number of the protocol, and the port of the destination.
+pub type Conversation = (IpAddr, IpAddr, u8, Option<u16>);
 
 /// The destination of clear-text logins, their protocol and kind.
-pub(super) type Login = (IpAddr, Cow<'static, str>, Cow<'static, str>);
+pub(crate) type Login = (IpAddr, Cow<'static, str>, Cow<'static, str>);
 
 /// Flows of a source without an answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Attempts {
-    pub(super) flow_count: u64,
+pub(crate) struct Attempts {
+    pub(crate) flow_count: u64,
     /// Those that were refused.
-    pub(super) refused_count: u64,
+    pub(crate) refused_count: u64,
     /// Those that were answered, and reset at once.
-    pub(super) probe_count: u64,
-    pub(super) ports: Few<u16>,
-    pub(super) hosts: Few<IpAddr>,
+    pub(crate) probe_count: u64,
+    pub(crate) ports: Few<u16>,
+    pub(crate) hosts: Few<IpAddr>,
 }
 
 impl Weight for Attempts {
@@ -82,8 +88,8 @@ const TIME_MAX: usize = 256;
 
 /// The times at which flows or requests of a conversation began.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Times {
-    pub(super) starts: Vec<Timestamp>,
+pub(crate) struct Times {
+    pub(crate) starts: Vec<Timestamp>,
 }
 
 impl Weight for Times {
@@ -94,7 +100,7 @@ impl Weight for Times {
 
 /// A number of occurrences.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Count(pub(super) u64);
+pub struct Count(pub u64);
 
 impl Weight for Count {
     fn weight(&self) -> u64 {
@@ -104,8 +110,8 @@ impl Weight for Count {
 
 /// The flows with the greatest values.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Top {
-    pub(super) flows: Vec<(u64, FlowRecord)>,
+pub(crate) struct Top {
+    pub(crate) flows: Vec<(u64, FlowRecord)>,
 }
 
 /// Maximum number of flows of a list.
@@ -123,21 +129,24 @@ impl Top {
 
 /// Counts of TCP.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Tcp {
-    pub(super) connection_count: u64,
-    pub(super) segment_count: u64,
-    pub(super) retransmitted_count: u64,
+#[non_exhaustive]
+pub struct Tcp {
+    /// Number of flow records.
+    pub connection_count: u64,
+    /// Number of packets.
+    pub segment_count: u64,
+    pub(crate) retransmitted_count: u64,
     /// Number of times at which a window was closed for at least [`CLOSED_MIN`], and the longest of them.
-    pub(super) closed_count: u64,
-    pub(super) closed: Duration,
-    pub(super) reset_count: u64,
+    pub(crate) closed_count: u64,
+    pub(crate) closed: Duration,
+    pub(crate) reset_count: u64,
     /// Round-trip times of handshakes by responder.
-    pub(super) rtts: Bounded<IpAddr, Rtts, 4096>,
+    pub(crate) rtts: Bounded<IpAddr, Rtts, 4096>,
 }
 
 /// Round-trip times of handshakes, up to 64 of a host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Rtts(pub(super) Vec<Duration>);
+pub(crate) struct Rtts(pub(crate) Vec<Duration>);
 
 impl Weight for Rtts {
     fn weight(&self) -> u64 {
@@ -147,69 +156,81 @@ impl Weight for Rtts {
 
 /// Counts of DNS.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Names {
-    pub(super) query_count: u64,
-    pub(super) unanswered_count: u64,
+pub(crate) struct Names {
+    pub(crate) query_count: u64,
+    pub(crate) unanswered_count: u64,
     /// Codes of failed responses.
-    pub(super) failures: BTreeMap<String, u64>,
-    pub(super) failed: Bounded<String, Count, 16_384>,
-    pub(super) queried: Bounded<String, Count, 16_384>,
+    pub(crate) failures: BTreeMap<String, u64>,
+    pub(crate) failed: Bounded<String, Count, 16_384>,
+    pub(crate) queried: Bounded<String, Count, 16_384>,
 }
 
 /// Times of packets that show that a clock was set.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     /// Packets that are earlier than another one before them by at least [`LATE_MIN`].
-    pub(super) late_count: u64,
+    pub(crate) late_count: u64,
     /// The greatest of these differences.
-    pub(super) late: Duration,
+    pub(crate) late: Duration,
     /// The longest time without a packet, and its start.
-    pub(super) pause: Duration,
-    pub(super) pause_start: Option<Timestamp>,
+    pub(crate) pause: Duration,
+    pub(crate) pause_start: Option<Timestamp>,
 }
 
 /// Time by which a packet is late that is not only reordered between interfaces or processors.
-pub(super) const LATE_MIN: Duration = Duration::from_secs(1);
+pub(crate) const LATE_MIN: Duration = Duration::from_secs(1);
 
-/// What a capture contains.
+/// What a capture contains. A [`Collector`](crate::Collector) collects it, and [`findings`](Self::findings) returns what
+/// follows from it. `Serialize` and `Deserialize` save it, so that a later pass can continue.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Facts {
-    pub(super) first: Option<Timestamp>,
-    pub(super) last: Option<Timestamp>,
-    pub(super) clock: Clock,
-    pub(super) timeline: Timeline,
-    pub(super) packet_count: [u64; 2],
-    pub(super) services: Bounded<Service, Traffic>,
-    pub(super) hosts: Bounded<IpAddr, Traffic>,
-    pub(super) conversations: Bounded<Conversation, Traffic>,
-    pub(super) attempts: Bounded<IpAddr, Attempts, 4096>,
+#[non_exhaustive]
+pub struct Facts {
+    /// Time of the earliest packet.
+    pub first: Option<Timestamp>,
+    /// Time of the latest packet.
+    pub last: Option<Timestamp>,
+    pub(crate) clock: Clock,
+    /// Octets of packets over time.
+    pub timeline: Timeline,
+    /// Numbers of packets of IPv4 and IPv6.
+    pub packet_count: [u64; 2],
+    /// Traffic by protocol and application.
+    pub services: Bounded<Service, Traffic>,
+    /// Traffic by host. That between a host and itself counts once.
+    pub hosts: Bounded<IpAddr, Traffic>,
+    /// Traffic by both ends.
+    pub conversations: Bounded<Conversation, Traffic>,
+    pub(crate) attempts: Bounded<IpAddr, Attempts, 4096>,
     /// Flows of UDP without an answer, by source and destination.
-    pub(super) datagrams: Bounded<(IpAddr, IpAddr), Attempts, 4096>,
-    pub(super) times: Bounded<Conversation, Times, 4096>,
-    pub(super) long: Top,
-    pub(super) uploads: Top,
-    pub(super) tcp: Tcp,
-    pub(super) names: Names,
+    pub(crate) datagrams: Bounded<(IpAddr, IpAddr), Attempts, 4096>,
+    pub(crate) times: Bounded<Conversation, Times, 4096>,
+    pub(crate) long: Top,
+    pub(crate) uploads: Top,
+    /// Counts of TCP.
+    pub tcp: Tcp,
+    pub(crate) names: Names,
     /// Connections by version of TLS.
-    pub(super) tls_versions: BTreeMap<String, u64>,
-    pub(super) expired: Bounded<String, Count, 16_384>,
-    pub(super) self_signed: Bounded<String, Count, 16_384>,
+    pub(crate) tls_versions: BTreeMap<String, u64>,
+    pub(crate) expired: Bounded<String, Count, 16_384>,
+    pub(crate) self_signed: Bounded<String, Count, 16_384>,
     /// Clear-text logins by destination and kind.
-    pub(super) logins: Bounded<Login, Count>,
+    pub(crate) logins: Bounded<Login, Count>,
     /// Applications on ports that are not theirs.
-    pub(super) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
-    pub(super) vlan_ids: Few<u16>,
-    pub(super) tunnels: Few<Cow<'static, str>>,
+    pub(crate) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
+    /// VLAN ids of initiators.
+    pub vlan_ids: Few<u16>,
+    /// Kinds of outer headers, such as `gre`.
+    pub tunnels: Few<Cow<'static, str>>,
 }
 
 /// Time for which a receiver closes its window that is not only the time to read a buffer.
-pub(super) const CLOSED_MIN: Duration = Duration::from_millis(100);
+pub(crate) const CLOSED_MIN: Duration = Duration::from_millis(100);
 
 /// Payload that an upload has at least.
-pub(super) const UPLOAD_MIN: u64 = 1_000_000;
+pub(crate) const UPLOAD_MIN: u64 = 1_000_000;
 
 impl Facts {
-    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         let time = packet.timestamp;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));
         if let Some(last) = self.last {
@@ -222,7 +243,7 @@ impl Facts {
     }
 
     /// Adds the record of a flow. `is_known_port` states whether the port of the responder is one of its application.
-    pub(super) fn record(&mut self, record: &FlowRecord, is_known_port: bool) {
+    pub(crate) fn record(&mut self, record: &FlowRecord, is_known_port: bool) {
         let (source, destination) = (record.source_address(), record.destination_address());
         let (protocol, port) = (record.protocol(), record.destination_port());
         let application = record.application;
@@ -265,14 +286,14 @@ impl Facts {
     }
 
     /// Notes that a flow or request of a conversation began.
-    pub(super) fn begun(&mut self, conversation: Conversation, start: Timestamp) {
+    pub(crate) fn begun(&mut self, conversation: Conversation, start: Timestamp) {
         let times = &mut self.times.entry(conversation).starts;
         if times.len() < TIME_MAX {
             times.push(start);
         }
     }
 
-    pub(super) fn transaction(&mut self, transaction: &Transaction) {
+    pub(crate) fn transaction(&mut self, transaction: &Transaction) {
         match &transaction.content {
             Content::Dns(dns) => self.names.add(dns),
             Content::Tls(tls) => {
@@ -325,7 +346,7 @@ impl Clock {
 }
 
 /// Returns whether an address is that of a group, or of all hosts of a link.
-pub(super) fn is_group(address: &IpAddr) -> bool {
+pub(crate) fn is_group(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
         IpAddr::V6(address) => address.is_multicast(),
@@ -360,7 +381,7 @@ fn is_reset(record: &FlowRecord) -> bool {
 
 impl Tcp {
     /// Notes that a window was closed for some time.
-    pub(super) fn closed(&mut self, time: Duration) {
+    pub(crate) fn closed(&mut self, time: Duration) {
         if time >= CLOSED_MIN {
             self.closed_count += 1;
             self.closed = self.closed.max(time);

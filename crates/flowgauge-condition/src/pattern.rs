@@ -2,7 +2,7 @@
 
 /// A pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     letters: Vec<Letter>,
     ignores_case: bool,
 }
@@ -25,7 +25,7 @@ fn folded(letter: char) -> char {
 
 impl Pattern {
     /// Parses a pattern. The character behind `escape` stands for itself.
-    pub(super) fn new(text: &str, escape: Option<char>, ignores_case: bool) -> Self {
+    pub(crate) fn new(text: &str, escape: Option<char>, ignores_case: bool) -> Self {
         let mut letters = Vec::new();
         let mut rest = text.chars();
         while let Some(letter) = rest.next() {
@@ -40,7 +40,7 @@ impl Pattern {
     }
 
     /// Returns whether a whole text matches. Takes time in proportion to the product of both lengths at most.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let (mut place, mut index) = (0, 0);
         // Where the last `%` is, and how much of the text it covers.

@@ -8,18 +8,18 @@ use sqlparser::ast::{
 
 use sqlparser::tokenizer::Span;
 
-use super::literal::Literal;
-use super::node::{Comparison, Node, Operand, Operation};
-use super::pattern::Pattern;
-use super::problem::Problem;
+use crate::literal::Literal;
 use crate::names::field_name;
+use crate::node::{Comparison, Node, Operand, Operation};
+use crate::pattern::Pattern;
+use crate::problem::Problem;
 
 /// Translates an expression, and collects the columns that it names.
-pub(super) struct Compiler<'c> {
+pub(crate) struct Compiler<'c> {
     /// All columns of the rows, of which several may have the same name.
     known: &'c [&'static Column],
     /// The columns of the condition: the names from the row inward, and the types.
-    pub(super) columns: Vec<(Vec<&'static str>, Vec<Type>)>,
+    pub(crate) columns: Vec<(Vec<&'static str>, Vec<Type>)>,
     /// Number of operators around the current one.
     depth: usize,
 }
@@ -83,7 +83,7 @@ fn members(column_type: Type) -> &'static [Column] {
 }
 
 impl<'c> Compiler<'c> {
-    pub(super) const fn new(known: &'c [&'static Column]) -> Self {
+    pub(crate) const fn new(known: &'c [&'static Column]) -> Self {
         Self { known, columns: Vec::new(), depth: 0 }
     }
 
@@ -102,7 +102,7 @@ impl<'c> Compiler<'c> {
         compiled
     }
 
-    pub(super) fn condition(&mut self, expression: &Expr) -> Compiled<Node> {
+    pub(crate) fn condition(&mut self, expression: &Expr) -> Compiled<Node> {
         self.inside(|inner| inner.condition_inside(expression))
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 use flowgauge::row::{Type, Value};
 use flowgauge::{IpProtocol, Timestamp};
 
-use crate::args::{parse_duration, parse_size};
+use crate::quantity::{parse_duration, parse_size};
 
 /// A literal, as all that it may mean: the type of the value decides.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Literal {
+pub(crate) enum Literal {
     Null,
     Bool(bool),
     Number(f64, Option<i128>),
@@ -20,8 +20,8 @@ pub(super) enum Literal {
 
 /// A text in quotes.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Text {
-    pub(super) text: String,
+pub(crate) struct Text {
+    pub(crate) text: String,
     size: Option<u64>,
     duration: Option<Duration>,
     time: Option<Timestamp>,
@@ -55,7 +55,7 @@ fn time(text: &str) -> Option<Timestamp> {
 }
 
 impl Literal {
-    pub(super) fn text(text: String) -> Self {
+    pub(crate) fn text(text: String) -> Self {
         Self::Text(Text {
             size: parse_size(&text).ok().or_else(|| text.parse().ok()),
             duration: parse_duration(&text).ok(),
@@ -65,17 +65,17 @@ impl Literal {
         })
     }
 
-    pub(super) fn number(text: &str) -> Option<Self> {
+    pub(crate) fn number(text: &str) -> Option<Self> {
         Some(Self::Number(text.parse().ok()?, text.parse().ok()))
     }
 
     /// Returns whether this is a text.
-    pub(super) fn is_text(&self, text: &str) -> bool {
+    pub(crate) fn is_text(&self, text: &str) -> bool {
         matches!(self, Self::Text(own) if own.text == text)
     }
 
     /// Replaces the name of an IP protocol by its number.
-    pub(super) fn name_protocol(&mut self) {
+    pub(crate) fn name_protocol(&mut self) {
         let Self::Text(text) = self else { return };
         // The name in the table of flows.
         let name = if text.text.eq_ignore_ascii_case("icmp6") { "ipv6-icmp" } else { &text.text };
@@ -86,7 +86,7 @@ impl Literal {
     }
 
     /// Returns the negative of a number.
-    pub(super) fn negative(self) -> Option<Self> {
+    pub(crate) fn negative(self) -> Option<Self> {
         match self {
             Self::Number(number, whole) => Some(Self::Number(-number, whole.map(|whole| -whole))),
             _ => None,
@@ -94,7 +94,7 @@ impl Literal {
     }
 
     /// Returns what values of a type are compared with, if this literal is none of these.
-    pub(super) fn misfit(&self, column_type: Type) -> Option<&'static str> {
+    pub(crate) fn misfit(&self, column_type: Type) -> Option<&'static str> {
         let is_number = matches!(self, Self::Number(..));
         let text = if let Self::Text(text) = self { Some(text) } else { None };
         let (fits, expected) = match column_type {
@@ -125,8 +125,9 @@ impl Literal {
     }
 }
 
-/// Returns a value as a number: times in seconds.
-pub(crate) fn number(value: &Value) -> Option<f64> {
+/// Returns a value as a number: times in seconds. `None` if it is absent, or of another type.
+#[must_use]
+pub fn number(value: &Value) -> Option<f64> {
     Some(match value {
         Value::Unsigned(number) => *number as f64,
         Value::Signed(number) => *number as f64,
@@ -138,7 +139,7 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
 }
 
 /// Compares a value with a literal; `None` if there is no value, or nothing to compare.
-pub(super) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
+pub(crate) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
     match (value, literal) {
         (Value::Bool(value), Literal::Bool(literal)) => Some(value.cmp(literal)),
         (Value::Unsigned(value), Literal::Number(_, Some(whole))) => Some(i128::from(*value).cmp(whole)),
@@ -168,7 +169,7 @@ pub(super) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
 }
 
 /// Returns a name, text, MAC address or octets as text.
-pub(super) fn text_of(value: &Value) -> Option<String> {
+pub(crate) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Name(_) | Value::Text(_) | Value::Mac(_) | Value::Octets(_) | Value::Address(_) => {
             Some(value.to_string())
@@ -177,8 +178,9 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Compares two values.
-pub(crate) fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
+/// Compares two values; `None` if one is absent, or their types cannot be compared.
+#[must_use]
+pub fn compare_values(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::Unsigned(left), Value::Unsigned(right)) => Some(left.cmp(right)),
         (Value::Address(left), Value::Address(right)) => Some(left.cmp(right)),

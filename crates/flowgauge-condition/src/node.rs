@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use flowgauge::row::Value;
 
-use super::literal::{Literal, compare, compare_values, number, text_of};
-use super::pattern::Pattern;
+use crate::literal::{Literal, compare, compare_values, number, text_of};
+use crate::pattern::Pattern;
 
 /// A condition, which is true, false, or unknown because a value is absent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Node {
+pub(crate) enum Node {
     All(Vec<Self>),
     Any(Vec<Self>),
     Not(Box<Self>),
@@ -24,7 +24,7 @@ pub(super) enum Node {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Comparison {
+pub(crate) enum Comparison {
     Equal,
     Less,
     LessOrEqual,
@@ -33,7 +33,7 @@ pub(super) enum Comparison {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub(crate) enum Operation {
     Add,
     Subtract,
     Multiply,
@@ -41,7 +41,7 @@ pub(super) enum Operation {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Operand {
+pub(crate) enum Operand {
     /// A column, by its number among those of the condition.
     Column(usize),
     Literal(Literal),
@@ -116,7 +116,7 @@ impl Operand {
 
 impl Node {
     /// Evaluates the condition with the values of its columns.
-    pub(super) fn evaluate(&self, values: &[Value]) -> Option<bool> {
+    pub(crate) fn evaluate(&self, values: &[Value]) -> Option<bool> {
         match self {
             Self::All(parts) => joined(parts, values, false),
             Self::Any(parts) => joined(parts, values, true),

@@ -8,37 +8,41 @@ use flowgauge::export::human;
 use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
-use super::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
-use super::watch::{Frames, Totals};
-use crate::escape;
-use crate::human::plural;
+use crate::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
+use crate::text::plural;
+use crate::text::shell_word;
+use crate::watch::{Frames, Totals};
 
-/// A finding: what was seen, not a verdict.
+/// A finding: what was seen, not a verdict. It is a row of the table `summary.finding`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) kind: Kind,
+#[non_exhaustive]
+pub struct Finding {
+    /// What was seen.
+    pub kind: FindingKind,
     /// The host that did it, if there is one.
-    pub(super) source: Option<IpAddr>,
-    pub(super) destination: Option<IpAddr>,
-    pub(super) port: Option<u16>,
+    pub source: Option<IpAddr>,
+    /// The other host.
+    pub destination: Option<IpAddr>,
+    /// Port of the other host.
+    pub port: Option<u16>,
     /// Number of flows, or of what the kind counts.
-    pub(super) count: u64,
+    pub count: u64,
     /// The evidence in one line.
-    pub(super) text: String,
+    pub text: String,
     /// The command that shows the flows or transactions.
-    pub(super) command: Option<Command>,
+    pub command: Option<FindingCommand>,
 }
 
-/// A command that shows the flows or transactions of a finding.
+/// A command of `flowgauge` that shows the flows or transactions of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Command {
+pub struct FindingCommand {
     name: &'static str,
     filter: Option<String>,
     /// The other options, as a shell reads them.
     options: String,
 }
 
-impl Command {
+impl FindingCommand {
     /// Returns the command that shows flows.
     fn flows(options: impl Into<String>) -> Option<Self> {
         Some(Self { name: "flows", filter: None, options: options.into() })
@@ -49,8 +53,15 @@ impl Command {
         Some(Self { name: "flows", filter: Some(filter), options: String::new() })
     }
 
-    /// Adds the options with which the captures were read, so that the command reads the same packets.
-    pub(super) fn add(&mut self, filter: Option<&str>, others: &str) {
+    /// Returns the name of the command: `flows` or `sessions`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Adds the options with which the captures were read, so that the command reads the same packets: a
+    /// filter, and other options as a shell reads them.
+    pub fn add(&mut self, filter: Option<&str>, others: &str) {
         self.filter = match (filter, self.filter.take()) {
             (Some(filter), Some(own)) => Some(format!("({filter}) and {own}")),
             (filter, own) => filter.map(str::to_owned).or(own),
@@ -60,9 +71,11 @@ impl Command {
         }
     }
 
-    /// Returns the words of the command, with the names of the captures.
-    pub(super) fn words(&self, files: &str) -> String {
-        let filter = self.filter.as_ref().map(|filter| format!("--filter {}", escape::shell_word(filter)));
+    /// Returns the words of the command, with the names of the captures as a shell reads them
+    /// ([`shell_word`](crate::text::shell_word)).
+    #[must_use]
+    pub fn words(&self, files: &str) -> String {
+        let filter = self.filter.as_ref().map(|filter| format!("--filter {}", shell_word(filter)));
         let words = [self.name, files, filter.as_deref().unwrap_or_default(), &self.options];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
@@ -83,29 +96,50 @@ fn literal(text: &str) -> String {
 
 /// Kinds of findings, in the order in which they are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+#[non_exhaustive]
+pub enum FindingKind {
+    /// Many flows without an answer.
     Scan,
+    /// Flows or requests at regular times.
     Beacon,
+    /// A flow with much payload of its initiator.
     Upload,
+    /// Credentials without encryption.
     ClearTextLogin,
+    /// An expired or self-signed certificate.
     Certificate,
+    /// Connections of an old version of TLS.
     TlsVersion,
+    /// An application on a port of others.
     ForeignPort,
+    /// Failed or unanswered queries.
     DnsFailure,
+    /// Many names of one domain that were queried once.
     NamesOnce,
+    /// A long flow.
     LongConnection,
+    /// Retransmitted segments.
     Retransmissions,
+    /// Closed windows.
     ZeroWindow,
+    /// Aborted connections.
     Resets,
+    /// A server with slow handshakes.
     RoundTrip,
+    /// Duplicate frames.
     Duplicates,
+    /// Octets of streams that the capture lacks.
     Gaps,
+    /// Frames captured only in part.
     Truncated,
+    /// Times that show that a clock was set.
     Clock,
 }
 
-impl Kind {
-    pub(super) const fn name(self) -> &'static str {
+impl FindingKind {
+    /// Returns the name, such as `clear_text_login`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
             Self::Beacon => "beacon",
@@ -181,8 +215,10 @@ const RETRANSMITTED_MIN: f64 = 0.02;
 const RESET_MIN: f64 = 0.25;
 
 impl Facts {
-    /// Returns all findings, in the order of their kinds.
-    pub(super) fn findings(&self, frames: &Frames, totals: &Totals) -> Vec<Finding> {
+    /// Returns all findings, in the order of their kinds; those of a kind with the greatest counts first, and at most 100 of
+    /// each form. `frames` and `totals` are those of the passes that collected the facts.
+    #[must_use]
+    pub fn findings(&self, frames: &Frames, totals: &Totals) -> Vec<Finding> {
         let mut all = Vec::new();
         self.scans(&mut all);
         self.beacons(&mut all);
@@ -210,13 +246,13 @@ impl Facts {
                 (refused, reset) => format!(", {refused} of them refused and {reset} reset after the answer"),
             };
             all.push(Finding {
-                kind: Kind::Scan,
+                kind: FindingKind::Scan,
                 source: Some(*source),
                 destination: None,
                 port: None,
                 count: attempts.flow_count,
                 text: format!("{source}: {} without data{refused}, {}", connections(attempts), attempts.targets()),
-                command: Command::flows(format!(
+                command: FindingCommand::flows(format!(
                     "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0') and \
                      payload_octet_count + reverse_payload_octet_count = 0 and protocol = 'tcp'\""
                 )),
@@ -227,7 +263,7 @@ impl Facts {
                 continue;
             }
             all.push(Finding {
-                kind: Kind::Scan,
+                kind: FindingKind::Scan,
                 source: Some(*source),
                 destination: Some(*destination),
                 port: None,
@@ -237,7 +273,7 @@ impl Facts {
                     plural(attempts.flow_count, "flow"),
                     attempts.targets()
                 ),
-                command: Command::flows(format!(
+                command: FindingCommand::flows(format!(
                     "--where \"source_address = '{source}' and destination_address = '{destination}' and \
                      protocol = 'udp' and conn_state = 'S0'\""
                 )),
@@ -257,7 +293,7 @@ impl Facts {
         {
             let end = port.map(|port| format!(" port {port}")).unwrap_or_default();
             all.push(Finding {
-                kind: Kind::Beacon,
+                kind: FindingKind::Beacon,
                 source: Some(source),
                 destination: Some(destination),
                 port,
@@ -267,7 +303,7 @@ impl Facts {
                     human::duration(period),
                     jitter * 100.0
                 ),
-                command: Command::filtered(conversation((source, destination, protocol, port))),
+                command: FindingCommand::filtered(conversation((source, destination, protocol, port))),
             });
         }
     }
@@ -279,19 +315,19 @@ impl Facts {
             let is_most = capture.is_some_and(|capture| duration * 10 >= capture * 9);
             if duration >= LONG_MIN || duration >= LONG_MIN / 6 && is_most {
                 let text = format!("open for {}", human::duration(duration));
-                all.push(of_flow(Kind::LongConnection, record, &text));
+                all.push(of_flow(FindingKind::LongConnection, record, &text));
             }
         }
         for (payload, record) in &self.uploads.flows {
             let text = format!("{} of payload sent", human::octets(*payload));
-            all.push(of_flow(Kind::Upload, record, &text));
+            all.push(of_flow(FindingKind::Upload, record, &text));
         }
     }
 
     fn logins(&self, all: &mut Vec<Finding>) {
         for ((host, protocol, kind), count) in self.logins.first(FINDING_MAX) {
             all.push(Finding {
-                kind: Kind::ClearTextLogin,
+                kind: FindingKind::ClearTextLogin,
                 source: None,
                 destination: Some(*host),
                 port: None,
@@ -300,7 +336,7 @@ impl Facts {
                     "{host}: {} over {protocol} without encryption ({kind})",
                     plural(count.0, "login")
                 ),
-                command: Command::flows(format!(
+                command: FindingCommand::flows(format!(
                     "--where \"destination_address = '{host}' and application = '{protocol}' and \
                      application_evidence = 'content'\""
                 )),
@@ -314,15 +350,15 @@ impl Facts {
                 continue;
             }
             let text = format!("{} of version {version}", plural(*count, "connection"));
-            let command = Command::transactions("tls", &format!("version = {}", literal(version)));
-            all.push(Finding { command, ..plain(Kind::TlsVersion, *count, text) });
+            let command = FindingCommand::transactions("tls", &format!("version = {}", literal(version)));
+            all.push(Finding { command, ..plain(FindingKind::TlsVersion, *count, text) });
         }
         for (what, certificates) in [("expired", &self.expired), ("self-signed", &self.self_signed)] {
             for (subject, count) in certificates.first(FINDING_MAX) {
                 let text = format!("{what} certificate: {subject}");
                 let condition = format!("subject = {} and position = 0", literal(subject));
-                let command = Command::transactions("tls", &condition);
-                all.push(Finding { command, ..plain(Kind::Certificate, count.0, text) });
+                let command = FindingCommand::transactions("tls", &condition);
+                all.push(Finding { command, ..plain(FindingKind::Certificate, count.0, text) });
             }
         }
     }
@@ -331,7 +367,7 @@ impl Facts {
         for ((name, port), traffic) in self.foreign_ports.first(FINDING_MAX) {
             let port_text = port.map_or_else(|| "no port".to_owned(), |port| format!("port {port}"));
             let mut finding = plain(
-                Kind::ForeignPort,
+                FindingKind::ForeignPort,
                 traffic.flow_count,
                 format!(
                     "{} on {port_text}: {}, {}",
@@ -342,7 +378,7 @@ impl Facts {
             );
             finding.port = *port;
             finding.command = port.and_then(|port| {
-                Command::flows(format!(
+                FindingCommand::flows(format!(
                     "--where \"application = '{}' and destination_port = {port} and application_evidence = 'content' and \
                      direction_evidence <> 'first_seen'\"",
                     name.as_str()
@@ -363,15 +399,15 @@ impl Facts {
                 {
                     text.push_str(&format!(", such as {name}"));
                 }
-                let command = Command::transactions("dns", &format!("rcode = {}", literal(code)));
-                all.push(Finding { command, ..plain(Kind::DnsFailure, *count, text) });
+                let command = FindingCommand::transactions("dns", &format!("rcode = {}", literal(code)));
+                all.push(Finding { command, ..plain(FindingKind::DnsFailure, *count, text) });
             }
         }
         if names.unanswered_count >= 5 {
             let text =
                 format!("{} of {} queries without an answer", names.unanswered_count, names.query_count);
-            let command = Command::transactions("dns", "rcode IS NULL");
-            all.push(Finding { command, ..plain(Kind::DnsFailure, names.unanswered_count, text) });
+            let command = FindingCommand::transactions("dns", "rcode IS NULL");
+            all.push(Finding { command, ..plain(FindingKind::DnsFailure, names.unanswered_count, text) });
         }
         let mut domains: BTreeMap<String, u64> = BTreeMap::new();
         for (name, count) in names.queried.iter() {
@@ -382,9 +418,11 @@ impl Facts {
         for (domain, count) in domains {
             if count >= 25 {
                 let text = format!("{count} names in {domain} queried once each");
-                let command =
-                    Command::transactions("dns", &format!("query ILIKE {}", literal(&format!("%.{domain}"))));
-                all.push(Finding { command, ..plain(Kind::NamesOnce, count, text) });
+                let command = FindingCommand::transactions(
+                    "dns",
+                    &format!("query ILIKE {}", literal(&format!("%.{domain}"))),
+                );
+                all.push(Finding { command, ..plain(FindingKind::NamesOnce, count, text) });
             }
         }
     }
@@ -398,7 +436,7 @@ impl Facts {
                 human::duration(LATE_MIN),
                 human::duration(clock.late)
             );
-            all.push(plain(Kind::Clock, clock.late_count, text));
+            all.push(plain(FindingKind::Clock, clock.late_count, text));
         }
         let Some((first, last)) = self.first.zip(self.last) else { return };
         let is_most = clock.pause * 10 >= last.saturating_since(first) * 9;
@@ -408,7 +446,7 @@ impl Facts {
                 human::duration(clock.pause),
                 start.rfc3339()
             );
-            all.push(plain(Kind::Clock, 1, text));
+            all.push(plain(FindingKind::Clock, 1, text));
         }
     }
 
@@ -420,7 +458,7 @@ impl Facts {
         let retransmitted = part(retransmitted_count, tcp.segment_count);
         if retransmitted_count >= 10 && retransmitted >= RETRANSMITTED_MIN {
             let mut finding = plain(
-                Kind::Retransmissions,
+                FindingKind::Retransmissions,
                 retransmitted_count,
                 format!(
                     "{} of {} segments, {:.1} %",
@@ -429,7 +467,7 @@ impl Facts {
                     retransmitted * 100.0
                 ),
             );
-            finding.command = Command::flows(
+            finding.command = FindingCommand::flows(
                 "--where \"retransmitted_count + reverse_retransmitted_count > 0 and conn_state not in ('S0', 'REJ')\" \
                  --sort retransmitted --top 10",
             );
@@ -437,7 +475,7 @@ impl Facts {
         }
         if tcp.closed_count > 0 {
             let mut finding = plain(
-                Kind::ZeroWindow,
+                FindingKind::ZeroWindow,
                 tcp.closed_count,
                 format!(
                     "a window closed {}, for up to {}",
@@ -446,7 +484,7 @@ impl Facts {
                 ),
             );
             finding.command =
-                Command::flows("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"");
+                FindingCommand::flows("--where \"zero_window_count > 0 or reverse_zero_window_count > 0\"");
             all.push(finding);
         }
         let resets = part(tcp.reset_count, tcp.connection_count);
@@ -457,8 +495,8 @@ impl Facts {
                 tcp.connection_count,
                 resets * 100.0
             );
-            let mut finding = plain(Kind::Resets, tcp.reset_count, text);
-            finding.command = Command::flows("--where \"conn_state in ('RSTO', 'RSTR')\"");
+            let mut finding = plain(FindingKind::Resets, tcp.reset_count, text);
+            finding.command = FindingCommand::flows("--where \"conn_state in ('RSTO', 'RSTR')\"");
             all.push(finding);
         }
         let median = |rtts: &[Duration]| {
@@ -476,7 +514,7 @@ impl Facts {
         slow.sort_by_key(|(host, _, rtt)| (std::cmp::Reverse(*rtt), *host));
         for (host, count, rtt) in slow.into_iter().take(FINDING_MAX) {
             all.push(Finding {
-                kind: Kind::RoundTrip,
+                kind: FindingKind::RoundTrip,
                 source: None,
                 destination: Some(host),
                 port: None,
@@ -486,7 +524,9 @@ impl Facts {
                     human::duration(rtt),
                     human::duration(whole)
                 ),
-                command: Command::flows(format!("--where \"destination_address = '{host}'\" --sort rtt")),
+                command: FindingCommand::flows(format!(
+                    "--where \"destination_address = '{host}'\" --sort rtt"
+                )),
             });
         }
     }
@@ -494,20 +534,20 @@ impl Facts {
 
 /// Returns the findings about the capture itself.
 fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
-    let mut note = |kind: Kind, count: u64, text: String| {
+    let mut note = |kind: FindingKind, count: u64, text: String| {
         if count > 0 {
             all.push(plain(kind, count, text));
         }
     };
     let Totals { gap_count, missing_len, .. } = *totals;
     note(
-        Kind::Gaps,
+        FindingKind::Gaps,
         gap_count,
         format!("{} in streams, {missing_len} octets missing", plural(gap_count, "gap")),
     );
     let Frames { frame_count, duplicate_count, truncated_count, .. } = *frames;
     note(
-        Kind::Truncated,
+        FindingKind::Truncated,
         truncated_count,
         format!("{truncated_count} of {} captured only in part", plural(frame_count, "packet")),
     );
@@ -516,7 +556,7 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
         plural(duplicate_count, "duplicate"),
         plural(frame_count, "packet")
     );
-    note(Kind::Duplicates, duplicate_count, text);
+    note(FindingKind::Duplicates, duplicate_count, text);
 }
 
 /// Returns the number of connections as text.
@@ -546,11 +586,11 @@ impl Attempts {
     }
 }
 
-fn plain(kind: Kind, count: u64, text: String) -> Finding {
+fn plain(kind: FindingKind, count: u64, text: String) -> Finding {
     Finding { kind, source: None, destination: None, port: None, count, text, command: None }
 }
 
-fn of_flow(kind: Kind, record: &FlowRecord, text: &str) -> Finding {
+fn of_flow(kind: FindingKind, record: &FlowRecord, text: &str) -> Finding {
     let (source, destination) = (record.source_address(), record.destination_address());
     Finding {
         kind,
@@ -559,7 +599,7 @@ fn of_flow(kind: Kind, record: &FlowRecord, text: &str) -> Finding {
         port: record.destination_port(),
         count: 1,
         text: format!("{source} to {destination}: {text}"),
-        command: Command::flows(format!("--community-id {}", record.key.community_id(0).as_str())),
+        command: FindingCommand::flows(format!("--community-id {}", record.key.community_id(0).as_str())),
     }
 }
 

@@ -5,21 +5,22 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What an entry contributes to a capture.
-pub(super) trait Weight {
+/// An entry of a [`Bounded`] map.
+pub trait Weight {
+    /// Returns what the entry contributes to the capture.
     fn weight(&self) -> u64;
 }
 
-/// A map of up to `MAX` entries. When it is full, the half of the entries with the least weights is removed.
+/// A map of up to `MAX` entries. When it is full, the half of the entries with the least weights is removed, so that the
+/// values of those that remain may be too low.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(try_from = "SavedMap<K, V>")]
 #[serde(bound(serialize = "K: Serialize, V: Serialize"))]
 #[serde(bound(deserialize = "K: Eq + Hash + Deserialize<'de>, V: Deserialize<'de>"))]
-pub(super) struct Bounded<K, V, const MAX: usize = 65_536> {
+pub struct Bounded<K, V, const MAX: usize = 65_536> {
     #[serde(serialize_with = "as_list")]
     entries: HashMap<K, V>,
-    /// Number of entries that were removed.
-    pub(super) removed_count: u64,
+    removed_count: u64,
 }
 
 impl<K, V, const MAX: usize> Default for Bounded<K, V, MAX> {
@@ -55,7 +56,7 @@ impl<K: Eq + Hash, V, const MAX: usize> TryFrom<SavedMap<K, V>> for Bounded<K, V
 
 impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<K, V, MAX> {
     /// Returns the entry of a key, which is added if there is none.
-    pub(super) fn entry(&mut self, key: K) -> &mut V {
+    pub fn entry(&mut self, key: K) -> &mut V {
         if self.entries.len() >= MAX && !self.entries.contains_key(&key) {
             self.shrink();
         }
@@ -76,12 +77,21 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         all.iter().for_each(|(_, key)| drop(self.entries.remove(key)));
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+    /// Returns the number of entries that were removed.
+    #[must_use]
+    pub const fn removed_count(&self) -> u64 {
+        self.removed_count
+    }
+
+    /// Returns all entries, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter()
     }
 
-    /// Returns the entries with the greatest weights, in this order; of equal ones, those with the least keys.
-    pub(super) fn first(&self, count: usize) -> Vec<(&K, &V)> {
+    /// Returns the entries with the greatest weights, in this order; of equal ones, those with the least keys. Sorts all
+    /// entries.
+    #[must_use]
+    pub fn first(&self, count: usize) -> Vec<(&K, &V)> {
         let mut all: Vec<_> = self.entries.iter().collect();
         all.sort_unstable_by(|(key, entry), (other_key, other)| {
             other.weight().cmp(&entry.weight()).then_with(|| key.cmp(other_key))

@@ -10,9 +10,9 @@ const VALUE_MAX: usize = 256;
 /// Up to 256 distinct values, and whether there are more.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound(deserialize = "T: Ord + Deserialize<'de>"))]
-pub(super) struct Few<T> {
+pub struct Few<T> {
     values: BTreeSet<T>,
-    pub(super) has_more: bool,
+    has_more: bool,
 }
 
 impl<T> Default for Few<T> {
@@ -22,7 +22,8 @@ impl<T> Default for Few<T> {
 }
 
 impl<T: Ord> Few<T> {
-    pub(super) fn insert(&mut self, value: T) {
+    /// Adds a value.
+    pub fn insert(&mut self, value: T) {
         if self.values.len() < VALUE_MAX {
             self.values.insert(value);
         } else {
@@ -31,7 +32,7 @@ impl<T: Ord> Few<T> {
     }
 
     /// Adds the values of others.
-    pub(super) fn add(&mut self, others: &Self)
+    pub fn add(&mut self, others: &Self)
     where
         T: Clone,
     {
@@ -39,16 +40,26 @@ impl<T: Ord> Few<T> {
         self.has_more |= others.has_more;
     }
 
-    pub(super) fn len(&self) -> usize {
+    /// Returns the number of values that are known, at most 256.
+    #[must_use]
+    pub fn len(&self) -> usize {
         self.values.len()
     }
 
+    /// Returns whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
     /// Returns the number as text: `12`, or `more than 256`.
-    pub(super) fn count(&self) -> String {
+    #[must_use]
+    pub fn count(&self) -> String {
         if self.has_more { format!("more than {VALUE_MAX}") } else { self.values.len().to_string() }
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    /// Returns the values that are known, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.values.iter()
     }
 }

@@ -8,21 +8,24 @@ use crate::names::suggested;
 
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+#[non_exhaustive]
+pub struct Problem {
     /// Number of the first character, from 1; 0 if it is not known.
-    pub(crate) column: usize,
-    pub(super) len: usize,
-    pub(crate) text: String,
+    pub column: usize,
+    /// Number of characters.
+    pub len: usize,
+    /// The reason.
+    pub text: String,
 }
 
 impl Problem {
-    pub(super) fn at(span: Span, text: String) -> Self {
+    pub(crate) fn at(span: Span, text: String) -> Self {
         let (start, end) = (span.start.column as usize, span.end.column as usize);
         Self { column: start, len: end.saturating_sub(start).max(1), text }
     }
 
     /// Returns the problem of an unknown column inside of a group, or of a row.
-    pub(super) fn unknown_column(name: &Ident, path: &[&str], candidates: &[&'static Column]) -> Self {
+    pub(crate) fn unknown_column(name: &Ident, path: &[&str], candidates: &[&'static Column]) -> Self {
         let within = if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) };
         let hint = match nearest(&name.value, candidates.iter().map(|column| column.name)) {
             Some(meant) => format!("; did you mean `{meant}`?"),
@@ -33,7 +36,8 @@ impl Problem {
     }
 
     /// Returns the problem with the text of the condition, in which the place is marked.
-    pub(super) fn describe(&self, condition: &str) -> String {
+    #[must_use]
+    pub fn describe(&self, condition: &str) -> String {
         let Self { column, len, text } = self;
         // A condition of several lines, or of characters of other widths, is not shown.
         let is_shown = *column > 0 && condition.chars().all(|letter| (' '..='~').contains(&letter));
@@ -46,7 +50,7 @@ impl Problem {
 }
 
 /// Returns the name that was probably meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let known: Vec<_> = known.collect();
     if let Some(suggested) = suggested(name).filter(|name| known.contains(name)) {
         return Some(suggested);

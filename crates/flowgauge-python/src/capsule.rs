@@ -1,0 +1,91 @@
+//! Capsules of the Arrow PyCapsule interface.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array as _, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::failure::Failure;
+use crate::worker::{Item, Worker};
+
+type Capsule<'py> = PyResult<Bound<'py, PyCapsule>>;
+
+/// Returns the capsule of a schema.
+pub(crate) fn of_schema<'py>(py: Python<'py>, schema: &Schema) -> Capsule<'py> {
+    let schema = FFI_ArrowSchema::try_from(schema);
+    let schema = schema.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// Returns the capsule of an array of groups, which are the rows of a batch.
+pub(crate) fn of_batch<'py>(py: Python<'py>, batch: &RecordBatch) -> Capsule<'py> {
+    let array = FFI_ArrowArray::new(&StructArray::from(batch.clone()).into_data());
+    PyCapsule::new_with_value(py, array, c"arrow_array")
+}
+
+/// Returns the capsule of a stream of one batch.
+pub(crate) fn of_one<'py>(py: Python<'py>, batch: &RecordBatch) -> Capsule<'py> {
+    let batches = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+    stream(py, Box::new(batches))
+}
+
+/// Returns the capsule of the batches of a run, after the first of them was computed.
+pub(crate) fn of_worker<'py>(py: Python<'py>, schema: SchemaRef, mut worker: Worker) -> Capsule<'py> {
+    let first = match worker.wait_with_signals(py)? {
+        Some(Err(failure)) => return Err(failure.exception(py)),
+        Some(Ok(batch)) => Some(batch),
+        None => None,
+    };
+    stream(py, Box::new(Batches { schema, first, worker }))
+}
+
+fn stream<'py>(py: Python<'py>, batches: Box<dyn RecordBatchReader + Send>) -> Capsule<'py> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(batches), c"arrow_array_stream")
+}
+
+/// The batches of a run, for consumers in C.
+struct Batches {
+    schema: SchemaRef,
+    first: Option<RecordBatch>,
+    worker: Worker,
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}
+
+impl Batches {
+    fn wait(&mut self) -> Item {
+        if !self.worker.needs_python() {
+            return self.worker.wait();
+        }
+        // A consumer that waits without detaching from Python would block the read of the file object.
+        let worker = &mut self.worker;
+        Python::try_attach(|py| py.detach(|| worker.wait())).unwrap_or(Some(Err(Failure::Closed)))
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self.first.take() {
+            Some(batch) => Some(Ok(batch)),
+            None => self.wait().map(|item| item.map_err(ArrowError::from)),
+        }
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
