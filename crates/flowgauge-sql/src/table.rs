@@ -19,7 +19,7 @@ use crate::arguments::Arguments;
 use crate::inputs::{distribute, expand};
 use crate::plan::plan;
 use crate::predicate::Predicates;
-use crate::source::CaptureSource;
+use crate::source::{CaptureSource, Shared};
 
 /// Columns of flows that depend on other flows: on their number, or because the messages of one flow announce another, as
 /// those of FTP and TFTP do.
@@ -49,7 +49,7 @@ impl fmt::Debug for CaptureTable {
 }
 
 impl CaptureTable {
-    /// Creates a table of captures at paths, which may be patterns.
+    /// Creates a table of captures at paths or URLs, which may be patterns.
     #[must_use]
     pub fn new(
         table: Table,
@@ -71,7 +71,7 @@ impl CaptureTable {
         self.scan.table()
     }
 
-    /// Returns the paths and patterns.
+    /// Returns the paths, URLs and patterns.
     #[must_use]
     pub fn patterns(&self) -> &[String] {
         &self.patterns
@@ -129,15 +129,16 @@ impl TableProvider for CaptureTable {
         };
         Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
         scan.config_mut().limit = limit.map(|limit| limit as u64);
-        let captures = expand(&self.patterns)?;
+        let stores = Arc::clone(&state.runtime_env().object_store_registry);
+        let captures = expand(&self.patterns, &stores).await?;
         let groups = if scan.config().is_joined || scan.table().is_joined() {
             // The order of captures decides between frames with equal times.
             vec![captures.into()]
         } else {
             distribute(captures, state.config().target_partitions())
         };
-        let source =
-            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone());
+        let pool = Arc::clone(&state.runtime_env().memory_pool);
+        let source = CaptureSource::new(scan, Shared { pool, stores, warning: self.warning.clone() });
         let source = match projection {
             Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
             None => source,

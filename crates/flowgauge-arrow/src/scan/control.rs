@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use flowgauge::record_file::RecordProblem;
+use flowgauge::source::Storage;
 use flowgauge::{RunProgress, StopHandle, source};
 
 /// A function that is called by the thread that reads.
@@ -21,6 +22,8 @@ pub struct Control {
     pub warning: Option<Notify<Warning>>,
     /// True if packets of long captures are extracted on a thread of their own.
     pub is_ahead: bool,
+    /// Captures that are not files of the operating system, such as objects in object storage.
+    pub storage: Option<Arc<dyn Storage>>,
 }
 
 impl fmt::Debug for Control {
@@ -28,6 +31,7 @@ impl fmt::Debug for Control {
         f.debug_struct("Control")
             .field("stop", &self.stop)
             .field("is_ahead", &self.is_ahead)
+            .field("storage", &self.storage)
             .finish_non_exhaustive()
     }
 }
