@@ -238,7 +238,7 @@ fn layers_use_only_layers_above_them_in_the_table() {
 }
 
 /// Folders of the crates of the repository, each of which has its sources in `src`.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     ".",
     "benches/instructions",
     "benches/peers",
@@ -246,6 +246,7 @@ const CRATES: [&str; 12] = [
     "crates/flowgauge-arrow",
     "crates/flowgauge-bus",
     "crates/flowgauge-cli",
+    "crates/flowgauge-cluster",
     "crates/flowgauge-condition",
     "crates/flowgauge-python",
     "crates/flowgauge-sql",

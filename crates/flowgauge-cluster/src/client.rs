@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ballista_core::config::BALLISTA_CLIENT_PULL;
 use ballista_core::execution_plans::DistributedQueryExec;
 use ballista_core::extension::{SessionConfigExt as _, SessionStateExt as _};
 use ballista_core::serde::protobuf::CancelJobParams;
@@ -99,6 +100,9 @@ impl Cluster {
     #[must_use]
     pub fn config() -> SessionConfig {
         SessionConfig::new_with_ballista()
+            // The id of a query is known when the scheduler has accepted it, not when it has ended, so that it can be
+            // cancelled.
+            .set_bool(BALLISTA_CLIENT_PULL, true)
             .with_ballista_grpc_client_max_message_size(MESSAGE_LEN_MAX as usize)
             .with_ballista_logical_extension_codec(Arc::new(LogicalCodec::default()))
             .with_ballista_physical_extension_codec(Arc::new(PhysicalCodec::default()))
@@ -176,18 +180,93 @@ fn job(plan: &dyn ExecutionPlan) -> Option<String> {
     plan.children().into_iter().find_map(|child| job(child.as_ref()))
 }
 
-/// Returns the message of an error of a query without what Ballista adds to it.
+/// Returns the cause of an error of a query, without what Ballista adds to it.
 #[must_use]
 pub fn failure(error: &DataFusionError) -> String {
-    match error.find_root() {
+    let message = match error.find_root() {
         DataFusionError::External(error) => error.to_string(),
         root => root.message().into_owned(),
+    };
+    cause(&message).unwrap_or(message)
+}
+
+/// Returns the cause in a message of the scheduler about a plan or a task, which has nested values with their types, such as `DataFusionError(Execution("..."))`.
+fn cause(message: &str) -> Option<String> {
+    let (_, mut value) = message.strip_prefix("Job ")?.split_once(" failed: ")?;
+    let after = |text: &'static str| value.split_once(text).map(|(_, rest)| rest);
+    if let Some(task) = after("runtime execution error: ") {
+        value = task;
+    } else if value.starts_with("Error planning job ") {
+        value = after(": ")?;
     }
+    value = value.trim();
+    for kind in ["DataFusion error: ", "Execution error: "] {
+        value = value.strip_prefix(kind).unwrap_or(value);
+    }
+    while let Some((name, inner)) = value.split_once('(') {
+        if name.is_empty() || !name.chars().all(char::is_alphanumeric) {
+            break;
+        }
+        if let Some(literal) = inner.strip_prefix('"') {
+            return Some(unescaped(literal));
+        }
+        value = inner.strip_suffix(')').unwrap_or(inner);
+    }
+    Some(value.to_owned())
+}
+
+/// Returns the text of a literal, from after its first to its last quotation mark.
+fn unescaped(literal: &str) -> String {
+    let mut text = String::new();
+    let mut letters = literal.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' => break,
+            '\\' => match letters.next() {
+                Some('n') => text.push('\n'),
+                Some('r') => text.push('\r'),
+                Some('t') => text.push('\t'),
+                Some('0') => text.push('\0'),
+                Some('u') => {
+                    let digits: String =
+                        letters.by_ref().skip(1).take_while(|letter| *letter != '}').collect();
+                    text.extend(u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32));
+                }
+                other => text.extend(other),
+            },
+            letter => text.push(letter),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_are_those_of_the_task_or_the_plan() {
+        let task =
+            "Job 0AB failed: Job failed due to stage 0 failed: Task failed due to runtime execution error: ";
+        for (message, expected) in [
+            (
+                "Job 0AB failed: DataFusion error: Execution error: /a: No such file".to_owned(),
+                "/a: No such file",
+            ),
+            (
+                format!(
+                    "{task}DataFusionError(Shared(External(ScanError(\"a \\\"b\\\" (\\u{{1b}}\\\\)\"))))\n"
+                ),
+                "a \"b\" (\x1b\\)",
+            ),
+            (format!("{task}DataFusionError(ArrowError(CastError(\"bad\"), Some(\"\")))"), "bad"),
+            (format!("{task}Io {{ kind: Other }}"), "Io { kind: Other }"),
+            (task.to_owned(), ""),
+            ("No field named a.".to_owned(), "No field named a."),
+        ] {
+            assert_eq!(failure(&DataFusionError::Execution(message)), expected);
+        }
+    }
 
     #[test]
     fn addresses_have_a_host_and_a_port() {

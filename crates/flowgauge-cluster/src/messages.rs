@@ -139,6 +139,9 @@ impl DurationMessage {
 impl RowsMessage {
     /// Describes the rows of a table with these options.
     pub(crate) fn new(table: Table, config: &ScanConfig) -> Result<Self> {
+        if config.is_conditional() {
+            return plan_err!("a table with conditions of its own cannot be sent; the query must have them");
+        }
         Ok(Self {
             function: table.function().to_owned(),
             kind: table.kind().map(str::to_owned),

@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
-use flowgauge_arrow::scan::Notify;
+use flowgauge_arrow::scan::{Notify, Warning};
 use flowgauge_sql::{Capture, CaptureScan};
 
 use crate::messages::{

@@ -53,6 +53,14 @@ impl Default for ScanConfig {
     }
 }
 
+impl ScanConfig {
+    /// Returns whether rows have conditions ([`Scan::condition`](super::Scan::condition)).
+    #[must_use]
+    pub const fn is_conditional(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+}
+
 /// A range of times, with both ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use arrow_schema::ArrowError;
 use flowgauge::record_file::RecordProblem;
 
-/// An error of a scan.
-#[derive(Debug)]
+/// An error of a scan. `Debug` writes the message too, because an engine may pass on nothing else from another process.
 #[non_exhaustive]
 pub enum ScanError {
     /// A capture could not be read, or the settings are invalid.
@@ -32,6 +31,12 @@ pub enum ScanError {
         /// Name of the setting, as in SQL and Python.
         option: &'static str,
     },
+}
+
+impl fmt::Debug for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ScanError").field(&self.to_string()).finish()
+    }
 }
 
 impl fmt::Display for ScanError {

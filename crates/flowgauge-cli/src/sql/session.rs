@@ -246,7 +246,11 @@ pub(super) fn failure(error: &DataFusionError) -> Failure {
         DataFusionError::SQL(error, _) => {
             error.to_string().trim_start_matches("sql parser error: ").to_owned()
         }
+        #[cfg(feature = "cluster")]
+        _ => flowgauge_cluster::failure(error),
+        #[cfg(not(feature = "cluster"))]
         DataFusionError::External(error) => error.to_string(),
+        #[cfg(not(feature = "cluster"))]
         root => root.message().into_owned(),
     };
     if is_usage { Failure::Usage(message) } else { Failure::Other(message) }
