@@ -66,6 +66,7 @@ impl Capture {
 }
 
 /// The objects among the captures of a scan, and the future that requests their octets until their readers are dropped.
+#[cfg_attr(not(feature = "object-store"), expect(dead_code, reason = "created only for stores"))]
 pub(crate) struct OpenedObjects {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) requests: BoxFuture<'static, ()>,
