@@ -18,7 +18,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use flowgauge_arrow::scan::{Notify, ScanConfig, Table, Warning};
 
-use crate::inputs::{Capture, Captures};
+use crate::capture::{Capture, Captures};
 use crate::source::{CaptureSource, Shared};
 use crate::table::all_columns;
 
