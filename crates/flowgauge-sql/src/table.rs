@@ -13,11 +13,10 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
-use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::arguments::Arguments;
 use crate::inputs::{distribute, expand};
-use crate::plan::plan;
+use crate::plan::{all_columns, plan};
 use crate::predicate::Predicates;
 use crate::source::CaptureSource;
 
@@ -82,13 +81,6 @@ impl CaptureTable {
     pub const fn config(&self) -> &ScanConfig {
         self.scan.config()
     }
-}
-
-/// Returns the scan of all columns of a table, with the types of SQL.
-pub(crate) fn all_columns(table: Table, config: ScanConfig) -> Scan {
-    let options =
-        Options::default().addresses(Addresses::Text).durations(Durations::Integers).names(Names::Text);
-    Scan::new(table, &options, config)
 }
 
 #[async_trait]
