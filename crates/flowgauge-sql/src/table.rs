@@ -136,8 +136,10 @@ impl TableProvider for CaptureTable {
         } else {
             distribute(captures, state.config().target_partitions())
         };
+        let thread_count = state.config().target_partitions() / groups.len().max(1);
         let source =
-            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone());
+            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone())
+                .with_threads(thread_count);
         let source = match projection {
             Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
             None => source,

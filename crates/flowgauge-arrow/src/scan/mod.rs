@@ -5,6 +5,7 @@ mod config;
 mod control;
 mod error;
 mod findings;
+mod parts;
 mod records;
 mod sinks;
 mod table;
@@ -18,12 +19,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
 use flowgauge::record_file::RecordFormat;
+use flowgauge::session::DriverConfig;
 use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    PipelineStats, Resources, RunOptions, Sessions, Sink, Source, SourceConfig, Standard, TrackerConfig,
-    Transactions,
+    PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
+    TrackerConfig, Transactions,
 };
 use flowgauge_condition::Condition;
 use flowgauge_summary::{Collector, Watch};
@@ -68,6 +70,14 @@ const ENCAPSULATION: [&str; 8] = [
 /// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
 /// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
 /// protocols without a column are not parsed.
+///
+/// # Parts of a capture
+///
+/// With four [threads](Control::thread_count) or more, flow records of one uncompressed capture are tracked in parts
+/// ([`Builder::run_parts`]), each at least 2 MiB long and with 64 MiB of memory. The rows are those of one pass, in the order of
+/// the parts. If the limit on flows or on memory is reached, the scan ends with [`Error::Parts`](flowgauge::Error::Parts),
+/// because other flows would be evicted than in one pass. One pass reads compressed and joined captures, and all captures if
+/// features, packets, messages or transactions are read, with [`Decapsulation::Both`], or with a limit of rows.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -189,7 +199,11 @@ impl Scan {
                 let path = path.as_ref();
                 let contents = Contents::open(path, sources.clone())?;
                 let name = path.to_string_lossy();
-                self.file(&resources, contents, Some(&name), control, &mut batches)?;
+                control.report(&RunProgress::default());
+                match self.parts(path, &contents, sources.clone(), control) {
+                    Some(parts) => self.capture_in_parts(&resources, parts, &name, control, &mut batches)?,
+                    None => self.file(&resources, contents, Some(&name), control, &mut batches)?,
+                }
             }
         }
         batches.finish().map_err(ScanError::Batch)
@@ -279,6 +293,12 @@ impl Scan {
         }
         if let Some(filter) = &config.filter {
             builder = builder.filter(filter.clone());
+        }
+        if self.table == Table::Flows && self.wants(&APPLICATION) {
+            // The application of a flow is known without messages.
+            let mut sessions = DriverConfig::default();
+            sessions.is_naming_only = true;
+            builder = builder.sessions(sessions);
         }
         match self.table {
             // Each fragment is a packet.
@@ -391,8 +411,6 @@ fn run<K: Sink>(
     }
     let mut pipeline = builder.build(sink)?;
     let summary = pipeline.run(source, &options)?;
-    if let Some(warn) = &control.warning {
-        source.warnings().iter().for_each(|warning| warn(&Warning::Capture(warning.clone())));
-    }
+    control.warn(source.warnings());
     Ok((pipeline.into_sink(), summary.stats))
 }
