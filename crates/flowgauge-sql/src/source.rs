@@ -35,6 +35,10 @@ const MEMORY_PART: u64 = 2;
 /// Memory of a pipeline at the least, in bytes.
 const MEMORY_MIN: u64 = 16 << 20;
 
+/// Metrics: the numbers of frames and octets that were read.
+pub(crate) const FRAMES: &str = "frames";
+pub(crate) const OCTETS: &str = "octets";
+
 /// Reads groups of captures.
 #[derive(Clone)]
 pub(crate) struct CaptureSource {
@@ -121,8 +125,8 @@ impl FileSource for CaptureSource {
             thread_count: self.thread_count,
             pool: Arc::clone(&self.pool),
             warning: self.warning.clone(),
-            frame_count: count("frames"),
-            octet_count: count("octets"),
+            frame_count: count(FRAMES),
+            octet_count: count(OCTETS),
             warning_count: count("warnings"),
         });
         ProjectionOpener::try_new(self.projection.clone(), opener, self.schema.file_schema())

@@ -23,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::args::{SqlArgs, SqlFormat};
 use super::output::Output;
+use super::progress::Progress;
 use crate::console::{Console, Failure, is_stdout_closed};
 use crate::interrupt;
 
@@ -118,11 +119,17 @@ impl Session {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let is_standard = output.is_standard();
+        *self.last_plan() = None;
+        let progress = Progress::new(is_standard);
         let check = || {
-            self.warnings.try_iter().for_each(|warning| console.problem(warning));
+            progress.suspend(|| self.warnings.try_iter().for_each(|warning| console.problem(warning)));
+            if let Some(plan) = &*self.last_plan() {
+                progress.update(plan.as_ref());
+            }
             if is_standard && is_stdout_closed() { Err(Failure::ClosedPipe) } else { Ok(()) }
         };
-        let outcome = self.until_signal(self.query(statement, output), check);
+        let outcome = self.until_signal(self.query(statement, output, &progress), check);
+        progress.end();
         self.warnings.try_iter().for_each(|warning| console.problem(warning));
         match outcome {
             Ok(Some(result)) => match result {
@@ -179,7 +186,12 @@ impl Session {
         })
     }
 
-    async fn query(&self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
+    async fn query(
+        &self,
+        statement: Statement,
+        output: &mut Output,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
         let failed = |error: DataFusionError| failure(&error);
         let plan = self.context.state().statement_to_plan(statement).await.map_err(failed)?;
         let is_plan = self.explain || matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
@@ -198,7 +210,10 @@ impl Session {
             output.begin(&schema, is_plan)?;
         }
         while let Some(batch) = batches.next().await {
+            progress.before_rows();
             output.rows(&batch.map_err(failed)?)?;
+            // A stream that always has rows would not let a signal be noticed.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }
