@@ -22,6 +22,7 @@ use flowgauge::record_file::RecordFormat;
 use flowgauge::session::DriverConfig;
 use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
+use flowgauge::transaction::TransactionConfig;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
     PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
@@ -47,6 +48,10 @@ const AHEAD_LEN_MIN: u64 = 4 << 20;
 /// Columns that only the stage with sessions knows.
 const APPLICATION: [&str; 4] =
     ["application", "application_evidence", "application_name", "application_category_name"];
+
+/// The table with columns of digests, which are computed only if one of them is chosen.
+const FILES: Table = Table::Transactions("file");
+const DIGESTS: [&str; 3] = ["md5", "sha1", "sha256"];
 
 /// Columns of outer headers, which are recorded only if they are chosen.
 const ENCAPSULATION: [&str; 8] = [
@@ -364,7 +369,10 @@ impl Scan {
             Table::Packets => read(builder, PacketRows(rows), source, control),
             Table::Messages(_) => read(builder, SessionRows::new(rows, self.table), source, control),
             Table::Transactions(_) => {
-                read(builder, Transactions::new(SessionRows::new(rows, self.table)), source, control)
+                let mut joining = TransactionConfig::default();
+                joining.has_hashes = self.table == FILES && self.wants(&DIGESTS);
+                let sink = Transactions::new(SessionRows::new(rows, self.table)).config(joining);
+                read(builder, sink, source, control)
             }
             Table::Findings => {
                 let watch = Watch::new(resources)?;
