@@ -132,10 +132,14 @@ impl Session {
         progress.end();
         self.warnings.try_iter().for_each(|warning| console.problem(warning));
         match outcome {
-            Ok(Some(result)) => match result {
-                Ok(()) => output.end(),
-                Err(error) => output.abort().and(Err(error)),
-            },
+            Ok(Some(result)) => {
+                // After an error, other tasks of the plan may still read.
+                self.last_plan().take();
+                match result {
+                    Ok(()) => output.end(),
+                    Err(error) => output.abort().and(Err(error)),
+                }
+            }
             // What was read until the signal is a result too, and a complete file for those who read it.
             Ok(None) => {
                 self.cancel(console);
@@ -148,14 +152,12 @@ impl Session {
         }
     }
 
-    /// Ends the query on the cluster, if there is one. A local query ends with its stream.
-    #[cfg_attr(
-        not(feature = "cluster"),
-        allow(unused_variables, clippy::unused_self, reason = "there is no cluster")
-    )]
+    /// Ends the query: its plan, which has the tasks that read captures, and the query on the cluster, if there is one.
+    #[cfg_attr(not(feature = "cluster"), allow(unused_variables, reason = "there is no cluster"))]
     fn cancel(&self, console: &mut Console) {
+        let plan = self.last_plan().take();
         #[cfg(feature = "cluster")]
-        if let (Some(cluster), Some(plan)) = (&self.cluster, self.last_plan().take())
+        if let (Some(cluster), Some(plan)) = (&self.cluster, plan)
             && let Err(error) = self.runtime.block_on(cluster.cancel(plan.as_ref()))
         {
             console.problem(format!("the query may continue on the cluster: {error}"));
