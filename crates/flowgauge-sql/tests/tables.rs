@@ -1,5 +1,7 @@
 //! The tables as a query reads them.
 
+#[path = "tables/conditions.rs"]
+mod conditions;
 #[path = "tables/execution.rs"]
 mod execution;
 #[path = "tables/parts.rs"]
