@@ -56,6 +56,7 @@ mod inputs;
 mod plan;
 mod planner;
 mod predicate;
+mod progress;
 mod source;
 mod table;
 
@@ -68,6 +69,7 @@ use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use inputs::Capture;
 pub use plan::CaptureScan;
+pub use progress::ScanProgress;
 pub use table::CaptureTable;
 
 use planner::CapturePlanner;

@@ -21,7 +21,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use flowgauge::StopHandle;
-use flowgauge_arrow::scan::{Control, Notify, Scan, Times, Warning};
+use flowgauge_arrow::scan::{Control, Notify, Scan, ScanError, Times, Warning};
 use futures::StreamExt as _;
 
 use crate::inputs::Captures;
@@ -35,6 +35,10 @@ const MEMORY_PART: u64 = 2;
 /// Memory of a pipeline at the least, in bytes.
 const MEMORY_MIN: u64 = 16 << 20;
 
+/// Metrics: the numbers of frames and octets that were read.
+pub(crate) const FRAMES: &str = "frames";
+pub(crate) const OCTETS: &str = "octets";
+
 /// Reads groups of captures.
 #[derive(Clone)]
 pub(crate) struct CaptureSource {
@@ -42,6 +46,8 @@ pub(crate) struct CaptureSource {
     schema: TableSchema,
     projection: SplitProjection,
     batch_size: Option<usize>,
+    /// Number of threads for each group of captures.
+    thread_count: usize,
     pool: Arc<dyn MemoryPool>,
     warning: Option<Notify<Warning>>,
     metrics: ExecutionPlanMetricsSet,
@@ -57,10 +63,16 @@ impl CaptureSource {
             schema,
             projection,
             batch_size: None,
+            thread_count: 1,
             pool,
             warning,
             metrics: ExecutionPlanMetricsSet::new(),
         }
+    }
+
+    /// Sets the number of threads for each group of captures; several track parts of a long capture.
+    pub(crate) fn with_threads(self, thread_count: usize) -> Self {
+        Self { thread_count, ..self }
     }
 
     /// Returns the source of expressions over the columns of the scan.
@@ -110,9 +122,11 @@ impl FileSource for CaptureSource {
             scan,
             // The threads of several groups use all processors.
             is_ahead: group_count == 1,
+            thread_count: self.thread_count,
             pool: Arc::clone(&self.pool),
             warning: self.warning.clone(),
-            frame_count: count("frames"),
+            frame_count: count(FRAMES),
+            octet_count: count(OCTETS),
             warning_count: count("warnings"),
         });
         ProjectionOpener::try_new(self.projection.clone(), opener, self.schema.file_schema())
@@ -152,6 +166,9 @@ impl FileSource for CaptureSource {
         if let Some(filter) = &config.filter {
             write!(f, ", packets={filter:?}")?;
         }
+        if self.thread_count > 1 {
+            write!(f, ", threads={}", self.thread_count)?;
+        }
         if config.times != Times::default() {
             write!(f, ", times={}..{}", config.times.first.as_nanos(), config.times.last.as_nanos())?;
         }
@@ -185,9 +202,12 @@ impl FileSource for CaptureSource {
 struct CaptureOpener {
     scan: Scan,
     is_ahead: bool,
+    /// Number of threads that track parts of a capture.
+    thread_count: usize,
     pool: Arc<dyn MemoryPool>,
     warning: Option<Notify<Warning>>,
     frame_count: Count,
+    octet_count: Count,
     warning_count: Count,
 }
 
@@ -221,7 +241,7 @@ impl FileOpener for CaptureOpener {
             let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
             match refused {
                 Some(error) => Err(error),
-                None => run.map_err(|error| DataFusionError::External(Box::new(error))),
+                None => run.map_err(failure),
             }
         });
         let (stream, guard) = (builder.build(), StopOnDrop(stop));
@@ -233,6 +253,16 @@ impl FileOpener for CaptureOpener {
     }
 }
 
+/// Returns the error of a scan, with the setting that avoids it.
+fn failure(error: ScanError) -> DataFusionError {
+    match error {
+        ScanError::Pipeline(flowgauge::Error::Parts) => DataFusionError::ResourcesExhausted(format!(
+            "{error}; more memory, or SET datafusion.execution.target_partitions = 1, reads the capture in a single pass"
+        )),
+        error => DataFusionError::External(Box::new(error)),
+    }
+}
+
 impl CaptureOpener {
     /// Returns the control of a scan, which charges the memory of its pipeline to the pool and ends it if that refuses.
     fn control(&self, stop: &StopHandle, refused: &Arc<Mutex<Option<DataFusionError>>>) -> Control {
@@ -240,13 +270,17 @@ impl CaptureOpener {
         let mut control = Control::default();
         control.stop = stop.clone();
         control.is_ahead = self.is_ahead;
-        let (stop, refused, frame_count) = (stop.clone(), Arc::clone(refused), self.frame_count.clone());
-        let before = AtomicU64::new(0);
+        control.thread_count = self.thread_count;
+        let (stop, refused) = (stop.clone(), Arc::clone(refused));
+        let frames = (AtomicU64::new(0), self.frame_count.clone());
+        let octets = (AtomicU64::new(0), self.octet_count.clone());
         control.progress = Some(Arc::new(move |progress| {
-            let before = before.swap(progress.frame_count, Relaxed);
-            // The count of another capture begins again.
-            let new = progress.frame_count.checked_sub(before).unwrap_or(progress.frame_count);
-            frame_count.add(new as usize);
+            // Each capture begins with zero.
+            let add = |(before, total): &(AtomicU64, Count), count: u64| {
+                total.add(count.saturating_sub(before.swap(count, Relaxed)) as usize);
+            };
+            add(&frames, progress.frame_count);
+            add(&octets, progress.input_octet_count);
             if let Err(error) = reservation.try_resize(progress.held_bytes as usize) {
                 refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 stop.stop();

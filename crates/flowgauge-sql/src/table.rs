@@ -20,15 +20,8 @@ use crate::plan::{all_columns, plan};
 use crate::predicate::Predicates;
 use crate::source::CaptureSource;
 
-/// Columns of flows that depend on other flows: on their number, or because the messages of one flow announce another, as
-/// those of FTP and TFTP do.
-const DEPENDENT: [&str; 5] = [
-    "sequence_number",
-    "application",
-    "application_evidence",
-    "application_name",
-    "application_category_name",
-];
+/// Column of flows that depends on other flows.
+const DEPENDENT: &str = "sequence_number";
 
 /// A table of captures, for sessions without the table functions: `context.register_table("flows", Arc::new(table))`.
 #[derive(Clone)]
@@ -114,7 +107,7 @@ impl TableProvider for CaptureTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut scan = self.scan.clone();
         let all = self.schema();
-        let is_dependent = |index: &usize| DEPENDENT.contains(&all.field(*index).name().as_str());
+        let is_dependent = |index: &usize| all.field(*index).name() == DEPENDENT;
         let is_alone = match scan.table() {
             Table::Flows => projection.is_some_and(|indices| !indices.iter().any(is_dependent)),
             table => table == Table::Packets,
@@ -128,8 +121,10 @@ impl TableProvider for CaptureTable {
         } else {
             distribute(captures, state.config().target_partitions())
         };
+        let thread_count = state.config().target_partitions() / groups.len().max(1);
         let source =
-            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone());
+            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone())
+                .with_threads(thread_count);
         let source = match projection {
             Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
             None => source,

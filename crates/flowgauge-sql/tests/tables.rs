@@ -1,5 +1,11 @@
 //! The tables as a query reads them.
 
+#[path = "tables/conditions.rs"]
+mod conditions;
+#[path = "tables/execution.rs"]
+mod execution;
+#[path = "tables/parts.rs"]
+mod parts;
 #[path = "tables/records.rs"]
 mod records;
 

@@ -15,12 +15,32 @@ pub type Notify<T> = Arc<dyn Fn(&T) + Send + Sync>;
 pub struct Control {
     /// Ends the scan before the next batch of frames; rows of flows that are open are not passed on.
     pub stop: StopHandle,
-    /// Called after each batch of frames, or 1024 flow records, with the progress of the file that is read.
+    /// Called with zeros at the beginning of each file, and with its progress after each batch of frames, or 1024 flow
+    /// records, and at its end.
     pub progress: Option<Notify<RunProgress>>,
     /// Called with the damage at which reading of a capture ended, and with what is no record in a file of flow records.
     pub warning: Option<Notify<Warning>>,
     /// True if packets of long captures are extracted on a thread of their own.
     pub is_ahead: bool,
+    /// Number of threads that track parts of one long uncompressed capture; below 4, there is one pass. Only flow records are
+    /// tracked in parts ([`Scan`](super::Scan#parts-of-a-capture)). A receiver that ends the scan of parts sets the stop handle.
+    pub thread_count: usize,
+}
+
+impl Control {
+    /// Reports progress, if that is wanted.
+    pub(super) fn report(&self, progress: &RunProgress) {
+        if let Some(notify) = &self.progress {
+            notify(progress);
+        }
+    }
+
+    /// Reports the damage of a capture, if that is wanted.
+    pub(super) fn warn(&self, warnings: &[source::Warning]) {
+        if let Some(warn) = &self.warning {
+            warnings.iter().for_each(|warning| warn(&Warning::Capture(warning.clone())));
+        }
+    }
 }
 
 impl fmt::Debug for Control {
@@ -28,6 +48,7 @@ impl fmt::Debug for Control {
         f.debug_struct("Control")
             .field("stop", &self.stop)
             .field("is_ahead", &self.is_ahead)
+            .field("thread_count", &self.thread_count)
             .finish_non_exhaustive()
     }
 }
