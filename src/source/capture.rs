@@ -36,7 +36,7 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn open(path: &Path, limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        Self::of(Contents::begin(Input::open(path, memory.stop())?, limits, memory)?)
+        Self::of(Contents::begin(Input::open(path, memory)?, limits, memory)?)
     }
 
     pub(super) fn stdin(limits: &Limits, memory: &Memory) -> Result<Self, Error> {

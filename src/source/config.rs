@@ -1,5 +1,8 @@
 //! Configuration of a source.
 
+use std::sync::Arc;
+
+use super::storage::Storage;
 use crate::base::{Limits, Resources, StopHandle};
 
 crate::base::configuration! {
@@ -14,6 +17,8 @@ crate::base::configuration! {
         /// within 100 ms if a pipe, a device or standard input has no data. The source waits for a pending read
         /// of a caller-supplied reader.
         pub stop: Option<StopHandle>,
+        /// Inputs that are not files of the operating system. A path that they do not find is that of a file.
+        pub storage: Option<Arc<dyn Storage>>,
     }
 }
 
@@ -25,6 +30,6 @@ impl From<Limits> for SourceConfig {
 
 impl From<Resources> for SourceConfig {
     fn from(resources: Resources) -> Self {
-        Self { resources, stop: None }
+        Self { resources, stop: None, storage: None }
     }
 }

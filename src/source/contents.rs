@@ -50,7 +50,7 @@ impl Contents {
     /// Returns an [`Error`] if the path cannot be opened or read, is a directory, or is compressed, but not decompressed by
     /// this build or within the limits.
     pub fn open(path: impl AsRef<Path>, config: impl Into<SourceConfig>) -> Result<Self, Error> {
-        Self::of(config, |memory| Input::open(path.as_ref(), memory.stop()))
+        Self::of(config, |memory| Input::open(path.as_ref(), memory))
     }
 
     /// Reads the first octets of any reader. A buffered reader is not necessary.
@@ -128,7 +128,7 @@ impl Contents {
         self.head.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns whether the input is an uncompressed regular file, which can be opened again.
+    /// Returns whether the input is an uncompressed regular file, or in a [`Storage`](super::Storage), so that it can be opened again.
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.input.is_plain()

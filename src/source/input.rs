@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::error::Error;
 #[cfg(feature = "compression")]
 use super::error::ReadFailed;
+use super::memory::Memory;
+use super::storage::Storage;
 use crate::base::StopHandle;
 
 /// Reader that adds the number of octets read to a shared counter. A read that a signal interrupted is
@@ -131,9 +133,11 @@ fn open(path: &Path) -> io::Result<File> {
 enum Octets {
     /// An open regular file, which is read directly.
     Plain(File),
-    /// A regular file that is temporarily closed.
+    /// An open input of a storage.
+    Object(Box<dyn Read + Send>),
+    /// A regular file, or input of a storage, that is temporarily closed.
     Parked,
-    /// Any input other than a regular file, or decompressed data.
+    /// Any other input, or decompressed data.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -141,6 +145,8 @@ enum Octets {
 pub(super) struct Input {
     octets: Octets,
     path: PathBuf,
+    /// The storage of the input; `None` for a file or a stream.
+    storage: Option<Arc<dyn Storage>>,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
     decompresses: bool,
@@ -150,7 +156,19 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn open(path: &Path, stop: &StopHandle) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, memory: &Memory) -> Result<Self, Error> {
+        let stop = memory.stop();
+        let found = memory.storage().and_then(|storage| Some((storage, storage.find(path)?)));
+        if let Some((storage, len)) = found {
+            let reader = storage.open(path, 0..len).map_err(|error| Error::io(path, error))?;
+            let (octets, storage) = (Octets::Object(reader), Some(Arc::clone(storage)));
+            return Ok(Self {
+                octets,
+                storage,
+                total_len: Some(len),
+                ..Self::stream(io::empty(), path, stop)
+            });
+        }
         let file = open(path).map_err(|error| Error::io(path, error))?;
         let metadata = file.metadata().map_err(|error| Error::io(path, error))?;
         if metadata.is_dir() {
@@ -159,8 +177,7 @@ impl Input {
         if metadata.is_file() {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
-            let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
-            Ok(Self { octets, path, count, total_len, decompresses: false, is_part: false, stop })
+            Ok(Self { octets, total_len, ..Self::stream(io::empty(), path, stop) })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
@@ -178,6 +195,7 @@ impl Input {
         Self {
             octets,
             path: path.to_owned(),
+            storage: None,
             count,
             total_len: None,
             decompresses: false,
@@ -200,15 +218,16 @@ impl Input {
         head: Vec<u8>,
         wrap: impl FnOnce(Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>>,
     ) -> Result<Self, Error> {
-        let Self { octets, path, count, total_len, stop, .. } = self;
+        let Self { octets, path, storage, count, total_len, stop, .. } = self;
         let inner: Box<dyn Read + Send> = match octets {
             Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
+            Octets::Object(reader) => Box::new(Counted { inner: reader, count: Arc::clone(&count) }),
             Octets::Parked => Box::new(io::empty()),
             Octets::Stream(reader) => reader,
         };
         let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
-        Ok(Self { octets, path, count, total_len, decompresses: true, is_part: false, stop })
+        Ok(Self { octets, path, storage, count, total_len, decompresses: true, is_part: false, stop })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -230,15 +249,30 @@ impl Input {
         self.total_len
     }
 
-    /// Returns the number of octets of a plain file that have not been read yet, according to its length when
+    /// Returns the number of octets of a plain file or input of a storage that have not been read yet, according to its length when
     /// it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
         let total_len = self.total_len.filter(|_| !self.decompresses)?;
         Some(total_len.saturating_sub(self.progress()))
     }
 
-    /// Continues a regular file at the offset `start`, and ends it at the offset `end`, or at its end if there is none.
+    /// Continues a regular file, or input of a storage, at the offset `start`, and ends it at the offset `end`, or at its end
+    /// if there is none.
     pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> io::Result<()> {
+        if let Some(storage) = &self.storage {
+            let len = self.total_len.unwrap_or_default();
+            let range = start.min(len)..end.unwrap_or(len).min(len);
+            let reader = storage.open(&self.path, range)?;
+            self.count.store(start, Relaxed);
+            self.is_part = end.is_some();
+            self.octets = match end {
+                Some(_) => {
+                    Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&self.count) }))
+                }
+                None => Octets::Object(reader),
+            };
+            return Ok(());
+        }
         let mut file = File::open(&self.path)?;
         file.seek(SeekFrom::Start(start))?;
         self.count.store(start, Relaxed);
@@ -258,15 +292,15 @@ impl Input {
         self.is_part
     }
 
-    /// Returns whether the input is a regular file that is read as it is.
+    /// Returns whether the input is a regular file, or in a storage, and read as it is.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.octets, Octets::Plain(_) | Octets::Parked)
+        matches!(self.octets, Octets::Plain(_) | Octets::Object(_) | Octets::Parked)
     }
 
-    /// Closes a regular file until the next read, which opens it again. Returns whether the file is now
+    /// Closes a regular file, or input of a storage, until the next read, which opens it again. Returns whether it is now
     /// closed; other inputs cannot be closed.
     pub(super) fn park(&mut self) -> bool {
-        if matches!(self.octets, Octets::Plain(_)) {
+        if self.is_plain() {
             self.octets = Octets::Parked;
         }
         matches!(self.octets, Octets::Parked)
@@ -280,13 +314,24 @@ impl Input {
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
-            let mut file = File::open(&self.path)?;
-            file.seek(SeekFrom::Start(self.progress()))?;
-            self.octets = Octets::Plain(file);
+            self.octets = match &self.storage {
+                Some(storage) => {
+                    let len = self.total_len.unwrap_or_default();
+                    Octets::Object(storage.open(&self.path, self.progress().min(len)..len)?)
+                }
+                None => {
+                    let mut file = File::open(&self.path)?;
+                    file.seek(SeekFrom::Start(self.progress()))?;
+                    Octets::Plain(file)
+                }
+            };
         }
         loop {
             let result = match &mut self.octets {
                 Octets::Plain(file) => file.read(buffer).inspect(|len| {
+                    self.count.fetch_add(*len as u64, Relaxed);
+                }),
+                Octets::Object(reader) => reader.read(buffer).inspect(|len| {
                     self.count.fetch_add(*len as u64, Relaxed);
                 }),
                 Octets::Stream(reader) => reader.read(buffer),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::SourceConfig;
+use super::storage::Storage;
 use crate::base::{Account, Allowance, StopHandle};
 
 /// Divisor of the budget: all captures together may use a quarter of it, so that memory remains for the
@@ -17,6 +18,8 @@ pub(super) struct Memory {
     max_bytes: u64,
     /// Handle that ends all captures that are read together once it is set.
     stop: StopHandle,
+    /// Inputs that are not files of the operating system.
+    storage: Option<Arc<dyn Storage>>,
 }
 
 #[derive(Debug)]
@@ -56,12 +59,18 @@ impl Memory {
             shared: Arc::new(Mutex::new(Share { allowance, used_bytes: 0, reserved_bytes: 0 })),
             max_bytes,
             stop: config.stop.clone().unwrap_or_default(),
+            storage: config.storage.clone(),
         }
     }
 
     /// Returns the handle that ends all captures that are read together.
     pub(super) const fn stop(&self) -> &StopHandle {
         &self.stop
+    }
+
+    /// Returns the inputs that are not files of the operating system.
+    pub(super) const fn storage(&self) -> Option<&Arc<dyn Storage>> {
+        self.storage.as_ref()
     }
 
     /// Returns the memory limit for all captures together, in bytes.

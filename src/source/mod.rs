@@ -65,6 +65,7 @@ mod slots;
 #[allow(clippy::module_inception, reason = "the trait that the layer is named after")]
 mod source;
 mod stats;
+mod storage;
 #[cfg(feature = "net")]
 mod stream;
 #[cfg(all(feature = "tun", target_os = "linux"))]
@@ -101,6 +102,7 @@ pub use several::Files;
 pub use slots::{Admission, SlotId, Slots};
 pub use source::{Next, Source};
 pub use stats::SourceStats;
+pub use storage::Storage;
 #[cfg(feature = "net")]
 pub use stream::{StreamConfig, StreamSource};
 #[cfg(all(feature = "tun", target_os = "linux"))]

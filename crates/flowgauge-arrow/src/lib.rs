@@ -38,6 +38,7 @@
 )]
 
 mod batch;
+mod blocks;
 mod columns;
 mod ipc;
 mod options;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
@@ -14,9 +15,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use flowgauge::FlowRecord;
 use flowgauge::record_file::{RecordFile, RecordFormat, RecordProblem, RecordProblemKind};
-use flowgauge::source::{self, Contents};
+use flowgauge::source::{self, Contents, Storage};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::file::reader::ChunkReader;
 use serde_json::{Map, Value};
+
+use crate::blocks::Blocks;
 
 /// Number of rows that are decoded at a time.
 const ROW_COUNT: usize = 1024;
@@ -38,6 +42,14 @@ const ROW_COUNT: usize = 1024;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn record_file(contents: Contents) -> Result<RecordFile, RecordProblem> {
+    record_file_in(contents, None)
+}
+
+/// Opens a file of flow records in any format, in a storage if that finds it.
+pub(crate) fn record_file_in(
+    contents: Contents,
+    storage: Option<&Arc<dyn Storage>>,
+) -> Result<RecordFile, RecordProblem> {
     if RecordFormat::of(contents.head()) != Some(RecordFormat::Parquet) {
         return RecordFile::new(contents, |line: &[u8]| serde_json::from_slice(line));
     }
@@ -47,11 +59,18 @@ pub fn record_file(contents: Contents) -> Result<RecordFile, RecordProblem> {
         let content = "is a Parquet file, which cannot be read from a pipe or compressed";
         return Err(problem(RecordProblemKind::NotRecords(content)));
     }
-    let file = File::open(&path).map_err(|error| {
-        let error = source::Error::Io { path: path.clone(), error: error.into() };
-        problem(RecordProblemKind::Source(error))
-    })?;
-    let rows = ParquetRecords::new(file).map_err(|error| {
+    let found = storage.and_then(|storage| Some((storage, storage.find(&path)?)));
+    let rows = match found {
+        Some((storage, len)) => ParquetRecords::of(Blocks::new(Arc::clone(storage), path.clone(), len)),
+        None => {
+            let file = File::open(&path).map_err(|error| {
+                let error = source::Error::Io { path: path.clone(), error: error.into() };
+                problem(RecordProblemKind::Source(error))
+            })?;
+            ParquetRecords::new(file)
+        }
+    };
+    let rows = rows.map_err(|error| {
         problem(RecordProblemKind::Damaged(format!("is a Parquet file whose index is damaged: {error}")))
     })?;
     Ok(RecordFile::of_rows(path, rows))
@@ -106,6 +125,10 @@ impl ParquetRecords {
     ///
     /// Returns an error if the footer of the file cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
+        Self::of(file)
+    }
+
+    fn of(file: impl ChunkReader + 'static) -> io::Result<Self> {
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(io::Error::other)?;
         let batches = builder.with_batch_size(ROW_COUNT).build().map_err(io::Error::other)?;
         Ok(Self { batches, batch: None, row: 0, has_ended: false })

@@ -10,7 +10,7 @@ use datafusion_proto::protobuf::PhysicalExprNode;
 use flowgauge::features::FeatureSet;
 use flowgauge::{Decapsulation, Filter};
 use flowgauge_arrow::scan::{ScanConfig, Table, Times};
-use flowgauge_sql::Capture;
+use flowgauge_sql::{Capture, ObjectVersion};
 use prost::Message;
 
 /// The first octets of a message of this crate. No message of Protocol Buffers begins with them, because they are a key
@@ -51,11 +51,23 @@ pub(crate) struct GroupMessage {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct CaptureMessage {
-    /// Octets of the path.
+    /// Octets of the path of a file, or of the URL of an object.
     #[prost(bytes = "vec", tag = "1")]
     path: Vec<u8>,
     #[prost(uint64, tag = "2")]
     len: u64,
+    /// Present for an object.
+    #[prost(message, optional, tag = "3")]
+    object: Option<ObjectMessage>,
+}
+
+/// The version of an object in object storage.
+#[derive(Clone, PartialEq, Message)]
+struct ObjectMessage {
+    #[prost(string, optional, tag = "1")]
+    e_tag: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    version: Option<String>,
 }
 
 /// A column of the result.
@@ -189,11 +201,21 @@ impl RowsMessage {
 
 impl CaptureMessage {
     pub(crate) fn new(capture: &Capture) -> Result<Self> {
-        Ok(Self { path: octets(&capture.path)?, len: capture.len })
+        let object = capture
+            .object
+            .clone()
+            .map(|ObjectVersion { e_tag, version, .. }| ObjectMessage { e_tag, version });
+        Ok(Self { path: octets(&capture.path)?, len: capture.len, object })
     }
 
     pub(crate) fn capture(self) -> Result<Capture> {
-        Ok(Capture::new(path(self.path)?, self.len))
+        let Some(ObjectMessage { e_tag, version }) = self.object else {
+            return Ok(Capture::new(path(self.path)?, self.len));
+        };
+        match String::from_utf8(self.path) {
+            Ok(url) => Capture::in_storage(url, self.len, ObjectVersion::new(e_tag, version)),
+            Err(_) => plan_err!("the URL of an object is not UTF-8"),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
 use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_plan::ExecutionPlan;
@@ -36,6 +37,16 @@ pub struct PhysicalCodec {
     others: BallistaPhysicalExtensionCodec,
     warning: Option<Notify<Warning>>,
     memory: Option<Memory>,
+    stores: Stores,
+}
+
+/// The object stores of a process, which all of its tasks share.
+struct Stores(Arc<dyn ObjectStoreRegistry>);
+
+impl Default for Stores {
+    fn default() -> Self {
+        Self(Arc::new(DefaultObjectStoreRegistry::new()))
+    }
 }
 
 impl fmt::Debug for PhysicalCodec {
@@ -56,6 +67,14 @@ impl PhysicalCodec {
     #[must_use]
     pub fn with_memory(mut self, pool: Arc<dyn MemoryPool>, part: u64) -> Self {
         self.memory = Some(Memory { pool, part });
+        self
+    }
+
+    /// Reads objects from these stores. Without them, and for other URLs, stores are created from the environment of the
+    /// process.
+    #[must_use]
+    pub fn with_stores(mut self, stores: Arc<dyn ObjectStoreRegistry>) -> Self {
+        self.stores = Stores(stores);
         self
     }
 
@@ -92,7 +111,7 @@ impl PhysicalCodec {
             Some(memory) => Arc::clone(&memory.pool),
             None => Arc::clone(&context.runtime_env().memory_pool),
         };
-        scan.into_plan(pool, self.warning.clone())
+        scan.into_plan(pool, Arc::clone(&self.stores.0), self.warning.clone())
     }
 
     fn encode_scan(

@@ -1,26 +1,74 @@
-//! The captures of a table: paths and patterns.
+//! The captures of a table: paths, URLs and patterns.
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::object_store::ObjectStoreRegistry;
+use flowgauge::source::Storage;
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
+
+use crate::location::{Location, WILDCARDS};
 
 /// A capture, and its length in octets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capture {
-    /// Path of the file.
+    /// Path of the file, or URL of the object.
     pub path: PathBuf,
     /// Length in octets, by which work is distributed.
     pub len: u64,
+    /// Version of the object in object storage; `None` for a file.
+    pub object: Option<ObjectVersion>,
+}
+
+/// Version of an object in object storage when it was listed. An object that has another one when it is read is an error.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectVersion {
+    /// ETag of the object, if the store has one.
+    pub e_tag: Option<String>,
+    /// Identifier of the version, if the store keeps versions.
+    pub version: Option<String>,
+}
+
+impl ObjectVersion {
+    /// Creates a version, with the ETag and the identifier that the store has reported.
+    #[must_use]
+    pub const fn new(e_tag: Option<String>, version: Option<String>) -> Self {
+        Self { e_tag, version }
+    }
 }
 
 impl Capture {
-    /// Creates a capture.
+    /// Creates a capture in a file.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>, len: u64) -> Self {
-        Self { path: path.into(), len }
+        Self { path: path.into(), len, object: None }
     }
+
+    /// Creates a capture in object storage.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the URL is not that of an object, or contains credentials, which the message does not repeat.
+    pub fn in_storage(url: impl Into<String>, len: u64, version: ObjectVersion) -> Result<Self> {
+        let url = url.into();
+        match Location::of(&url)? {
+            Location::Object(_) => Ok(Self { path: url.into(), len, object: Some(version) }),
+            Location::File(_) => {
+                Err(DataFusionError::Execution(format!("{url}: is not the URL of an object")))
+            }
+        }
+    }
+}
+
+/// The objects among the captures of a scan, and the future that requests their octets until their readers are dropped.
+pub(crate) struct OpenedObjects {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) requests: BoxFuture<'static, ()>,
 }
 
 /// The captures that one thread reads, one after the other.
@@ -37,35 +85,57 @@ impl From<Vec<Capture>> for Captures {
     }
 }
 
-/// Returns the captures of paths and patterns, in their order, those of a pattern in the order of their names.
-pub(crate) fn expand(patterns: &[String]) -> Result<Vec<Capture>> {
+/// Number of patterns and URLs that are looked up at the same time.
+const LOOKUP_COUNT: usize = 16;
+
+/// Returns the captures of paths, URLs and patterns, in their order, those of a pattern in the order of their names. Object
+/// stores are those of a registry, and others are created from the environment.
+pub(crate) async fn expand(
+    patterns: &[String],
+    stores: &Arc<dyn ObjectStoreRegistry>,
+) -> Result<Vec<Capture>> {
+    // Boxed, because the compiler does not see that the futures of all lifetimes are of one type.
+    let each: Vec<_> = patterns.iter().map(|pattern| expand_one(pattern, stores).boxed()).collect();
+    let captures: Vec<Vec<Capture>> = stream::iter(each).buffered(LOOKUP_COUNT).try_collect().await?;
+    Ok(captures.into_iter().flatten().collect())
+}
+
+async fn expand_one(pattern: &str, stores: &Arc<dyn ObjectStoreRegistry>) -> Result<Vec<Capture>> {
+    if pattern == "-" {
+        let problem =
+            "standard input can be read only once, but a query may read a table twice; write it to a file";
+        return Err(DataFusionError::Execution(format!("{pattern}: {problem}")));
+    }
+    match Location::of(pattern)? {
+        Location::File(path) => files(&path),
+        #[cfg(feature = "object-store")]
+        Location::Object(url) => crate::objects::expand(&url, stores.as_ref()).await,
+        #[cfg(not(feature = "object-store"))]
+        Location::Object(url) => {
+            let _ = stores;
+            Err(url
+                .failure("this build does not read object storage; build it with the feature `object-store`"))
+        }
+    }
+}
+
+/// Returns the files of a path or pattern.
+fn files(pattern: &str) -> Result<Vec<Capture>> {
+    let failure = |problem: String| DataFusionError::Execution(format!("{pattern}: {problem}"));
+    // A file whose name contains characters of patterns is that file.
+    let exists = fs::exists(pattern).unwrap_or(false);
+    if exists || !pattern.contains(WILDCARDS) {
+        return Ok(vec![capture(pattern.into())?]);
+    }
     let mut captures = Vec::new();
-    for pattern in patterns {
-        let failure = |problem: String| DataFusionError::Execution(format!("{pattern}: {problem}"));
-        if pattern == "-" {
-            let problem = "standard input can be read only once, but a query may read a table twice; write it to a file";
-            return Err(failure(problem.to_owned()));
+    for path in glob::glob(pattern).map_err(|error| failure(error.to_string()))? {
+        let path = path.map_err(|error| failure(error.to_string()))?;
+        if !path.is_dir() {
+            captures.push(capture(path)?);
         }
-        if let Some((scheme, _)) = pattern.split_once("://") {
-            return Err(failure(format!("captures are read from files, not from {scheme}")));
-        }
-        // A file whose name contains characters of patterns is that file.
-        let exists = fs::exists(pattern).unwrap_or(false);
-        let is_pattern = !exists && pattern.contains(['*', '?', '[']);
-        if !is_pattern {
-            captures.push(capture(pattern.into())?);
-            continue;
-        }
-        let before = captures.len();
-        for path in glob::glob(pattern).map_err(|error| failure(error.to_string()))? {
-            let path = path.map_err(|error| failure(error.to_string()))?;
-            if !path.is_dir() {
-                captures.push(capture(path)?);
-            }
-        }
-        if captures.len() == before {
-            return Err(failure("no file has a name of this pattern".to_owned()));
-        }
+    }
+    if captures.is_empty() {
+        return Err(failure("no file has a name of this pattern".to_owned()));
     }
     Ok(captures)
 }
@@ -77,7 +147,7 @@ fn capture(path: PathBuf) -> Result<Capture> {
         return Err(failure("is a folder; a pattern such as FOLDER/*.pcap reads its captures".to_owned()));
     }
     let len = metadata.len();
-    Ok(Capture { path, len })
+    Ok(Capture::new(path, len))
 }
 
 /// Distributes captures to at most `count` threads, so that each reads about as many octets.
@@ -103,8 +173,7 @@ mod tests {
 
     #[test]
     fn octets_are_distributed_and_no_capture_is_lost() {
-        let captures: Vec<_> =
-            (0..100).map(|len| Capture { path: format!("{len}").into(), len: len * len }).collect();
+        let captures: Vec<_> = (0..100).map(|len| Capture::new(format!("{len}"), len * len)).collect();
         let groups = distribute(captures.clone(), 4);
         assert_eq!(groups.len(), 4);
         let (least, most) =
@@ -115,7 +184,7 @@ mod tests {
         assert_eq!(all, captures);
         assert_eq!(distribute(captures[..2].to_vec(), 16).len(), 2);
         // Captures without octets are distributed too.
-        let empty = vec![Capture { path: "a".into(), len: 0 }; 10];
+        let empty = vec![Capture::new("a", 0); 10];
         assert!(distribute(empty, 2).iter().all(|group| group.files.len() == 5));
     }
 }

@@ -38,7 +38,11 @@
 //! | `tunnels` | `'innermost'` (default), `'outermost'`, `'both'` |
 //! | `joined` | `true` reads all captures as one, in time order; otherwise, the flows of each capture are its own |
 //!
-//! Columns are those of the command, and `file`, the path of the capture. Addresses and names are text, durations are
+//! With the feature `object-store`, captures are also URLs: `s3://BUCKET/day/*.pcap`, `https://HOST/a.pcap`. Stores are those
+//! that the session has registered, or are created from the environment (`AWS_ACCESS_KEY_ID`, `AWS_REGION`, `AWS_ENDPOINT` and
+//! others).
+//!
+//! Columns are those of the command, and `file`, the path or URL of the capture. Addresses and names are text, durations are
 //! numbers of nanoseconds. A column that a query does not need is not computed, and a protocol without such a column is
 //! not parsed.
 //!
@@ -53,6 +57,9 @@
 mod arguments;
 mod functions;
 mod inputs;
+mod location;
+#[cfg(feature = "object-store")]
+mod objects;
 mod plan;
 mod planner;
 mod predicate;
@@ -67,7 +74,7 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use flowgauge_arrow::scan::{Notify, Warning};
 
-pub use inputs::Capture;
+pub use inputs::{Capture, ObjectVersion};
 pub use plan::CaptureScan;
 pub use progress::ScanProgress;
 pub use table::CaptureTable;

@@ -11,7 +11,7 @@ use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig, FileScanC
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::object_store::{ObjectStoreRegistry, ObjectStoreUrl};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
@@ -20,7 +20,7 @@ use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
 use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::inputs::{Capture, Captures};
-use crate::source::CaptureSource;
+use crate::source::{CaptureSource, Shared};
 
 /// A scan of captures in a physical plan, as values that can be sent to another process.
 ///
@@ -37,7 +37,9 @@ use crate::source::CaptureSource;
 /// let plan = frame.create_physical_plan().await?;
 /// let scan = CaptureScan::of(plan.as_ref()).expect("the plan is a scan");
 /// assert_eq!(scan.groups.len(), 1);
-/// let other = scan.into_plan(Arc::clone(&context.runtime_env().memory_pool), None)?;
+/// let environment = context.runtime_env();
+/// let (pool, stores) = (Arc::clone(&environment.memory_pool), Arc::clone(&environment.object_store_registry));
+/// let other = scan.into_plan(pool, stores, None)?;
 /// assert_eq!(other.schema(), plan.schema());
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// # }).unwrap();
@@ -96,8 +98,9 @@ impl CaptureScan {
         })
     }
 
-    /// Creates the plan of the scan. What its pipelines hold is charged to `pool`; `warning` is called with the damage at
-    /// which reading of a capture ended.
+    /// Creates the plan of the scan. What its pipelines hold is charged to `pool`; objects are read from `stores`, or from
+    /// stores that are created from the environment and added to them; `warning` is called with the damage at which reading
+    /// of a capture ended.
     ///
     /// # Errors
     ///
@@ -105,6 +108,7 @@ impl CaptureScan {
     pub fn into_plan(
         self,
         pool: Arc<dyn MemoryPool>,
+        stores: Arc<dyn ObjectStoreRegistry>,
         warning: Option<Notify<Warning>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let scan = all_columns(self.table, self.config);
@@ -121,7 +125,8 @@ impl CaptureScan {
             })?;
             projected.expr.return_field(&schema)?;
         }
-        let source = CaptureSource::new(scan, pool, warning).with_projection(&self.projection);
+        let source =
+            CaptureSource::new(scan, Shared { pool, stores, warning }).with_projection(&self.projection);
         Ok(plan(source, self.groups.into_iter().map(Captures::from).collect(), self.batch_size))
     }
 }

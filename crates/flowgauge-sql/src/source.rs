@@ -14,6 +14,7 @@ use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool};
+use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::object_store::ObjectStore;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
@@ -24,7 +25,7 @@ use flowgauge::StopHandle;
 use flowgauge_arrow::scan::{Control, Notify, Scan, ScanError, Times, Warning};
 use futures::StreamExt as _;
 
-use crate::inputs::Captures;
+use crate::inputs::{Capture, Captures, OpenedObjects};
 
 /// Number of batches that wait for the query.
 const WAITING_COUNT: usize = 2;
@@ -39,6 +40,21 @@ const MEMORY_MIN: u64 = 16 << 20;
 pub(crate) const FRAMES: &str = "frames";
 pub(crate) const OCTETS: &str = "octets";
 
+/// Part of the memory limit of a query that the ranges of objects of a table may hold, and their memory at most, in bytes.
+const RANGES_PART: u64 = 8;
+const RANGES_MAX: u64 = 64 << 20;
+
+/// What the scans of a table share with the session.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    /// The pool to which memory is charged.
+    pub(crate) pool: Arc<dyn MemoryPool>,
+    /// The object stores.
+    pub(crate) stores: Arc<dyn ObjectStoreRegistry>,
+    /// Called with damage.
+    pub(crate) warning: Option<Notify<Warning>>,
+}
+
 /// Reads groups of captures.
 #[derive(Clone)]
 pub(crate) struct CaptureSource {
@@ -48,26 +64,17 @@ pub(crate) struct CaptureSource {
     batch_size: Option<usize>,
     /// Number of threads for each group of captures.
     thread_count: usize,
-    pool: Arc<dyn MemoryPool>,
-    warning: Option<Notify<Warning>>,
+    shared: Shared,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl CaptureSource {
     /// Creates the source of all columns of a scan.
-    pub(crate) fn new(scan: Scan, pool: Arc<dyn MemoryPool>, warning: Option<Notify<Warning>>) -> Self {
+    pub(crate) fn new(scan: Scan, shared: Shared) -> Self {
         let schema = TableSchema::from(scan.schema());
         let projection = SplitProjection::unprojected(&schema);
-        Self {
-            scan,
-            schema,
-            projection,
-            batch_size: None,
-            thread_count: 1,
-            pool,
-            warning,
-            metrics: ExecutionPlanMetricsSet::new(),
-        }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { scan, schema, projection, batch_size: None, thread_count: 1, shared, metrics }
     }
 
     /// Sets the number of threads for each group of captures; several track parts of a long capture.
@@ -113,9 +120,11 @@ impl FileSource for CaptureSource {
         let group_count = config.file_groups.len().max(1);
         let settings = scan.config_mut();
         settings.limit = config.limit.map(|limit| limit as u64);
-        if let MemoryLimit::Finite(limit) = self.pool.memory_limit() {
-            let part = limit as u64 / MEMORY_PART / group_count as u64;
-            settings.memory = settings.memory.min(part.max(MEMORY_MIN));
+        let mut range_bytes_max = RANGES_MAX;
+        if let MemoryLimit::Finite(limit) = self.shared.pool.memory_limit() {
+            let limit = limit as u64 / group_count as u64;
+            settings.memory = settings.memory.min((limit / MEMORY_PART).max(MEMORY_MIN));
+            range_bytes_max = range_bytes_max.min(limit / RANGES_PART);
         }
         let count = |name: &'static str| MetricBuilder::new(&self.metrics).counter(name, partition);
         let opener: Arc<dyn FileOpener> = Arc::new(CaptureOpener {
@@ -123,8 +132,8 @@ impl FileSource for CaptureSource {
             // The threads of several groups use all processors.
             is_ahead: group_count == 1,
             thread_count: self.thread_count,
-            pool: Arc::clone(&self.pool),
-            warning: self.warning.clone(),
+            shared: self.shared.clone(),
+            range_bytes_max,
             frame_count: count(FRAMES),
             octet_count: count(OCTETS),
             warning_count: count("warnings"),
@@ -204,8 +213,9 @@ struct CaptureOpener {
     is_ahead: bool,
     /// Number of threads that track parts of a capture.
     thread_count: usize,
-    pool: Arc<dyn MemoryPool>,
-    warning: Option<Notify<Warning>>,
+    shared: Shared,
+    /// Memory of the ranges of objects, in bytes.
+    range_bytes_max: u64,
     frame_count: Count,
     octet_count: Count,
     warning_count: Count,
@@ -229,8 +239,15 @@ impl FileOpener for CaptureOpener {
         let scan = self.scan.clone();
         let stop = StopHandle::new();
         let refused = Arc::new(Mutex::new(None));
-        let control = self.control(&stop, &refused);
+        let mut control = self.control(&stop, &refused);
         let mut builder = RecordBatchReceiverStreamBuilder::new(scan.schema(), WAITING_COUNT);
+        if let Some(OpenedObjects { storage, requests }) = self.objects(&captures.files, &stop)? {
+            control.storage = Some(storage);
+            builder.spawn(async move {
+                requests.await;
+                Ok(())
+            });
+        }
         let sender = builder.tx();
         builder.spawn_blocking(move || {
             let run = scan.run(paths, &control, |batch| match sender.blocking_send(Ok(batch)) {
@@ -264,9 +281,29 @@ fn failure(error: ScanError) -> DataFusionError {
 }
 
 impl CaptureOpener {
+    /// Opens the objects among captures.
+    #[cfg(feature = "object-store")]
+    fn objects(&self, captures: &[Capture], stop: &StopHandle) -> Result<Option<OpenedObjects>> {
+        let memory = (&self.shared.pool, self.range_bytes_max);
+        crate::objects::Objects::open(captures, self.shared.stores.as_ref(), memory, stop)
+    }
+
+    /// Refuses captures that are objects.
+    #[cfg(not(feature = "object-store"))]
+    fn objects(&self, captures: &[Capture], _: &StopHandle) -> Result<Option<OpenedObjects>> {
+        let _ = (&self.shared.stores, self.range_bytes_max);
+        match captures.iter().find(|capture| capture.object.is_some()) {
+            Some(Capture { path, .. }) => datafusion::common::exec_err!(
+                "{}: this build does not read object storage; build it with the feature `object-store`",
+                path.display()
+            ),
+            None => Ok(None),
+        }
+    }
+
     /// Returns the control of a scan, which charges the memory of its pipeline to the pool and ends it if that refuses.
     fn control(&self, stop: &StopHandle, refused: &Arc<Mutex<Option<DataFusionError>>>) -> Control {
-        let reservation = MemoryConsumer::new("flowgauge").register(&self.pool);
+        let reservation = MemoryConsumer::new("flowgauge").register(&self.shared.pool);
         let mut control = Control::default();
         control.stop = stop.clone();
         control.is_ahead = self.is_ahead;
@@ -286,7 +323,7 @@ impl CaptureOpener {
                 stop.stop();
             }
         }));
-        let (warning, warning_count) = (self.warning.clone(), self.warning_count.clone());
+        let (warning, warning_count) = (self.shared.warning.clone(), self.warning_count.clone());
         control.warning = Some(Arc::new(move |damage| {
             warning_count.add(1);
             if let Some(warning) = &warning {

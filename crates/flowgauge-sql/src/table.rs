@@ -18,7 +18,7 @@ use crate::arguments::Arguments;
 use crate::inputs::{distribute, expand};
 use crate::plan::{all_columns, plan};
 use crate::predicate::Predicates;
-use crate::source::CaptureSource;
+use crate::source::{CaptureSource, Shared};
 
 /// Column of flows that depends on other flows.
 const DEPENDENT: &str = "sequence_number";
@@ -41,7 +41,7 @@ impl fmt::Debug for CaptureTable {
 }
 
 impl CaptureTable {
-    /// Creates a table of captures at paths, which may be patterns.
+    /// Creates a table of captures at paths or URLs, which may be patterns.
     #[must_use]
     pub fn new(
         table: Table,
@@ -63,7 +63,7 @@ impl CaptureTable {
         self.scan.table()
     }
 
-    /// Returns the paths and patterns.
+    /// Returns the paths, URLs and patterns.
     #[must_use]
     pub fn patterns(&self) -> &[String] {
         &self.patterns
@@ -114,7 +114,8 @@ impl TableProvider for CaptureTable {
         };
         Predicates::of(&scan, filters).apply(scan.config_mut(), is_alone);
         scan.config_mut().limit = limit.map(|limit| limit as u64);
-        let captures = expand(&self.patterns)?;
+        let stores = Arc::clone(&state.runtime_env().object_store_registry);
+        let captures = expand(&self.patterns, &stores).await?;
         let groups = if scan.config().is_joined || scan.table().is_joined() {
             // The order of captures decides between frames with equal times.
             vec![captures.into()]
@@ -122,9 +123,9 @@ impl TableProvider for CaptureTable {
             distribute(captures, state.config().target_partitions())
         };
         let thread_count = state.config().target_partitions() / groups.len().max(1);
-        let source =
-            CaptureSource::new(scan, Arc::clone(&state.runtime_env().memory_pool), self.warning.clone())
-                .with_threads(thread_count);
+        let pool = Arc::clone(&state.runtime_env().memory_pool);
+        let source = CaptureSource::new(scan, Shared { pool, stores, warning: self.warning.clone() })
+            .with_threads(thread_count);
         let source = match projection {
             Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
             None => source,

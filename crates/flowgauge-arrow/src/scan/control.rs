@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use flowgauge::record_file::RecordProblem;
+use flowgauge::source::Storage;
 use flowgauge::{RunProgress, StopHandle, source};
 
 /// A function that is called by the thread that reads.
@@ -25,6 +26,8 @@ pub struct Control {
     /// Number of threads that track parts of one long uncompressed capture; below 4, there is one pass. Only flow records are
     /// tracked in parts ([`Scan`](super::Scan#parts-of-a-capture)). A receiver that ends the scan of parts sets the stop handle.
     pub thread_count: usize,
+    /// Captures that are not files of the operating system, such as objects in object storage.
+    pub storage: Option<Arc<dyn Storage>>,
 }
 
 impl Control {
@@ -49,6 +52,7 @@ impl fmt::Debug for Control {
             .field("stop", &self.stop)
             .field("is_ahead", &self.is_ahead)
             .field("thread_count", &self.thread_count)
+            .field("storage", &self.storage)
             .finish_non_exhaustive()
     }
 }

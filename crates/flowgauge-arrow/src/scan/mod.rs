@@ -41,6 +41,7 @@ use sinks::{FeatureRows, FlowRows, PacketRows, Rows, SessionRows};
 
 use crate::batch::BatchBuilder;
 use crate::options::Options;
+use crate::records::record_file_in;
 
 /// Length of a file in octets above which a thread of its own extracts its packets, if the scan has one.
 const AHEAD_LEN_MIN: u64 = 4 << 20;
@@ -192,9 +193,9 @@ impl Scan {
         let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
-            let files = Files::open_with(paths, sources);
+            let files = Files::open_with(paths, sources.clone());
             let mut files =
-                files.map_err(|error| records::among_captures(error, self.table, &self.config))?;
+                files.map_err(|error| records::among_captures(error, self.table, &self.config, sources))?;
             self.capture(&resources, &mut files, None, control, &mut batches)?;
         } else {
             for path in captures {
@@ -267,6 +268,7 @@ impl Scan {
         let resources = Resources::new(limits);
         let mut sources = SourceConfig::from(resources.clone());
         sources.stop = Some(control.stop.clone());
+        sources.storage.clone_from(&control.storage);
         Ok((resources, sources))
     }
 
@@ -330,7 +332,7 @@ impl Scan {
         if !is_empty {
             records::check(contents.path(), self.table, &self.config)?;
         }
-        let file = crate::record_file(contents).map_err(ScanError::Records)?;
+        let file = record_file_in(contents, control.storage.as_ref()).map_err(ScanError::Records)?;
         let rows = Rows { batches, file: name, times: self.config.times };
         records::read(file, rows, &self.config, control, resources)
     }

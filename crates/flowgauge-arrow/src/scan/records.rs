@@ -82,10 +82,15 @@ fn progress(file: &RecordFile, resources: &Resources) -> RunProgress {
 }
 
 /// Returns the error of captures that are read as one: if one of them is a file of flow records, that it is.
-pub(super) fn among_captures(error: source::Error, table: Table, config: &ScanConfig) -> ScanError {
+pub(super) fn among_captures(
+    error: source::Error,
+    table: Table,
+    config: &ScanConfig,
+    sources: SourceConfig,
+) -> ScanError {
     if let source::Error::NotACapture { path, .. } = &error
-        && path.is_file()
-        && let Ok(contents) = Contents::open(path, SourceConfig::default())
+        && (path.is_file() || sources.storage.as_ref().is_some_and(|storage| storage.find(path).is_some()))
+        && let Ok(contents) = Contents::open(path, sources)
         && RecordFormat::of(contents.head()).is_some()
     {
         let joined = ScanError::CapturesOnly { path: path.clone(), option: "joined" };
