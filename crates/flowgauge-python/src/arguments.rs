@@ -76,7 +76,8 @@ impl Arguments {
         Ok(scan)
     }
 
-    fn table(&self) -> Result<Table, String> {
+    /// Returns the table, or the reason why there is none of this name.
+    pub(crate) fn table(&self) -> Result<Table, String> {
         let table = match (self.table.as_str(), self.kind.as_deref()) {
             ("flows", None) => Ok(Table::Flows),
             ("packets", None) => Ok(Table::Packets),
@@ -88,7 +89,8 @@ impl Arguments {
         table.map_err(|error| error.to_string())
     }
 
-    fn config(&self, table: Table) -> Result<ScanConfig, String> {
+    /// Returns the settings of a scan of a table, or the reason why an argument is invalid.
+    pub(crate) fn config(&self, table: Table) -> Result<ScanConfig, String> {
         let mut config = ScanConfig::default();
         if let Some(features) = &self.features {
             config.features = features.parse().map_err(|error| format!("features: {error}"))?;

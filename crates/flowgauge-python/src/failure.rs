@@ -12,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, Python};
 
 use crate::object::Raised;
+use crate::sql::Problem;
 
 mod exceptions {
     //! The exceptions that the Python package declares.
@@ -22,11 +23,17 @@ mod exceptions {
     pyo3::import_exception!(flowgauge._errors, MissingPermissionError);
 }
 
+/// Number of the error that a file does not exist.
+const ENOENT: i32 = 2;
+
 /// Reason that a stream ended before the end of its captures.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A capture could not be read.
     Scan(ScanError),
+    /// A query failed.
+    #[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "queries are refused"))]
+    Query(Problem),
     /// The thread that reads could not be created.
     Thread(io::Error),
     /// The thread that reads ended without a result.
@@ -41,6 +48,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scan(error) => error.fmt(f),
+            Self::Query(problem) => problem.fmt(f),
             Self::Thread(error) => write!(f, "the thread that reads cannot be created: {error}"),
             Self::Aborted => f.write_str("the thread that reads ended because of a defect of flowgauge"),
             Self::Closed => f.write_str("the stream is closed"),
@@ -77,25 +85,40 @@ impl Failure {
     pub(crate) fn exception(self, py: Python<'_>) -> PyErr {
         let message = self.to_string();
         match &self {
-            Self::Closed | Self::Consumed | Self::Scan(ScanError::Filter) => PyValueError::new_err(message),
-            Self::Scan(ScanError::Pipeline(flowgauge::Error::Config(_) | flowgauge::Error::Filter(_))) => {
-                PyValueError::new_err(message)
-            }
-            Self::Scan(ScanError::Pipeline(flowgauge::Error::Source(error))) => of_source(py, message, error),
-            Self::Scan(ScanError::Records(problem)) => match &problem.kind {
-                RecordProblemKind::Source(error) => of_source(py, message, error),
-                _ => exceptions::Error::new_err((message, of_file(&problem.path))),
-            },
-            Self::Scan(ScanError::RecordsOnly { path, .. } | ScanError::CapturesOnly { path, .. }) => {
-                exceptions::Error::new_err((message, of_file(path)))
-            }
-            _ => exceptions::Error::new_err(message),
+            Self::Closed | Self::Consumed => PyValueError::new_err(message),
+            Self::Scan(error) => of_scan(py, message, error),
+            Self::Query(problem) => problem.exception(py),
+            Self::Thread(_) | Self::Aborted => of_text(message),
         }
     }
 }
 
+/// Returns the exception without a file.
+pub(crate) fn of_text(message: String) -> PyErr {
+    exceptions::Error::new_err(message)
+}
+
+/// Returns the exception of an error of a scan.
+pub(crate) fn of_scan(py: Python<'_>, message: String, error: &ScanError) -> PyErr {
+    match error {
+        ScanError::Filter => PyValueError::new_err(message),
+        ScanError::Pipeline(flowgauge::Error::Config(_) | flowgauge::Error::Filter(_)) => {
+            PyValueError::new_err(message)
+        }
+        ScanError::Pipeline(flowgauge::Error::Source(error)) => of_source(py, message, error),
+        ScanError::Records(problem) => match &problem.kind {
+            RecordProblemKind::Source(error) => of_source(py, message, error),
+            _ => exceptions::Error::new_err((message, of_file(&problem.path))),
+        },
+        ScanError::RecordsOnly { path, .. } | ScanError::CapturesOnly { path, .. } => {
+            exceptions::Error::new_err((message, of_file(path)))
+        }
+        _ => of_text(message),
+    }
+}
+
 /// Returns the exception of an error of a source, with the exception of a file object as its cause.
-fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
+pub(crate) fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
     if let source::Error::Permission { .. } = error {
         return exceptions::MissingPermissionError::new_err(message);
     }
@@ -103,10 +126,12 @@ fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
     let source::Error::Io { error, .. } = error else {
         return exceptions::Error::new_err((message, path));
     };
-    let arguments = (message, path, error.raw_os_error());
     if error.kind() == io::ErrorKind::NotFound {
-        return exceptions::MissingFileError::new_err(arguments);
+        // A pattern without files has no error of the operating system.
+        let number = error.raw_os_error().unwrap_or(ENOENT);
+        return exceptions::MissingFileError::new_err((message, path, number));
     }
+    let arguments = (message, path, error.raw_os_error());
     let exception = exceptions::Error::new_err(arguments);
     let raised = error.get_ref().and_then(|inner| inner.downcast_ref::<Raised>());
     if let Some(cause) = raised.and_then(Raised::take) {

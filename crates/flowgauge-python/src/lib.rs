@@ -11,7 +11,9 @@ mod interface;
 mod live;
 mod object;
 mod rows;
+mod sql;
 mod stream;
+mod table;
 mod value;
 mod worker;
 
@@ -25,5 +27,7 @@ mod _flowgauge {
     #[pymodule_export]
     use crate::live::{Live, capture};
     #[pymodule_export]
-    use crate::stream::{Stream, open};
+    use crate::stream::{Stream, open, query};
+    #[pymodule_export]
+    use crate::table::{Table, table};
 }

@@ -1,5 +1,7 @@
-//! The thread that reads captures.
+//! The thread that reads captures, or executes a query.
 
+use std::any::Any;
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -10,18 +12,19 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use flowgauge::StopHandle;
-use flowgauge_arrow::scan::{Control, Scan, ScanError};
+use flowgauge_arrow::scan::{Control, Scan};
 use pyo3::{PyResult, Python};
 
 use crate::failure::Failure;
 use crate::interface::Ring;
 use crate::object::{Object, Octets};
+use crate::sql::Execution;
 
 /// Number of complete batches that wait for the consumer.
 const BATCH_COUNT: usize = 2;
 
 /// Interval between checks for signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A batch, an error after which there are no more batches, or the end.
 pub(crate) type Item = Option<Result<RecordBatch, Failure>>;
@@ -39,17 +42,71 @@ pub(crate) enum Captures {
     Interface(Box<Ring>),
 }
 
+/// What a thread does.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Reads captures.
+    Read(Box<Scan>, Captures),
+    /// Executes a query.
+    #[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "queries are refused"))]
+    Execute(Execution),
+}
+
+impl Task {
+    /// Returns whether the thread needs Python to make progress.
+    const fn needs_python(&self) -> bool {
+        matches!(self, Self::Read(_, Captures::Object(..)))
+    }
+
+    /// Returns what the thread must not drop, because that may need Python, for which the consumer may wait.
+    fn kept(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        match self {
+            Self::Read(..) => None,
+            Self::Execute(execution) => Some(execution.query()),
+        }
+    }
+
+    /// Passes all batches to `receive`.
+    fn run(self, run: &Arc<Run>, receive: impl Fn(RecordBatch) -> ControlFlow<()>) -> Result<(), Failure> {
+        match self {
+            Self::Read(scan, captures) => read(&scan, captures, run, receive),
+            Self::Execute(execution) => execution.run(run, receive),
+        }
+    }
+}
+
 /// What a run shares with its stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Run {
     stop: StopHandle,
+    #[cfg(feature = "sql")]
+    stopped: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     warnings: Mutex<Vec<String>>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("stop", &self.stop).finish_non_exhaustive()
+    }
 }
 
 impl Run {
     /// Ends the run.
     pub(crate) fn stop(&self) {
         self.stop.stop();
+        #[cfg(feature = "sql")]
+        if let Some(stopped) = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            stopped();
+        }
+    }
+
+    /// Calls a function when the run is stopped, at once if it was.
+    #[cfg(feature = "sql")]
+    pub(crate) fn on_stop(&self, stopped: impl FnOnce() + Send + 'static) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stopped));
+        if self.stop.is_stopped() {
+            self.stop();
+        }
     }
 
     /// Returns the damage of captures so far.
@@ -57,7 +114,8 @@ impl Run {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn warn(&self, text: String) {
+    /// Adds damage of a capture.
+    pub(crate) fn warn(&self, text: String) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 }
@@ -65,30 +123,37 @@ impl Run {
 #[derive(Debug)]
 enum Event {
     Batch(RecordBatch),
-    Ended(Result<(), ScanError>),
+    Ended(Result<(), Failure>),
 }
 
 /// The consumer's end of a thread that reads. Dropping it ends the thread.
-#[derive(Debug)]
 pub(crate) struct Worker {
     run: Arc<Run>,
     /// `None` after the end.
     events: Option<Receiver<Event>>,
     thread: Option<JoinHandle<()>>,
     needs_python: bool,
+    /// Dropped after the thread has ended.
+    _kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("run", &self.run).finish_non_exhaustive()
+    }
 }
 
 impl Worker {
-    /// Starts to read. `run` must not have been used before.
-    pub(crate) fn start(scan: Scan, captures: Captures, run: Arc<Run>) -> Result<Self, Failure> {
+    /// Starts a task. `run` must not have been used before.
+    pub(crate) fn start(task: Task, run: Arc<Run>) -> Result<Self, Failure> {
         let (sender, events) = sync_channel(BATCH_COUNT);
-        let needs_python = matches!(captures, Captures::Object(..));
+        let (needs_python, kept) = (task.needs_python(), task.kept());
         let of_thread = Arc::clone(&run);
         let thread = thread::Builder::new()
             .name("flowgauge".to_owned())
-            .spawn(move || read(&scan, captures, &of_thread, &sender))
+            .spawn(move || execute(task, &of_thread, &sender))
             .map_err(Failure::Thread)?;
-        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python })
+        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python, _kept: kept })
     }
 
     /// Returns whether the thread needs Python to make progress.
@@ -131,7 +196,7 @@ impl Worker {
             Some(Event::Batch(batch)) => return Some(Ok(batch)),
             // Batches are missing, and an error may be a consequence: a pipe seems to be empty.
             Some(Event::Ended(_)) if self.run.stop.is_stopped() => Some(Failure::Closed),
-            Some(Event::Ended(result)) => result.err().map(Failure::Scan),
+            Some(Event::Ended(result)) => result.err(),
             None => Some(Failure::Aborted),
         };
         self.events = None;
@@ -153,23 +218,33 @@ impl Drop for Worker {
     }
 }
 
+/// Runs a task, and passes its batches and its end to the consumer.
+fn execute(task: Task, run: &Arc<Run>, sender: &SyncSender<Event>) {
+    let result = task.run(run, |batch| match sender.send(Event::Batch(batch)) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(_) => ControlFlow::Break(()),
+    });
+    // Fails if the consumer was dropped.
+    drop(sender.send(Event::Ended(result)));
+}
+
 /// Reads the captures.
-fn read(scan: &Scan, captures: Captures, run: &Arc<Run>, sender: &SyncSender<Event>) {
+fn read(
+    scan: &Scan,
+    captures: Captures,
+    run: &Arc<Run>,
+    receive: impl Fn(RecordBatch) -> ControlFlow<()>,
+) -> Result<(), Failure> {
     let mut control = Control::default();
     control.stop = run.stop.clone();
     control.is_ahead = true;
     let warned = Arc::clone(run);
     control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
-    let receive = |batch| match sender.send(Event::Batch(batch)) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(_) => ControlFlow::Break(()),
-    };
     let result = match captures {
         Captures::Paths(paths) => scan.run(paths, &control, receive),
         Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
         Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
         Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
     };
-    // Fails if the consumer was dropped.
-    drop(sender.send(Event::Ended(result)));
+    result.map_err(Failure::Scan)
 }

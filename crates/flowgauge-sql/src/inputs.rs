@@ -1,12 +1,14 @@
 //! The captures of a table: paths, URLs and patterns.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreRegistry;
-use flowgauge::source::Storage;
+use flowgauge::source::{self, Storage};
+use flowgauge_arrow::scan::ScanError;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
@@ -135,19 +137,26 @@ fn files(pattern: &str) -> Result<Vec<Capture>> {
         }
     }
     if captures.is_empty() {
-        return Err(failure("no file has a name of this pattern".to_owned()));
+        let problem = io::Error::new(io::ErrorKind::NotFound, "no file has a name of this pattern");
+        return Err(unreadable(Path::new(pattern), problem));
     }
     Ok(captures)
 }
 
 fn capture(path: PathBuf) -> Result<Capture> {
-    let failure = |problem: String| DataFusionError::Execution(format!("{}: {problem}", path.display()));
-    let metadata = fs::metadata(&path).map_err(|error| failure(error.to_string()))?;
+    let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
     if metadata.is_dir() {
-        return Err(failure("is a folder; a pattern such as FOLDER/*.pcap reads its captures".to_owned()));
+        let problem = "is a folder; a pattern such as FOLDER/*.pcap reads its captures";
+        return Err(unreadable(&path, io::Error::new(io::ErrorKind::IsADirectory, problem)));
     }
     let len = metadata.len();
     Ok(Capture::new(path, len))
+}
+
+/// Returns the error of a file, with its path, as a scan has it.
+fn unreadable(path: &Path, error: io::Error) -> DataFusionError {
+    let (path, error) = (path.to_owned(), Arc::new(error));
+    DataFusionError::External(Box::new(ScanError::from(source::Error::Io { path, error })))
 }
 
 /// Distributes captures to at most `count` threads, so that each reads about as many octets.

@@ -57,6 +57,13 @@ impl CaptureTable {
         Self { scan: all_columns(table, config), patterns, warning }
     }
 
+    /// Calls a function, on the thread that reads, with the damage at which reading of a capture ended.
+    #[must_use]
+    pub fn with_warning(mut self, warning: Notify<Warning>) -> Self {
+        self.warning = Some(warning);
+        self
+    }
+
     /// Returns the kind of rows.
     #[must_use]
     pub const fn table(&self) -> Table {
