@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flowgauge::record_file::RecordProblem;
 use flowgauge::source::Storage;
@@ -36,6 +37,20 @@ impl Control {
         if let Some(notify) = &self.progress {
             notify(progress);
         }
+    }
+
+    /// Returns the control of a pipeline whose sink holds further memory, in bytes, which is reported together with its own.
+    pub(super) fn with_memory(&self, held_bytes: Arc<AtomicU64>) -> Self {
+        let mut control = self.clone();
+        control.progress = self.progress.clone().map(|notify| {
+            let report: Notify<RunProgress> = Arc::new(move |progress| {
+                let mut progress = *progress;
+                progress.held_bytes += held_bytes.load(Relaxed);
+                notify(&progress);
+            });
+            report
+        });
+        control
     }
 
     /// Reports the damage of a capture, if that is wanted.

@@ -378,7 +378,9 @@ impl Scan {
             }
             Table::Findings => {
                 let watch = Watch::new(resources)?;
-                let sink = Transactions::new(Collector::default());
+                let collector = Collector::default();
+                let control = &control.with_memory(collector.held_bytes());
+                let sink = Transactions::new(collector);
                 let (sink, stats) = run(builder, sink, &mut watch.source(source), control)?;
                 let facts = sink.into_inner().facts;
                 for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
