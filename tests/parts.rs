@@ -7,7 +7,10 @@
 mod captures;
 
 use std::fs;
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flowgauge::session::DriverConfig;
@@ -15,7 +18,7 @@ use flowgauge::source::{self, FileParts};
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, Decapsulation, Error, FileSource, FlowRecord, Flows, KeyPolicy, Pipeline, PipelineStats,
-    Records, RunOptions, Sessions, Stage, Standard, StopHandle, TrackerConfig,
+    Records, RunOptions, Sessions, SourceConfig, Stage, Standard, StopHandle, TrackerConfig,
 };
 
 /// Maximum length of a capture that is used, in octets.
@@ -115,6 +118,32 @@ fn active_timeouts_tunnels_and_filters_apply_to_parts() {
     let tracker = TrackerConfig::default().timeouts(timeouts).active_timeout(Duration::from_millis(100));
     let builder = Pipeline::builder().tracker(tracker).encapsulation(true);
     compare_captures::<Flows>(&builder.filter("ip6 or not port 53".parse().unwrap()));
+}
+
+/// A capture in memory.
+#[derive(Debug)]
+struct InMemory(Vec<u8>);
+
+impl source::Storage for InMemory {
+    fn find(&self, path: &Path) -> Option<u64> {
+        (path == Path::new("memory:")).then_some(self.0.len() as u64)
+    }
+
+    fn open(&self, _: &Path, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
+        Ok(Box::new(io::Cursor::new(self.0[range.start as usize..range.end as usize].to_vec())))
+    }
+}
+
+#[test]
+fn a_capture_in_a_storage_is_read_in_parts() {
+    let path = Path::new("examples/data/web.pcap");
+    let storage: Arc<dyn source::Storage> = Arc::new(InMemory(fs::read(path).unwrap()));
+    let config = SourceConfig::default().storage(storage);
+    let mut parts = FileParts::open_with("memory:", config).unwrap().part_len(100_000);
+    let builder = Pipeline::builder();
+    let (records, _) = in_parts::<Flows>(&builder, 2, &mut parts).unwrap();
+    assert_eq!(records, in_one_pass::<Flows>(&builder, path).unwrap().0);
+    assert_ne!(parts.part_counts(), (0, 0));
 }
 
 #[test]

@@ -20,8 +20,9 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec as _;
 use datafusion_proto::physical_plan::{
     DefaultPhysicalProtoConverter, PhysicalExtensionCodec as _, PhysicalProtoConverterExtension,
 };
+use flowgauge_arrow::scan::{ScanConfig, Table};
 use flowgauge_cluster::{Cluster, LogicalCodec, PhysicalCodec};
-use flowgauge_sql::{CaptureScan, CaptureTable};
+use flowgauge_sql::{Capture, CaptureScan, CaptureTable, ObjectVersion};
 
 #[path = "../../flowgauge-sql/tests/duckdb/queries.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
@@ -267,6 +268,60 @@ async fn damaged_scans_are_errors() {
     let mut octets = Vec::new();
     codec.try_encode(found.unwrap(), &mut octets, &DefaultPhysicalProtoConverter {}).unwrap();
     attack(&octets, |octets| decode_scan(&codec, octets, &context.task_ctx()));
+}
+
+/// A scan of an object, of a file that has the name of a URL, and of an object without ETag.
+fn scan_of_objects(context: &SessionContext) -> Arc<dyn ExecutionPlan> {
+    let captures = [
+        ("s3://bucket/day/a.pcap", ObjectVersion::new(Some("\"0123abc\"".to_owned()), None)),
+        (
+            "https://host:8443/b%20c.pcap.gz",
+            ObjectVersion::new(Some("W/\"1\"".to_owned()), Some("7".to_owned())),
+        ),
+        ("s3://bucket/c.pcap", ObjectVersion::default()),
+    ];
+    let captures = captures.map(|(url, version)| Capture::in_storage(url, 1 << 40, version).unwrap());
+    let groups = vec![captures.to_vec(), vec![Capture::new("s3:/bucket/c.pcap", 7)]];
+    let environment = context.runtime_env();
+    let (pool, stores) =
+        (Arc::clone(&environment.memory_pool), Arc::clone(&environment.object_store_registry));
+    CaptureScan::new(Table::Packets, ScanConfig::default(), groups).into_plan(pool, stores, None).unwrap()
+}
+
+#[tokio::test]
+async fn scans_keep_their_objects() {
+    let context = context(2);
+    let codec = PhysicalCodec::default();
+    let plan = scan_of_objects(&context);
+    let octets = physical_plan_to_bytes_with_extension_codec(Arc::clone(&plan), &codec).unwrap();
+    let other = physical_plan_from_bytes_with_extension_codec(&octets, &context.task_ctx(), &codec).unwrap();
+    assert_eq!(scans(&other), scans(&plan));
+    let (scan, other) = (CaptureScan::of(plan.as_ref()).unwrap(), CaptureScan::of(other.as_ref()).unwrap());
+    assert_eq!(other.groups, scan.groups);
+    assert_eq!(other.groups.iter().flatten().filter(|capture| capture.object.is_some()).count(), 3);
+}
+
+#[tokio::test]
+async fn damaged_urls_are_errors() {
+    let context = context(2);
+    let codec = PhysicalCodec::default();
+    let mut octets = Vec::new();
+    codec.try_encode(scan_of_objects(&context), &mut octets, &DefaultPhysicalProtoConverter {}).unwrap();
+    attack(&octets, |octets| decode_scan(&codec, octets, &context.task_ctx()));
+    let url = b"s3://bucket/day/a.pcap";
+    let at = octets.windows(url.len()).position(|octets| octets == url).unwrap();
+    for (other, problem) in [
+        (&b"folder/ket/day/a.pcap "[..], "is not the URL of an object"),
+        (b"file://x/buck/day/a.pc", "a file is on this machine"),
+        (b"S3://bucket/day/a.pcap", "lower-case"),
+        (b"s3://a:b@ket/day/a.pca", "must not contain credentials"),
+        (b"s3://\xff\xfe\xfd\xfcet/day/a.pcap", "is not UTF-8"),
+    ] {
+        let mut octets = octets.clone();
+        octets[at..at + url.len()].copy_from_slice(other);
+        let error = decode_scan(&codec, &checked(octets), &context.task_ctx()).unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
 }
 
 /// Tables in the memory of the client cannot be read by others.

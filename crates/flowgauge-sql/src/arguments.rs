@@ -10,6 +10,8 @@ use datafusion::sql::sqlparser::ast::{
 use flowgauge::Decapsulation;
 use flowgauge_arrow::scan::{ScanConfig, Table};
 
+use crate::location::Location;
+
 /// The functions that return tables.
 pub(crate) const FUNCTIONS: [&str; 5] = ["flows", "packets", "messages", "transactions", "findings"];
 
@@ -74,6 +76,10 @@ impl Arguments {
         let patterns: Vec<_> = texts.collect();
         if patterns.is_empty() {
             return plan_err!("{function}: a path of a capture is required");
+        }
+        // A URL with credentials is not planned, so that it is not sent to other machines.
+        for pattern in &patterns {
+            Location::of(pattern)?;
         }
         let mut config = ScanConfig::default();
         let known = if table == Table::Findings { FINDING_OPTIONS.as_slice() } else { OPTIONS.as_slice() };

@@ -55,6 +55,7 @@
 )]
 
 mod arguments;
+mod capture;
 mod functions;
 mod inputs;
 mod location;
@@ -74,7 +75,7 @@ use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
 use flowgauge_arrow::scan::{Notify, Warning};
 
-pub use inputs::{Capture, ObjectVersion};
+pub use capture::{Capture, ObjectVersion};
 pub use plan::CaptureScan;
 pub use progress::ScanProgress;
 pub use table::CaptureTable;

@@ -16,6 +16,7 @@ pub(crate) enum Location<'t> {
 
 /// URL or pattern of objects, without credentials.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "object-store"), expect(dead_code, reason = "read only for stores"))]
 pub(crate) struct ObjectUrl<'t> {
     text: &'t str,
     /// Such as `s3`, in lower case.

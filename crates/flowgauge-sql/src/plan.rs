@@ -19,7 +19,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
 use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
-use crate::inputs::{Capture, Captures};
+use crate::capture::{Capture, Captures};
 use crate::source::{CaptureSource, Shared};
 
 /// A scan of captures in a physical plan, as values that can be sent to another process.

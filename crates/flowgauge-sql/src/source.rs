@@ -25,7 +25,7 @@ use flowgauge::StopHandle;
 use flowgauge_arrow::scan::{Control, Notify, Scan, ScanError, Times, Warning};
 use futures::StreamExt as _;
 
-use crate::inputs::{Capture, Captures, OpenedObjects};
+use crate::capture::{Capture, Captures, OpenedObjects};
 
 /// Number of batches that wait for the query.
 const WAITING_COUNT: usize = 2;

@@ -15,7 +15,7 @@ use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
-use crate::inputs::{Capture, ObjectVersion};
+use crate::capture::{Capture, ObjectVersion};
 use crate::location::{ObjectUrl, WILDCARDS};
 use failure::cause;
 

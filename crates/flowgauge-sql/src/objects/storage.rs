@@ -22,7 +22,7 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 use super::failure::{CHANGED, cause};
 use super::ranges::{RANGE_GROWTH, RANGE_LEN_MIN, RangeCharge, RangeMemory};
 use super::{location, store};
-use crate::inputs::{Capture, ObjectVersion, OpenedObjects};
+use crate::capture::{Capture, ObjectVersion, OpenedObjects};
 use crate::location::Location;
 
 /// Time after which a thread that waits for octets checks whether it is stopped.
@@ -188,7 +188,7 @@ impl Storage for Objects {
 }
 
 /// Reads an object in ranges, of which one is requested before it is needed. The first one is short, so that the start of a
-/// capture arrives early, and little is read in vain if it is enough.
+/// capture arrives early, and little more is read if it is enough.
 struct RangeReader {
     object: Arc<Object>,
     requests: UnboundedSender<Request>,

@@ -154,7 +154,8 @@ async fn long_objects_are_read_once_in_bounded_ranges() {
         assert_eq!(ranges.iter().sum::<usize>(), capture.len());
         assert_eq!(ranges[0], 256 << 10);
         let two_len_max = ranges.windows(2).map(|two| two[0] + two[1]).max().unwrap();
-        assert_eq!(two_len_max, if is_small { 8 << 20 } else { 16 << 20 }, "{ranges:?}");
+        assert_eq!(two_len_max > 8 << 20, !is_small, "{ranges:?}");
+        assert!(two_len_max <= 16 << 20, "{ranges:?}");
     }
     assert_eq!(pool.reserved(), 0);
 }
