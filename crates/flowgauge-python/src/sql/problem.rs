@@ -9,7 +9,7 @@ use flowgauge_arrow::scan::ScanError;
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, Python};
 
-use crate::failure;
+use crate::exception;
 
 /// The reason that a query failed.
 #[derive(Debug)]
@@ -28,11 +28,11 @@ impl Problem {
         match self.0.find_root() {
             DataFusionError::External(error) => {
                 if let Some(error) = error.downcast_ref::<ScanError>() {
-                    failure::of_scan(py, message, error)
+                    exception::of_scan(py, message, error)
                 } else if let Some(error) = error.downcast_ref::<source::Error>() {
-                    failure::of_source(py, message, error)
+                    exception::of_source(py, message, error)
                 } else {
-                    failure::of_text(message)
+                    exception::of_text(message)
                 }
             }
             DataFusionError::SQL(..)
@@ -46,7 +46,7 @@ impl Problem {
             {
                 PyValueError::new_err(message)
             }
-            _ => failure::of_text(message),
+            _ => exception::of_text(message),
         }
     }
 }
