@@ -1,17 +1,28 @@
 //! Arguments of a scan.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use flowgauge::{Decapsulation, Protocols as _, Standard};
+use flowgauge::{Decapsulation, Protocols as _, Standard, source};
 use flowgauge_arrow::scan::{Scan, ScanConfig, ScanError, Table};
 use flowgauge_arrow::{Addresses, Options};
 use pyo3::FromPyObject;
+
+use crate::failure::Failure;
 
 /// Beginning of the names of columns that need the application protocol of a flow.
 const APPLICATION: &str = "application";
 
 /// Maximum number of octets of a batch.
 const OCTET_COUNT_MAX: usize = 8 << 20;
+
+/// Returns an error if the metadata of a file cannot be read.
+pub(crate) fn exists(path: PathBuf) -> Result<(), Failure> {
+    match std::fs::metadata(&path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Scan(source::Error::Io { path, error: error.into() }.into())),
+    }
+}
 
 /// Returns the condition that selects flows of these applications.
 fn of_applications(names: &[String]) -> Result<String, String> {

@@ -6,6 +6,7 @@
 mod arguments;
 mod batch;
 mod capsule;
+mod exception;
 mod failure;
 mod interface;
 mod live;

@@ -5,20 +5,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow_schema::SchemaRef;
-use flowgauge::source;
 use flowgauge_arrow::scan::Scan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, exists};
 use crate::capsule;
 use crate::failure::Failure;
 use crate::object::{Object, Octets};
 use crate::rows::{Rows as RowIterator, names};
 use crate::sql::{Query, Settings};
-use crate::worker::{Captures, Run, Task, Worker};
+use crate::worker::{Captures, Reading, Run, Worker};
 
 /// The captures of a stream.
 #[derive(Debug, FromPyObject)]
@@ -68,14 +67,6 @@ pub(crate) fn query(
 ) -> PyResult<Stream> {
     let query = Arc::new(Query::open(py, text, tables, settings)?);
     Ok(Stream { rows: Rows::Query(query), state: Mutex::default() })
-}
-
-/// Returns an error if the metadata of a file cannot be read.
-pub(crate) fn exists(path: PathBuf) -> Result<(), Failure> {
-    match std::fs::metadata(&path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Scan(source::Error::Io { path, error: error.into() }.into())),
-    }
 }
 
 /// Where the rows of a stream are from.
@@ -132,7 +123,7 @@ impl Stream {
         if state.is_closed {
             return Err(Failure::Closed);
         }
-        let (run, task) = match &self.rows {
+        let (run, work) = match &self.rows {
             Rows::Captures(scan, source) => {
                 let captures = match source {
                     Source::Octets(octets) => Captures::Octets(octets.clone()),
@@ -142,14 +133,14 @@ impl Stream {
                         Captures::Object(Object(object.clone_ref(py)), name.clone())
                     }
                 };
-                (Arc::default(), Task::Read(scan.clone(), captures))
+                (Arc::default(), Reading::work(Scan::clone(scan), captures))
             }
-            Rows::Query(query) => query.task(),
+            Rows::Query(query) => query.work(),
         };
         state.runs.retain(|run| run.strong_count() > 0);
         state.runs.push(Arc::downgrade(&run));
         state.latest = Some(Arc::clone(&run));
-        Worker::start(task, run)
+        Worker::start(work, run)
     }
 }
 

@@ -6,10 +6,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, exists};
 use crate::rows::names;
 use crate::sql::Provider;
-use crate::stream::exists;
 
 /// Creates a table. The Python package documents the arguments.
 #[pyfunction]

@@ -18,7 +18,6 @@ use pyo3::{PyResult, Python};
 use crate::failure::Failure;
 use crate::interface::Ring;
 use crate::object::{Object, Octets};
-use crate::sql::Execution;
 
 /// Number of complete batches that wait for the consumer.
 const BATCH_COUNT: usize = 2;
@@ -42,36 +41,58 @@ pub(crate) enum Captures {
     Interface(Box<Ring>),
 }
 
-/// What a thread does.
-#[derive(Debug)]
-pub(crate) enum Task {
-    /// Reads captures.
-    Read(Box<Scan>, Captures),
-    /// Executes a query.
-    #[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "queries are refused"))]
-    Execute(Execution),
-}
+/// Receives a batch, and returns whether there may be others.
+pub(crate) type Receive<'r> = &'r dyn Fn(RecordBatch) -> ControlFlow<()>;
 
-impl Task {
+/// What a thread does.
+pub(crate) trait Work: Send {
     /// Returns whether the thread needs Python to make progress.
-    const fn needs_python(&self) -> bool {
-        matches!(self, Self::Read(_, Captures::Object(..)))
+    fn needs_python(&self) -> bool {
+        false
     }
 
     /// Returns what the thread must not drop, because that may need Python, for which the consumer may wait.
     fn kept(&self) -> Option<Arc<dyn Any + Send + Sync>> {
-        match self {
-            Self::Read(..) => None,
-            Self::Execute(execution) => Some(execution.query()),
-        }
+        None
     }
 
-    /// Passes all batches to `receive`.
-    fn run(self, run: &Arc<Run>, receive: impl Fn(RecordBatch) -> ControlFlow<()>) -> Result<(), Failure> {
-        match self {
-            Self::Read(scan, captures) => read(&scan, captures, run, receive),
-            Self::Execute(execution) => execution.run(run, receive),
-        }
+    /// Passes all batches to `receive`, until that ends the work, or the run is stopped.
+    fn run(self: Box<Self>, run: &Arc<Run>, receive: Receive<'_>) -> Result<(), Failure>;
+}
+
+/// Reads captures.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    scan: Scan,
+    captures: Captures,
+}
+
+impl Reading {
+    /// Returns the work of a scan.
+    pub(crate) fn work(scan: Scan, captures: Captures) -> Box<dyn Work> {
+        Box::new(Self { scan, captures })
+    }
+}
+
+impl Work for Reading {
+    fn needs_python(&self) -> bool {
+        matches!(self.captures, Captures::Object(..))
+    }
+
+    fn run(self: Box<Self>, run: &Arc<Run>, receive: Receive<'_>) -> Result<(), Failure> {
+        let Self { scan, captures } = *self;
+        let mut control = Control::default();
+        control.stop = run.stop.clone();
+        control.is_ahead = true;
+        let warned = Arc::clone(run);
+        control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
+        let result = match captures {
+            Captures::Paths(paths) => scan.run(paths, &control, receive),
+            Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
+            Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
+            Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
+        };
+        result.map_err(Failure::Scan)
     }
 }
 
@@ -144,14 +165,14 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Starts a task. `run` must not have been used before.
-    pub(crate) fn start(task: Task, run: Arc<Run>) -> Result<Self, Failure> {
+    /// Starts to work. `run` must not have been used before.
+    pub(crate) fn start(work: Box<dyn Work>, run: Arc<Run>) -> Result<Self, Failure> {
         let (sender, events) = sync_channel(BATCH_COUNT);
-        let (needs_python, kept) = (task.needs_python(), task.kept());
+        let (needs_python, kept) = (work.needs_python(), work.kept());
         let of_thread = Arc::clone(&run);
         let thread = thread::Builder::new()
             .name("flowgauge".to_owned())
-            .spawn(move || execute(task, &of_thread, &sender))
+            .spawn(move || execute(work, &of_thread, &sender))
             .map_err(Failure::Thread)?;
         Ok(Self { run, events: Some(events), thread: Some(thread), needs_python, _kept: kept })
     }
@@ -218,33 +239,12 @@ impl Drop for Worker {
     }
 }
 
-/// Runs a task, and passes its batches and its end to the consumer.
-fn execute(task: Task, run: &Arc<Run>, sender: &SyncSender<Event>) {
-    let result = task.run(run, |batch| match sender.send(Event::Batch(batch)) {
+/// Does the work, and passes its batches and its end to the consumer.
+fn execute(work: Box<dyn Work>, run: &Arc<Run>, sender: &SyncSender<Event>) {
+    let result = work.run(run, &|batch| match sender.send(Event::Batch(batch)) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     });
     // Fails if the consumer was dropped.
     drop(sender.send(Event::Ended(result)));
-}
-
-/// Reads the captures.
-fn read(
-    scan: &Scan,
-    captures: Captures,
-    run: &Arc<Run>,
-    receive: impl Fn(RecordBatch) -> ControlFlow<()>,
-) -> Result<(), Failure> {
-    let mut control = Control::default();
-    control.stop = run.stop.clone();
-    control.is_ahead = true;
-    let warned = Arc::clone(run);
-    control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
-    let result = match captures {
-        Captures::Paths(paths) => scan.run(paths, &control, receive),
-        Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
-        Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
-        Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
-    };
-    result.map_err(Failure::Scan)
 }

@@ -7,12 +7,10 @@ use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreRegistry;
-use flowgauge::source;
-use flowgauge_arrow::scan::ScanError;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use crate::capture::{Capture, Captures};
-use crate::location::{Location, WILDCARDS};
+use crate::location::{Location, WILDCARDS, unreadable};
 
 /// Number of patterns and URLs that are looked up at the same time.
 const LOOKUP_COUNT: usize = 16;
@@ -78,12 +76,6 @@ fn capture(path: PathBuf) -> Result<Capture> {
     }
     let len = metadata.len();
     Ok(Capture::new(path, len))
-}
-
-/// Returns the error of a file, with its path, as a scan has it.
-fn unreadable(path: &Path, error: io::Error) -> DataFusionError {
-    let (path, error) = (path.to_owned(), Arc::new(error));
-    DataFusionError::External(Box::new(ScanError::from(source::Error::Io { path, error })))
 }
 
 /// Distributes captures to at most `count` threads, so that each reads about as many octets.

@@ -6,7 +6,7 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileSource as _};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::inputs::Captures;
+use crate::capture::Captures;
 use crate::source::{CaptureSource, FRAMES, OCTETS};
 
 /// What all scans of captures in a plan have read so far, while the plan is executed or after it.

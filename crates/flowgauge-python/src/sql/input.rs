@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::failure;
+use crate::exception;
 use crate::table::Table;
 
 /// A table of a query.
@@ -39,7 +39,7 @@ impl Input {
         }
         let capsule = object.call_method0(method)?.cast_into::<PyCapsule>()?;
         let stream = capsule.pointer_checked(Some(c"arrow_array_stream"))?.cast::<FFI_ArrowArrayStream>();
-        let failed = |error: &dyn std::fmt::Display| failure::of_text(format!("table {name:?}: {error}"));
+        let failed = |error: &dyn std::fmt::Display| exception::of_text(format!("table {name:?}: {error}"));
         // SAFETY: the Arrow PyCapsule interface states that a capsule of this name points to an initialized
         // `ArrowArrayStream`, which it owns. The capsule lives until the end of this function, and the current thread is
         // attached to Python, so that nobody else uses the structure. `from_raw` moves its contents and leaves a released

@@ -14,14 +14,10 @@ mod query;
 mod unsupported;
 
 #[cfg(feature = "sql")]
-pub(crate) use {
-    problem::Problem,
-    provider::Provider,
-    query::{Execution, Query},
-};
+pub(crate) use {problem::Problem, provider::Provider, query::Query};
 
 #[cfg(not(feature = "sql"))]
-pub(crate) use unsupported::{Execution, Problem, Provider, Query};
+pub(crate) use unsupported::{Provider, Query};
 
 use std::num::NonZeroUsize;
 

@@ -8,7 +8,7 @@ use flowgauge_arrow::scan::ScanError;
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, Python};
 
-use crate::failure;
+use crate::exception;
 
 /// The reason that a query failed.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl Problem {
         let message = self.to_string();
         match self.0.find_root() {
             DataFusionError::External(error) => match error.downcast_ref::<ScanError>() {
-                Some(error) => failure::of_scan(py, message, error),
-                None => failure::of_text(message),
+                Some(error) => exception::of_scan(py, message, error),
+                None => exception::of_text(message),
             },
             DataFusionError::SQL(..)
             | DataFusionError::Plan(_)
@@ -40,7 +40,7 @@ impl Problem {
             {
                 PyValueError::new_err(message)
             }
-            _ => failure::of_text(message),
+            _ => exception::of_text(message),
         }
     }
 }

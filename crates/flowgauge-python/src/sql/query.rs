@@ -1,10 +1,9 @@
 //! Queries, and their execution.
 
+use std::any::Any;
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::execute_stream;
@@ -18,7 +17,7 @@ use super::Settings;
 use super::context::{Planned, plan};
 use super::input::Input;
 use crate::failure::Failure;
-use crate::worker::{Run, SIGNAL_INTERVAL, Task};
+use crate::worker::{Receive, Run, SIGNAL_INTERVAL, Work};
 
 /// A query, which each consumer of its stream executes.
 #[derive(Debug)]
@@ -67,10 +66,10 @@ impl Query {
     }
 
     /// Returns an execution, and the run to which it reports.
-    pub(crate) fn task(self: &Arc<Self>) -> (Arc<Run>, Task) {
+    pub(crate) fn work(self: &Arc<Self>) -> (Arc<Run>, Box<dyn Work>) {
         let planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner).take();
         let run = planned.as_ref().map_or_else(Arc::default, |planned| Arc::clone(&planned.run));
-        (run, Task::Execute(Execution { query: Arc::clone(self), planned }))
+        (run, Box::new(Execution { query: Arc::clone(self), planned }))
     }
 
     /// Creates the threads of an execution.
@@ -89,25 +88,20 @@ fn no_thread(py: Python<'_>) -> impl Fn(io::Error) -> PyErr {
 
 /// The execution of a query.
 #[derive(Debug)]
-pub(crate) struct Execution {
+struct Execution {
     query: Arc<Query>,
     planned: Option<Planned>,
 }
 
-impl Execution {
+impl Work for Execution {
     /// Returns the query, which holds rows of Python.
-    pub(crate) fn query(&self) -> Arc<Query> {
-        Arc::clone(&self.query)
+    fn kept(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(&self.query) as Arc<dyn Any + Send + Sync>)
     }
 
-    /// Executes the query, until it has ended, `receive` ends it, or the run is stopped. All of its threads have ended
-    /// then.
-    pub(crate) fn run(
-        self,
-        run: &Arc<Run>,
-        receive: impl Fn(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), Failure> {
-        let Self { query, planned } = self;
+    /// Executes the query. All of its threads have ended then.
+    fn run(self: Box<Self>, run: &Arc<Run>, receive: Receive<'_>) -> Result<(), Failure> {
+        let Self { query, planned } = *self;
         let runtime = query.runtime().map_err(Failure::Thread)?;
         let (handle, registration) = AbortHandle::new_pair();
         run.on_stop(move || handle.abort());

@@ -1,11 +1,8 @@
 //! Builds without SQL.
 
-use std::fmt;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge_arrow::scan::{ScanConfig, Table};
 use pyo3::exceptions::PyNotImplementedError;
@@ -13,8 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::Settings;
-use crate::failure::Failure;
-use crate::worker::{Run, Task};
+use crate::worker::{Run, Work};
 
 fn unsupported() -> PyErr {
     PyNotImplementedError::new_err(
@@ -40,42 +36,8 @@ impl Query {
         match *self {}
     }
 
-    pub(crate) fn task(self: &Arc<Self>) -> (Arc<Run>, Task) {
+    pub(crate) fn work(self: &Arc<Self>) -> (Arc<Run>, Box<dyn Work>) {
         match **self {}
-    }
-}
-
-/// The execution of a query.
-#[derive(Debug)]
-pub(crate) enum Execution {}
-
-impl Execution {
-    pub(crate) const fn query(&self) -> Arc<Query> {
-        match *self {}
-    }
-
-    pub(crate) const fn run(
-        self,
-        _: &Arc<Run>,
-        _: impl Fn(RecordBatch) -> ControlFlow<()>,
-    ) -> Result<(), Failure> {
-        match self {}
-    }
-}
-
-/// The reason that a query failed.
-#[derive(Debug)]
-pub(crate) enum Problem {}
-
-impl Problem {
-    pub(crate) const fn exception(&self, _: Python<'_>) -> PyErr {
-        match *self {}
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
     }
 }
 
