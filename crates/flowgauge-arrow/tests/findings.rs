@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use flowgauge::pipeline::Transactions;
 use flowgauge::{Decapsulation, Files, Pipeline, Resources, RunOptions, SourceConfig};
 use flowgauge_arrow::scan::{Control, Scan, ScanConfig, ScanError, Table};
 use flowgauge_arrow::{Names, Options};
-use flowgauge_summary::{Collector, Finding, Totals, Watch};
+use flowgauge_summary::{Collector, Facts, Finding, Totals, Watch};
 
 fn capture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name)
@@ -114,6 +115,35 @@ fn commands_have_the_settings() {
     let mut config = ScanConfig::default();
     config.filter = Some("src port 80".parse().unwrap());
     assert!(matches!(run(&scan(config), &captures()), Err(ScanError::Filter)));
+}
+
+/// The memory of the facts is reported with that of the pipeline.
+#[test]
+fn memory_of_facts_is_reported() {
+    let paths = captures();
+    let last = |held: &Arc<Mutex<u64>>| *held.lock().unwrap();
+    let (found, own) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+    let mut control = Control::default();
+    let seen = Arc::clone(&found);
+    control.progress = Some(Arc::new(move |progress| *seen.lock().unwrap() = progress.held_bytes));
+    scan(ScanConfig::default()).run(&paths, &control, |_| ControlFlow::Continue(())).unwrap();
+
+    let resources = Resources::default();
+    let watch = Watch::new(&resources).unwrap();
+    let files = Files::open_with(&paths, SourceConfig::from(resources.clone())).unwrap();
+    let collector = Collector::default();
+    let facts_bytes = collector.held_bytes();
+    let builder = Pipeline::builder().resources(resources).encapsulation(true);
+    let mut pipeline = builder.build(Transactions::new(collector)).unwrap();
+    let seen = Arc::clone(&own);
+    let options = RunOptions::default().progress(move |state| *seen.lock().unwrap() = state.held_bytes);
+    pipeline.run(&mut watch.source(files), &options).unwrap();
+    let facts_bytes = facts_bytes.load(Relaxed);
+    assert!(facts_bytes > 100, "{facts_bytes}");
+    assert_eq!(last(&found), last(&own) + facts_bytes);
+    // Flows that were open at the end have more facts.
+    let facts = pipeline.into_sink().into_inner().facts;
+    assert!(facts.held_bytes() >= facts_bytes && Facts::default().held_bytes() == 0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array};
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
-use flowgauge::transaction::Content;
+use flowgauge::transaction::{Content, TransactionConfig};
 use flowgauge::{
     FileSource, FrameBatch, Message, Next, Pipeline, RunOptions, SessionEvent, Source, Standard, StopHandle,
     Timestamp, on_message, on_transaction, source,
@@ -159,6 +159,33 @@ fn transactions_of_a_kind_are_those_of_all_parsers() {
             );
         }
     }
+}
+
+/// Files have the digests that the library computes, if one of their columns is chosen.
+#[test]
+fn digests_of_files_are_those_of_the_library() {
+    let paths = captures();
+    let mut expected = Vec::new();
+    for path in &paths {
+        let mut config = TransactionConfig::default();
+        config.has_hashes = true;
+        let sink = on_transaction(|_, transaction| {
+            if let Content::File(file) = &transaction.content {
+                expected.push(file.sha256.as_deref().map(str::to_owned));
+            }
+        });
+        let mut source = FileSource::open(path).unwrap();
+        let mut pipeline = Pipeline::builder().build(sink.config(config)).unwrap();
+        pipeline.run(&mut source, &RunOptions::default()).unwrap();
+    }
+    let known_count = expected.iter().flatten().count();
+    assert!(known_count > 5 && known_count < expected.len(), "{expected:?}");
+    let scan = Scan::new(Table::transactions("file").unwrap(), &options(), ScanConfig::default());
+    assert_eq!(texts(&rows(&scan, &paths), "sha256"), expected);
+    let one = scan.clone().columns(["sha256"]).unwrap();
+    assert_eq!(texts(&rows(&one, &paths), "sha256"), expected);
+    let condition = scan.columns(["name"]).unwrap().condition("md5 is not null").unwrap();
+    assert_eq!(count(&rows(&condition, &paths)), known_count);
 }
 
 /// Values do not depend on which columns are chosen.

@@ -2,22 +2,18 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use flowgauge::source::{self, FileParts, ReadAhead, SourceStats, Warning};
 use flowgauge::{
-    Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, RunProgress, Sink, Source,
-    SourceConfig, Summary,
+    Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, Sink, Source, SourceConfig,
+    Summary,
 };
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::bar::Bar;
 use crate::console::{Console, Failure};
 use crate::interrupt;
-
-/// Duration of a run after which the progress bar is shown.
-const BAR_DELAY: Duration = Duration::from_millis(500);
 
 /// Length of an input in octets from which it is read on a thread of its own.
 const AHEAD_LEN_MIN: u64 = 4 << 20;
@@ -73,7 +69,8 @@ impl Input {
         if is_wanted && !self.is_stream() && io::stderr().is_terminal() {
             let bar = Arc::new(Bar::new());
             self.bar = Some(Arc::clone(&bar));
-            self.options = self.options.progress(move |progress| bar.update(progress));
+            self.options =
+                self.options.progress(move |state| bar.update(state.input_octet_count, state.input_len));
         }
         self
     }
@@ -149,7 +146,8 @@ impl InputParts {
         if is_wanted && io::stderr().is_terminal() {
             let bar = Arc::new(Bar::new());
             self.bar = Some(Arc::clone(&bar));
-            self.options = self.options.progress(move |progress| bar.update(progress));
+            self.options =
+                self.options.progress(move |state| bar.update(state.input_octet_count, state.input_len));
         }
         self
     }
@@ -228,44 +226,6 @@ fn open_files(paths: &[PathBuf], resources: &Resources, console: &mut Console) -
 fn is_worth_a_thread(files: &Files) -> bool {
     let is_long = files.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
     is_long && thread::available_parallelism().is_ok_and(|count| count.get() > 1)
-}
-
-/// A progress bar that appears after a delay.
-struct Bar {
-    started: Instant,
-    shown: OnceLock<ProgressBar>,
-}
-
-impl Bar {
-    fn new() -> Self {
-        Self { started: Instant::now(), shown: OnceLock::new() }
-    }
-
-    fn update(&self, progress: &RunProgress) {
-        let position = progress.input_octet_count;
-        if self.shown.get().is_none() && self.started.elapsed() < BAR_DELAY {
-            return;
-        }
-        let bar = self.shown.get_or_init(|| {
-            let target = ProgressDrawTarget::stderr_with_hz(10);
-            let bar = ProgressBar::with_draw_target(progress.input_len, target);
-            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} remaining";
-            bar.set_style(
-                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
-            );
-            // The rate is computed from the position at which the bar appears.
-            bar.set_position(position);
-            bar.reset_eta();
-            bar
-        });
-        bar.set_position(position);
-    }
-
-    fn clear(&self) {
-        if let Some(bar) = self.shown.get() {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 /// Describes a read error, and names an option that helps, if there is one.

@@ -2,6 +2,7 @@
 //! capture files.
 
 mod args;
+mod bar;
 mod bound;
 mod checkpoint;
 mod choice;

@@ -100,8 +100,8 @@ impl Cluster {
     #[must_use]
     pub fn config() -> SessionConfig {
         SessionConfig::new_with_ballista()
-            // The id of a query is known when the scheduler has accepted it, not when it has ended, so that it can be
-            // cancelled.
+            // The id of a query is known when the scheduler has accepted it, not when it has ended, so that a client can
+            // end it.
             .set_bool(BALLISTA_CLIENT_PULL, true)
             .with_ballista_grpc_client_max_message_size(MESSAGE_LEN_MAX as usize)
             .with_ballista_logical_extension_codec(Arc::new(LogicalCodec::default()))

@@ -1,17 +1,28 @@
 //! Arguments of a scan.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use flowgauge::{Decapsulation, Protocols as _, Standard};
+use flowgauge::{Decapsulation, Protocols as _, Standard, source};
 use flowgauge_arrow::scan::{Scan, ScanConfig, ScanError, Table};
 use flowgauge_arrow::{Addresses, Options};
 use pyo3::FromPyObject;
+
+use crate::failure::Failure;
 
 /// Beginning of the names of columns that need the application protocol of a flow.
 const APPLICATION: &str = "application";
 
 /// Maximum number of octets of a batch.
 const OCTET_COUNT_MAX: usize = 8 << 20;
+
+/// Returns an error if the metadata of a file cannot be read.
+pub(crate) fn exists(path: PathBuf) -> Result<(), Failure> {
+    match std::fs::metadata(&path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::Scan(source::Error::Io { path, error: error.into() }.into())),
+    }
+}
 
 /// Returns the condition that selects flows of these applications.
 fn of_applications(names: &[String]) -> Result<String, String> {
@@ -76,7 +87,8 @@ impl Arguments {
         Ok(scan)
     }
 
-    fn table(&self) -> Result<Table, String> {
+    /// Returns the table, or the reason why there is none of this name.
+    pub(crate) fn table(&self) -> Result<Table, String> {
         let table = match (self.table.as_str(), self.kind.as_deref()) {
             ("flows", None) => Ok(Table::Flows),
             ("packets", None) => Ok(Table::Packets),
@@ -88,7 +100,8 @@ impl Arguments {
         table.map_err(|error| error.to_string())
     }
 
-    fn config(&self, table: Table) -> Result<ScanConfig, String> {
+    /// Returns the settings of a scan of a table, or the reason why an argument is invalid.
+    pub(crate) fn config(&self, table: Table) -> Result<ScanConfig, String> {
         let mut config = ScanConfig::default();
         if let Some(features) = &self.features {
             config.features = features.parse().map_err(|error| format!("features: {error}"))?;

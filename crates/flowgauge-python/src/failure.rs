@@ -2,31 +2,24 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
-use flowgauge::record_file::RecordProblemKind;
-use flowgauge::source;
 use flowgauge_arrow::scan::ScanError;
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, Python};
 
-use crate::object::Raised;
-
-mod exceptions {
-    //! The exceptions that the Python package declares.
-    #![allow(missing_docs, reason = "the macro documents the type, but not its function")]
-
-    pyo3::import_exception!(flowgauge._errors, Error);
-    pyo3::import_exception!(flowgauge._errors, MissingFileError);
-    pyo3::import_exception!(flowgauge._errors, MissingPermissionError);
-}
+use crate::exception;
+#[cfg(feature = "sql")]
+use crate::sql::Problem;
 
 /// Reason that a stream ended before the end of its captures.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// A capture could not be read.
     Scan(ScanError),
+    /// A query failed.
+    #[cfg(feature = "sql")]
+    Query(Problem),
     /// The thread that reads could not be created.
     Thread(io::Error),
     /// The thread that reads ended without a result.
@@ -41,6 +34,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Scan(error) => error.fmt(f),
+            #[cfg(feature = "sql")]
+            Self::Query(problem) => problem.fmt(f),
             Self::Thread(error) => write!(f, "the thread that reads cannot be created: {error}"),
             Self::Aborted => f.write_str("the thread that reads ended because of a defect of flowgauge"),
             Self::Closed => f.write_str("the stream is closed"),
@@ -49,70 +44,18 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Returns a path, unless it is that of a reader.
-fn of_file(path: &Path) -> Option<PathBuf> {
-    (path != Path::new("(stream)")).then(|| path.to_owned())
-}
-
-/// Returns the path of an error, unless it is that of a reader.
-fn path(error: &source::Error) -> Option<PathBuf> {
-    use source::Error;
-    match error {
-        Error::Io { path, .. }
-        | Error::Directory { path }
-        | Error::Empty { path }
-        | Error::NotACapture { path, .. }
-        | Error::Compressed { path, .. }
-        | Error::Indivisible { path }
-        | Error::Version { path, .. }
-        | Error::TooManyOpenFiles { path, .. }
-        | Error::ZstdWindow { path, .. }
-        | Error::Memory { path, .. } => of_file(path),
-        _ => None,
-    }
-}
-
 impl Failure {
     /// Returns the exception.
     pub(crate) fn exception(self, py: Python<'_>) -> PyErr {
         let message = self.to_string();
         match &self {
-            Self::Closed | Self::Consumed | Self::Scan(ScanError::Filter) => PyValueError::new_err(message),
-            Self::Scan(ScanError::Pipeline(flowgauge::Error::Config(_) | flowgauge::Error::Filter(_))) => {
-                PyValueError::new_err(message)
-            }
-            Self::Scan(ScanError::Pipeline(flowgauge::Error::Source(error))) => of_source(py, message, error),
-            Self::Scan(ScanError::Records(problem)) => match &problem.kind {
-                RecordProblemKind::Source(error) => of_source(py, message, error),
-                _ => exceptions::Error::new_err((message, of_file(&problem.path))),
-            },
-            Self::Scan(ScanError::RecordsOnly { path, .. } | ScanError::CapturesOnly { path, .. }) => {
-                exceptions::Error::new_err((message, of_file(path)))
-            }
-            _ => exceptions::Error::new_err(message),
+            Self::Closed | Self::Consumed => PyValueError::new_err(message),
+            Self::Scan(error) => exception::of_scan(py, message, error),
+            #[cfg(feature = "sql")]
+            Self::Query(problem) => problem.exception(py),
+            Self::Thread(_) | Self::Aborted => exception::of_text(message),
         }
     }
-}
-
-/// Returns the exception of an error of a source, with the exception of a file object as its cause.
-fn of_source(py: Python<'_>, message: String, error: &source::Error) -> PyErr {
-    if let source::Error::Permission { .. } = error {
-        return exceptions::MissingPermissionError::new_err(message);
-    }
-    let path = path(error);
-    let source::Error::Io { error, .. } = error else {
-        return exceptions::Error::new_err((message, path));
-    };
-    let arguments = (message, path, error.raw_os_error());
-    if error.kind() == io::ErrorKind::NotFound {
-        return exceptions::MissingFileError::new_err(arguments);
-    }
-    let exception = exceptions::Error::new_err(arguments);
-    let raised = error.get_ref().and_then(|inner| inner.downcast_ref::<Raised>());
-    if let Some(cause) = raised.and_then(Raised::take) {
-        exception.set_cause(py, Some(cause));
-    }
-    exception
 }
 
 impl From<Failure> for ArrowError {

@@ -6,12 +6,15 @@
 mod arguments;
 mod batch;
 mod capsule;
+mod exception;
 mod failure;
 mod interface;
 mod live;
 mod object;
 mod rows;
+mod sql;
 mod stream;
+mod table;
 mod value;
 mod worker;
 
@@ -25,5 +28,7 @@ mod _flowgauge {
     #[pymodule_export]
     use crate::live::{Live, capture};
     #[pymodule_export]
-    use crate::stream::{Stream, open};
+    use crate::stream::{Stream, open, query};
+    #[pymodule_export]
+    use crate::table::{Table, table};
 }

@@ -15,7 +15,7 @@ use crate::capsule;
 use crate::failure::Failure;
 use crate::interface::{Ring, Settings, Shared};
 use crate::rows::names;
-use crate::worker::{Captures, Run, Worker};
+use crate::worker::{Captures, Reading, Run, Worker};
 
 /// Starts a capture on an interface. `duration` is in nanoseconds. The Python package documents the arguments.
 #[pyfunction]
@@ -33,7 +33,8 @@ pub(crate) fn capture(
     let run = Arc::new(Run::default());
     let started = Ring::open(interface, &settings, shared.clone())
         .map_err(|error| Failure::Scan(error.into()))
-        .and_then(|ring| Worker::start(scan.clone(), Captures::Interface(Box::new(ring)), Arc::clone(&run)));
+        .map(|ring| Reading::work(scan.clone(), Captures::Interface(Box::new(ring))))
+        .and_then(|work| Worker::start(work, Arc::clone(&run)));
     let worker = started.map_err(|failure| failure.exception(py))?;
     let interface = interface.to_owned();
     Ok(Live { interface, schema: scan.schema(), worker: Mutex::new(Some(worker)), run, shared })

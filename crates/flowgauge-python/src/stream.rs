@@ -1,21 +1,23 @@
 //! Streams, as Python sees them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use flowgauge::source;
+use arrow_schema::SchemaRef;
 use flowgauge_arrow::scan::Scan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyCapsule;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, exists};
 use crate::capsule;
 use crate::failure::Failure;
 use crate::object::{Object, Octets};
-use crate::rows::{Rows, names};
-use crate::worker::{Captures, Run, Worker};
+use crate::rows::{Rows as RowIterator, names};
+use crate::sql::{Query, Settings};
+use crate::worker::{Captures, Reading, Run, Worker};
 
 /// The captures of a stream.
 #[derive(Debug, FromPyObject)]
@@ -51,15 +53,27 @@ pub(crate) fn open(
         }
         Input::Object(object) => Source::Object(object, name),
     };
-    Ok(Stream { scan, source: input, state: Mutex::default() })
+    Ok(Stream { rows: Rows::Captures(Box::new(scan), input), state: Mutex::default() })
 }
 
-/// Returns an error if the metadata of a file cannot be read.
-fn exists(path: PathBuf) -> Result<(), Failure> {
-    match std::fs::metadata(&path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(Failure::Scan(source::Error::Io { path, error: error.into() }.into())),
-    }
+/// Opens the stream of the result of a query. The Python package documents the arguments.
+#[pyfunction]
+#[pyo3(signature = (text, tables, settings))]
+pub(crate) fn query(
+    py: Python<'_>,
+    text: String,
+    tables: Vec<(String, Bound<'_, PyAny>)>,
+    settings: Settings,
+) -> PyResult<Stream> {
+    let query = Arc::new(Query::open(py, text, tables, settings)?);
+    Ok(Stream { rows: Rows::Query(query), state: Mutex::default() })
+}
+
+/// Where the rows of a stream are from.
+#[derive(Debug)]
+enum Rows {
+    Captures(Box<Scan>, Source),
+    Query(Arc<Query>),
 }
 
 #[derive(Debug)]
@@ -78,13 +92,12 @@ struct State {
     latest: Option<Arc<Run>>,
 }
 
-/// The rows of captures. Each consumer reads the captures from their beginning, except a file object, which can be read
-/// only once.
+/// The rows of captures or of a query. Each consumer reads the captures from their beginning, except a file object, which
+/// can be read only once.
 #[pyclass(frozen, module = "flowgauge")]
 #[derive(Debug)]
 pub(crate) struct Stream {
-    scan: Scan,
-    source: Source,
+    rows: Rows,
     state: Mutex<State>,
 }
 
@@ -93,8 +106,15 @@ impl Stream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn schema(&self) -> SchemaRef {
+        match &self.rows {
+            Rows::Captures(scan, _) => scan.schema(),
+            Rows::Query(query) => query.schema(),
+        }
+    }
+
     fn names(&self) -> Vec<String> {
-        names(&self.scan.schema())
+        names(&self.schema())
     }
 
     /// Starts a run.
@@ -103,17 +123,24 @@ impl Stream {
         if state.is_closed {
             return Err(Failure::Closed);
         }
-        let captures = match &self.source {
-            Source::Octets(octets) => Captures::Octets(octets.clone()),
-            Source::Paths(paths) => Captures::Paths(paths.clone()),
-            Source::Object(..) if state.latest.is_some() => return Err(Failure::Consumed),
-            Source::Object(object, name) => Captures::Object(Object(object.clone_ref(py)), name.clone()),
+        let (run, work) = match &self.rows {
+            Rows::Captures(scan, source) => {
+                let captures = match source {
+                    Source::Octets(octets) => Captures::Octets(octets.clone()),
+                    Source::Paths(paths) => Captures::Paths(paths.clone()),
+                    Source::Object(..) if state.latest.is_some() => return Err(Failure::Consumed),
+                    Source::Object(object, name) => {
+                        Captures::Object(Object(object.clone_ref(py)), name.clone())
+                    }
+                };
+                (Arc::default(), Reading::work(Scan::clone(scan), captures))
+            }
+            Rows::Query(query) => query.work(),
         };
-        let run = Arc::new(Run::default());
         state.runs.retain(|run| run.strong_count() > 0);
         state.runs.push(Arc::downgrade(&run));
         state.latest = Some(Arc::clone(&run));
-        Worker::start(self.scan.clone(), captures, run)
+        Worker::start(work, run)
     }
 }
 
@@ -129,18 +156,25 @@ impl Stream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let worker = self.start(py).map_err(|failure| failure.exception(py))?;
-        capsule::of_worker(py, self.scan.schema(), worker)
+        capsule::of_worker(py, self.schema(), worker)
     }
 
     /// Returns a capsule with the Arrow C schema. Reads nothing.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        capsule::of_schema(py, &self.scan.schema())
+        capsule::of_schema(py, &self.schema())
     }
 
     /// Returns an iterator over the rows as dictionaries.
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
+    fn __iter__(&self, py: Python<'_>) -> PyResult<RowIterator> {
+        let names = self.names();
+        let mut known = HashSet::new();
+        if let Some(name) = names.iter().find(|name| !known.insert(name.as_str())) {
+            let text =
+                format!("the result has several columns {name:?}, but a row can have only one; use AS");
+            return Err(PyValueError::new_err(text));
+        }
         let worker = self.start(py).map_err(|failure| failure.exception(py))?;
-        Ok(Rows::new(py, worker, &self.names()))
+        Ok(RowIterator::new(py, worker, &names))
     }
 
     /// Names of the columns, in their order.
@@ -172,7 +206,10 @@ impl Stream {
     }
 
     fn __repr__(&self) -> String {
-        let table = self.scan.table();
+        let Rows::Captures(scan, _) = &self.rows else {
+            return format!("<flowgauge.Stream: query, {} columns>", self.names().len());
+        };
+        let table = scan.table();
         let kind = table.kind().map_or_else(String::new, |kind| format!(" of {kind}"));
         format!("<flowgauge.Stream: {}{kind}, {} columns>", table.function(), self.names().len())
     }

@@ -1,5 +1,7 @@
-//! The thread that reads captures.
+//! The thread that reads captures, or executes a query.
 
+use std::any::Any;
+use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -10,7 +12,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use flowgauge::StopHandle;
-use flowgauge_arrow::scan::{Control, Scan, ScanError};
+use flowgauge_arrow::scan::{Control, Scan};
 use pyo3::{PyResult, Python};
 
 use crate::failure::Failure;
@@ -21,7 +23,7 @@ use crate::object::{Object, Octets};
 const BATCH_COUNT: usize = 2;
 
 /// Interval between checks for signals.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A batch, an error after which there are no more batches, or the end.
 pub(crate) type Item = Option<Result<RecordBatch, Failure>>;
@@ -39,17 +41,93 @@ pub(crate) enum Captures {
     Interface(Box<Ring>),
 }
 
+/// Receives a batch, and returns whether there may be others.
+pub(crate) type Receive<'r> = &'r dyn Fn(RecordBatch) -> ControlFlow<()>;
+
+/// What a thread does.
+pub(crate) trait Work: Send {
+    /// Returns whether the thread needs Python to make progress.
+    fn needs_python(&self) -> bool {
+        false
+    }
+
+    /// Returns what the thread must not drop, because that may need Python, for which the consumer may wait.
+    fn kept(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        None
+    }
+
+    /// Passes all batches to `receive`, until that ends the work, or the run is stopped.
+    fn run(self: Box<Self>, run: &Arc<Run>, receive: Receive<'_>) -> Result<(), Failure>;
+}
+
+/// Reads captures.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    scan: Scan,
+    captures: Captures,
+}
+
+impl Reading {
+    /// Returns the work of a scan.
+    pub(crate) fn work(scan: Scan, captures: Captures) -> Box<dyn Work> {
+        Box::new(Self { scan, captures })
+    }
+}
+
+impl Work for Reading {
+    fn needs_python(&self) -> bool {
+        matches!(self.captures, Captures::Object(..))
+    }
+
+    fn run(self: Box<Self>, run: &Arc<Run>, receive: Receive<'_>) -> Result<(), Failure> {
+        let Self { scan, captures } = *self;
+        let mut control = Control::default();
+        control.stop = run.stop.clone();
+        control.is_ahead = true;
+        let warned = Arc::clone(run);
+        control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
+        let result = match captures {
+            Captures::Paths(paths) => scan.run(paths, &control, receive),
+            Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
+            Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
+            Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
+        };
+        result.map_err(Failure::Scan)
+    }
+}
+
 /// What a run shares with its stream.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Run {
     stop: StopHandle,
+    #[cfg(feature = "sql")]
+    stopped: Mutex<Option<Box<dyn FnOnce() + Send>>>,
     warnings: Mutex<Vec<String>>,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run").field("stop", &self.stop).finish_non_exhaustive()
+    }
 }
 
 impl Run {
     /// Ends the run.
     pub(crate) fn stop(&self) {
         self.stop.stop();
+        #[cfg(feature = "sql")]
+        if let Some(stopped) = self.stopped.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            stopped();
+        }
+    }
+
+    /// Calls a function when the run is stopped, at once if it was.
+    #[cfg(feature = "sql")]
+    pub(crate) fn on_stop(&self, stopped: impl FnOnce() + Send + 'static) {
+        *self.stopped.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(stopped));
+        if self.stop.is_stopped() {
+            self.stop();
+        }
     }
 
     /// Returns the damage of captures so far.
@@ -57,7 +135,8 @@ impl Run {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn warn(&self, text: String) {
+    /// Adds damage of a capture.
+    pub(crate) fn warn(&self, text: String) {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 }
@@ -65,30 +144,37 @@ impl Run {
 #[derive(Debug)]
 enum Event {
     Batch(RecordBatch),
-    Ended(Result<(), ScanError>),
+    Ended(Result<(), Failure>),
 }
 
 /// The consumer's end of a thread that reads. Dropping it ends the thread.
-#[derive(Debug)]
 pub(crate) struct Worker {
     run: Arc<Run>,
     /// `None` after the end.
     events: Option<Receiver<Event>>,
     thread: Option<JoinHandle<()>>,
     needs_python: bool,
+    /// Dropped after the thread has ended.
+    _kept: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("run", &self.run).finish_non_exhaustive()
+    }
 }
 
 impl Worker {
-    /// Starts to read. `run` must not have been used before.
-    pub(crate) fn start(scan: Scan, captures: Captures, run: Arc<Run>) -> Result<Self, Failure> {
+    /// Starts to work. `run` must not have been used before.
+    pub(crate) fn start(work: Box<dyn Work>, run: Arc<Run>) -> Result<Self, Failure> {
         let (sender, events) = sync_channel(BATCH_COUNT);
-        let needs_python = matches!(captures, Captures::Object(..));
+        let (needs_python, kept) = (work.needs_python(), work.kept());
         let of_thread = Arc::clone(&run);
         let thread = thread::Builder::new()
             .name("flowgauge".to_owned())
-            .spawn(move || read(&scan, captures, &of_thread, &sender))
+            .spawn(move || execute(work, &of_thread, &sender))
             .map_err(Failure::Thread)?;
-        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python })
+        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python, _kept: kept })
     }
 
     /// Returns whether the thread needs Python to make progress.
@@ -131,7 +217,7 @@ impl Worker {
             Some(Event::Batch(batch)) => return Some(Ok(batch)),
             // Batches are missing, and an error may be a consequence: a pipe seems to be empty.
             Some(Event::Ended(_)) if self.run.stop.is_stopped() => Some(Failure::Closed),
-            Some(Event::Ended(result)) => result.err().map(Failure::Scan),
+            Some(Event::Ended(result)) => result.err(),
             None => Some(Failure::Aborted),
         };
         self.events = None;
@@ -153,23 +239,12 @@ impl Drop for Worker {
     }
 }
 
-/// Reads the captures.
-fn read(scan: &Scan, captures: Captures, run: &Arc<Run>, sender: &SyncSender<Event>) {
-    let mut control = Control::default();
-    control.stop = run.stop.clone();
-    control.is_ahead = true;
-    let warned = Arc::clone(run);
-    control.warning = Some(Arc::new(move |warning| warned.warn(warning.to_string())));
-    let receive = |batch| match sender.send(Event::Batch(batch)) {
+/// Does the work, and passes its batches and its end to the consumer.
+fn execute(work: Box<dyn Work>, run: &Arc<Run>, sender: &SyncSender<Event>) {
+    let result = work.run(run, &|batch| match sender.send(Event::Batch(batch)) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
-    };
-    let result = match captures {
-        Captures::Paths(paths) => scan.run(paths, &control, receive),
-        Captures::Octets(octets) => scan.run_reader(io::Cursor::new(octets), None, &control, receive),
-        Captures::Interface(mut ring) => scan.run_source(ring.as_mut(), None, &control, receive),
-        Captures::Object(object, name) => scan.run_reader(object, name.as_deref(), &control, receive),
-    };
+    });
     // Fails if the consumer was dropped.
     drop(sender.send(Event::Ended(result)));
 }

@@ -1,7 +1,8 @@
 //! The captures of a table: paths, URLs and patterns.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
@@ -9,7 +10,7 @@ use datafusion::execution::object_store::ObjectStoreRegistry;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use crate::capture::{Capture, Captures};
-use crate::location::{Location, WILDCARDS};
+use crate::location::{Location, WILDCARDS, unreadable};
 
 /// Number of patterns and URLs that are looked up at the same time.
 const LOOKUP_COUNT: usize = 16;
@@ -61,16 +62,17 @@ fn files(pattern: &str) -> Result<Vec<Capture>> {
         }
     }
     if captures.is_empty() {
-        return Err(failure("no file has a name of this pattern".to_owned()));
+        let problem = io::Error::new(io::ErrorKind::NotFound, "no file has a name of this pattern");
+        return Err(unreadable(Path::new(pattern), problem));
     }
     Ok(captures)
 }
 
 fn capture(path: PathBuf) -> Result<Capture> {
-    let failure = |problem: String| DataFusionError::Execution(format!("{}: {problem}", path.display()));
-    let metadata = fs::metadata(&path).map_err(|error| failure(error.to_string()))?;
+    let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, error))?;
     if metadata.is_dir() {
-        return Err(failure("is a folder; a pattern such as FOLDER/*.pcap reads its captures".to_owned()));
+        let problem = "is a folder; a pattern such as FOLDER/*.pcap reads its captures";
+        return Err(unreadable(&path, io::Error::new(io::ErrorKind::IsADirectory, problem)));
     }
     let len = metadata.len();
     Ok(Capture::new(path, len))

@@ -64,6 +64,7 @@ mod objects;
 mod plan;
 mod planner;
 mod predicate;
+mod progress;
 mod source;
 mod table;
 
@@ -76,6 +77,7 @@ use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use capture::{Capture, ObjectVersion};
 pub use plan::CaptureScan;
+pub use progress::ScanProgress;
 pub use table::CaptureTable;
 
 use planner::CapturePlanner;

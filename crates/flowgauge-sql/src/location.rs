@@ -1,6 +1,12 @@
 //! Paths and URLs of captures.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
 use datafusion::error::{DataFusionError, Result};
+use flowgauge::source;
+use flowgauge_arrow::scan::ScanError;
 
 /// Characters of patterns.
 pub(crate) const WILDCARDS: [char; 3] = ['*', '?', '['];
@@ -68,11 +74,23 @@ impl ObjectUrl<'_> {
         DataFusionError::Execution(format!("{}: {problem}", self.text))
     }
 
+    /// Returns the error of a request for the object, as a scan has it.
+    #[cfg(feature = "object-store")]
+    pub(crate) fn unreadable(&self, error: io::Error) -> DataFusionError {
+        unreadable(Path::new(self.text), error)
+    }
+
     /// Returns the URL as it was written.
     #[cfg(feature = "object-store")]
     pub(crate) const fn as_str(&self) -> &str {
         self.text
     }
+}
+
+/// Returns the error of a file or object, with its path, as a scan has it.
+pub(crate) fn unreadable(path: &Path, error: io::Error) -> DataFusionError {
+    let (path, error) = (path.to_owned(), Arc::new(error));
+    DataFusionError::External(Box::new(ScanError::from(source::Error::Io { path, error })))
 }
 
 fn is_of_scheme(letter: char) -> bool {

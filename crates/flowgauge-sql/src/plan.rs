@@ -16,11 +16,11 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 
-use flowgauge_arrow::scan::{Notify, ScanConfig, Table, Warning};
+use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
+use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::capture::{Capture, Captures};
 use crate::source::{CaptureSource, Shared};
-use crate::table::all_columns;
 
 /// A scan of captures in a physical plan, as values that can be sent to another process.
 ///
@@ -129,6 +129,13 @@ impl CaptureScan {
             CaptureSource::new(scan, Shared { pool, stores, warning }).with_projection(&self.projection);
         Ok(plan(source, self.groups.into_iter().map(Captures::from).collect(), self.batch_size))
     }
+}
+
+/// Returns the scan of all columns of a table, with the types of SQL.
+pub(crate) fn all_columns(table: Table, config: ScanConfig) -> Scan {
+    let options =
+        Options::default().addresses(Addresses::Text).durations(Durations::Integers).names(Names::Text);
+    Scan::new(table, &options, config)
 }
 
 /// Creates the plan that reads each group of captures as a partition.

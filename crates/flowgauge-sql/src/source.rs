@@ -22,7 +22,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use flowgauge::StopHandle;
-use flowgauge_arrow::scan::{Control, Notify, Scan, Times, Warning};
+use flowgauge_arrow::scan::{Control, Notify, Scan, ScanError, Times, Warning};
 use futures::StreamExt as _;
 
 use crate::capture::{Capture, Captures, OpenedObjects};
@@ -35,6 +35,10 @@ const MEMORY_PART: u64 = 2;
 
 /// Memory of a pipeline at the least, in bytes.
 const MEMORY_MIN: u64 = 16 << 20;
+
+/// Metrics: the numbers of frames and octets that were read.
+pub(crate) const FRAMES: &str = "frames";
+pub(crate) const OCTETS: &str = "octets";
 
 /// Part of the memory limit of a query that the ranges of objects of a table may hold, and their memory at most, in bytes.
 const RANGES_PART: u64 = 8;
@@ -58,6 +62,8 @@ pub(crate) struct CaptureSource {
     schema: TableSchema,
     projection: SplitProjection,
     batch_size: Option<usize>,
+    /// Number of threads for each group of captures.
+    thread_count: usize,
     shared: Shared,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -67,7 +73,13 @@ impl CaptureSource {
     pub(crate) fn new(scan: Scan, shared: Shared) -> Self {
         let schema = TableSchema::from(scan.schema());
         let projection = SplitProjection::unprojected(&schema);
-        Self { scan, schema, projection, batch_size: None, shared, metrics: ExecutionPlanMetricsSet::new() }
+        let metrics = ExecutionPlanMetricsSet::new();
+        Self { scan, schema, projection, batch_size: None, thread_count: 1, shared, metrics }
+    }
+
+    /// Sets the number of threads for each group of captures; several track parts of a long capture.
+    pub(crate) fn with_threads(self, thread_count: usize) -> Self {
+        Self { thread_count, ..self }
     }
 
     /// Returns the source of expressions over the columns of the scan.
@@ -119,9 +131,11 @@ impl FileSource for CaptureSource {
             scan,
             // The threads of several groups use all processors.
             is_ahead: group_count == 1,
+            thread_count: self.thread_count,
             shared: self.shared.clone(),
             range_bytes_max,
-            frame_count: count("frames"),
+            frame_count: count(FRAMES),
+            octet_count: count(OCTETS),
             warning_count: count("warnings"),
         });
         ProjectionOpener::try_new(self.projection.clone(), opener, self.schema.file_schema())
@@ -161,6 +175,9 @@ impl FileSource for CaptureSource {
         if let Some(filter) = &config.filter {
             write!(f, ", packets={filter:?}")?;
         }
+        if self.thread_count > 1 {
+            write!(f, ", threads={}", self.thread_count)?;
+        }
         if config.times != Times::default() {
             write!(f, ", times={}..{}", config.times.first.as_nanos(), config.times.last.as_nanos())?;
         }
@@ -194,10 +211,13 @@ impl FileSource for CaptureSource {
 struct CaptureOpener {
     scan: Scan,
     is_ahead: bool,
+    /// Number of threads that track parts of a capture.
+    thread_count: usize,
     shared: Shared,
     /// Memory of the ranges of objects, in bytes.
     range_bytes_max: u64,
     frame_count: Count,
+    octet_count: Count,
     warning_count: Count,
 }
 
@@ -238,7 +258,7 @@ impl FileOpener for CaptureOpener {
             let refused = refused.lock().unwrap_or_else(PoisonError::into_inner).take();
             match refused {
                 Some(error) => Err(error),
-                None => run.map_err(|error| DataFusionError::External(Box::new(error))),
+                None => run.map_err(failure),
             }
         });
         let (stream, guard) = (builder.build(), StopOnDrop(stop));
@@ -247,6 +267,16 @@ impl FileOpener for CaptureOpener {
             batch
         });
         Ok(Box::pin(async move { Ok(stream.boxed()) }))
+    }
+}
+
+/// Returns the error of a scan, with the setting that avoids it.
+fn failure(error: ScanError) -> DataFusionError {
+    match error {
+        ScanError::Pipeline(flowgauge::Error::Parts) => DataFusionError::ResourcesExhausted(format!(
+            "{error}; more memory, or SET datafusion.execution.target_partitions = 1, reads the capture in a single pass"
+        )),
+        error => DataFusionError::External(Box::new(error)),
     }
 }
 
@@ -277,13 +307,17 @@ impl CaptureOpener {
         let mut control = Control::default();
         control.stop = stop.clone();
         control.is_ahead = self.is_ahead;
-        let (stop, refused, frame_count) = (stop.clone(), Arc::clone(refused), self.frame_count.clone());
-        let before = AtomicU64::new(0);
+        control.thread_count = self.thread_count;
+        let (stop, refused) = (stop.clone(), Arc::clone(refused));
+        let frames = (AtomicU64::new(0), self.frame_count.clone());
+        let octets = (AtomicU64::new(0), self.octet_count.clone());
         control.progress = Some(Arc::new(move |progress| {
-            let before = before.swap(progress.frame_count, Relaxed);
-            // The count of another capture begins again.
-            let new = progress.frame_count.checked_sub(before).unwrap_or(progress.frame_count);
-            frame_count.add(new as usize);
+            // Each capture begins with zero.
+            let add = |(before, total): &(AtomicU64, Count), count: u64| {
+                total.add(count.saturating_sub(before.swap(count, Relaxed)) as usize);
+            };
+            add(&frames, progress.frame_count);
+            add(&octets, progress.input_octet_count);
             if let Err(error) = reservation.try_resize(progress.held_bytes as usize) {
                 refused.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 stop.stop();

@@ -13,23 +13,15 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 use flowgauge_arrow::scan::{Notify, Scan, ScanConfig, Table, Warning};
-use flowgauge_arrow::{Addresses, Durations, Names, Options};
 
 use crate::arguments::Arguments;
 use crate::inputs::{distribute, expand};
-use crate::plan::plan;
+use crate::plan::{all_columns, plan};
 use crate::predicate::Predicates;
 use crate::source::{CaptureSource, Shared};
 
-/// Columns of flows that depend on other flows: on their number, or because the messages of one flow announce another, as
-/// those of FTP and TFTP do.
-const DEPENDENT: [&str; 5] = [
-    "sequence_number",
-    "application",
-    "application_evidence",
-    "application_name",
-    "application_category_name",
-];
+/// Column of flows that depends on other flows.
+const DEPENDENT: &str = "sequence_number";
 
 /// A table of captures, for sessions without the table functions: `context.register_table("flows", Arc::new(table))`.
 #[derive(Clone)]
@@ -65,6 +57,13 @@ impl CaptureTable {
         Self { scan: all_columns(table, config), patterns, warning }
     }
 
+    /// Calls a function, on the thread that reads, with the damage at which reading of a capture ended.
+    #[must_use]
+    pub fn with_warning(mut self, warning: Notify<Warning>) -> Self {
+        self.warning = Some(warning);
+        self
+    }
+
     /// Returns the kind of rows.
     #[must_use]
     pub const fn table(&self) -> Table {
@@ -82,13 +81,6 @@ impl CaptureTable {
     pub const fn config(&self) -> &ScanConfig {
         self.scan.config()
     }
-}
-
-/// Returns the scan of all columns of a table, with the types of SQL.
-pub(crate) fn all_columns(table: Table, config: ScanConfig) -> Scan {
-    let options =
-        Options::default().addresses(Addresses::Text).durations(Durations::Integers).names(Names::Text);
-    Scan::new(table, &options, config)
 }
 
 #[async_trait]
@@ -122,7 +114,7 @@ impl TableProvider for CaptureTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut scan = self.scan.clone();
         let all = self.schema();
-        let is_dependent = |index: &usize| DEPENDENT.contains(&all.field(*index).name().as_str());
+        let is_dependent = |index: &usize| all.field(*index).name() == DEPENDENT;
         let is_alone = match scan.table() {
             Table::Flows => projection.is_some_and(|indices| !indices.iter().any(is_dependent)),
             table => table == Table::Packets,
@@ -137,8 +129,10 @@ impl TableProvider for CaptureTable {
         } else {
             distribute(captures, state.config().target_partitions())
         };
+        let thread_count = state.config().target_partitions() / groups.len().max(1);
         let pool = Arc::clone(&state.runtime_env().memory_pool);
-        let source = CaptureSource::new(scan, Shared { pool, stores, warning: self.warning.clone() });
+        let source = CaptureSource::new(scan, Shared { pool, stores, warning: self.warning.clone() })
+            .with_threads(thread_count);
         let source = match projection {
             Some(indices) => source.with_projection(&ProjectionExprs::from_indices(indices, &all)),
             None => source,

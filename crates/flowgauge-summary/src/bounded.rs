@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize, Serializer};
 pub trait Weight {
     /// Returns what the entry contributes to the capture.
     fn weight(&self) -> u64;
+
+    /// Returns the memory of the entry in bytes beside its own size.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// A map of up to `MAX` entries. When it is full, the half of the entries with the least weights is removed, so that the
@@ -81,6 +86,18 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
     #[must_use]
     pub const fn removed_count(&self) -> u64 {
         self.removed_count
+    }
+
+    /// Returns the memory of the table in bytes.
+    pub(crate) fn table_bytes(&self) -> usize {
+        // A hash table has an octet for each bucket beside the entry, and an eighth of them is free.
+        self.entries.capacity() * (size_of::<(K, V)>() + 1) / 7 * 8
+    }
+
+    /// Returns the memory of the map in bytes, with that of all entries. `key` returns what a key has beside its own size.
+    pub(crate) fn held_bytes(&self, key: impl Fn(&K) -> usize) -> usize {
+        let heap_bytes: usize = self.entries.iter().map(|(name, entry)| key(name) + entry.heap_bytes()).sum();
+        self.table_bytes() + heap_bytes
     }
 
     /// Returns all entries, in no order.

@@ -1,5 +1,8 @@
 //! The sink that collects facts.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use flowgauge::base::DirectionEvidence;
@@ -22,6 +25,20 @@ use crate::facts::{Conversation, Facts};
 pub struct Collector {
     /// The facts of all flows that have ended.
     pub facts: Facts,
+    held_bytes: Arc<AtomicU64>,
+    batch_count: u64,
+}
+
+/// Number of batches of frames after which the memory of the facts is measured.
+const MEASURE_INTERVAL: u64 = 64;
+
+impl Collector {
+    /// Returns the memory of the facts in bytes, which another thread may read. It is measured after each of the first batches
+    /// of frames whose numbers are powers of two, and every 64 batches.
+    #[must_use]
+    pub fn held_bytes(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.held_bytes)
+    }
 }
 
 /// Returns the kind of credentials in a message that are sent without encryption.
@@ -148,6 +165,14 @@ impl Sink for Collector {
             let server = flow.view.key().address(flow.view.initiator().other());
             self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;
         }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.batch_count += 1;
+        if self.batch_count.is_power_of_two() || self.batch_count.is_multiple_of(MEASURE_INTERVAL) {
+            self.held_bytes.store(self.facts.held_bytes(), Relaxed);
+        }
+        ControlFlow::Continue(())
     }
 
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {

@@ -81,6 +81,10 @@ impl Weight for Attempts {
     fn weight(&self) -> u64 {
         self.flow_count
     }
+
+    fn heap_bytes(&self) -> usize {
+        self.ports.heap_bytes() + self.hosts.heap_bytes()
+    }
 }
 
 /// Maximum number of times of a conversation.
@@ -95,6 +99,10 @@ pub(crate) struct Times {
 impl Weight for Times {
     fn weight(&self) -> u64 {
         self.starts.len() as u64
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.starts.capacity() * size_of::<Timestamp>()
     }
 }
 
@@ -151,6 +159,10 @@ pub(crate) struct Rtts(pub(crate) Vec<Duration>);
 impl Weight for Rtts {
     fn weight(&self) -> u64 {
         self.0.len() as u64
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Duration>()
     }
 }
 
@@ -230,6 +242,29 @@ pub(crate) const CLOSED_MIN: Duration = Duration::from_millis(100);
 pub(crate) const UPLOAD_MIN: u64 = 1_000_000;
 
 impl Facts {
+    /// Returns the memory of the facts in bytes. Reads all entries of the smaller maps.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        let texts = |map: &Bounded<String, Count, 16_384>| map.held_bytes(String::capacity);
+        let maps = [
+            self.services.table_bytes(),
+            self.hosts.table_bytes(),
+            self.conversations.table_bytes(),
+            self.logins.table_bytes(),
+            self.foreign_ports.table_bytes(),
+            self.attempts.held_bytes(|_| 0),
+            self.datagrams.held_bytes(|_| 0),
+            self.times.held_bytes(|_| 0),
+            self.tcp.rtts.held_bytes(|_| 0),
+            texts(&self.names.failed),
+            texts(&self.names.queried),
+            texts(&self.expired),
+            texts(&self.self_signed),
+        ];
+        let flow_count = self.long.flows.capacity() + self.uploads.flows.capacity();
+        (maps.iter().sum::<usize>() + flow_count * size_of::<(u64, FlowRecord)>()) as u64
+    }
+
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         let time = packet.timestamp;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));

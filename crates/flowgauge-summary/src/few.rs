@@ -46,6 +46,11 @@ impl<T: Ord> Few<T> {
         self.values.len()
     }
 
+    /// Returns the memory of the values in bytes: nodes of a tree are at least half full.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        2 * self.values.len() * size_of::<T>()
+    }
+
     /// Returns whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -5,6 +5,7 @@ mod config;
 mod control;
 mod error;
 mod findings;
+mod parts;
 mod records;
 mod sinks;
 mod table;
@@ -18,12 +19,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
 use flowgauge::record_file::RecordFormat;
+use flowgauge::session::DriverConfig;
 use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
+use flowgauge::transaction::TransactionConfig;
 use flowgauge::{
     Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    PipelineStats, Resources, RunOptions, Sessions, Sink, Source, SourceConfig, Standard, TrackerConfig,
-    Transactions,
+    PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
+    TrackerConfig, Transactions,
 };
 use flowgauge_condition::Condition;
 use flowgauge_summary::{Collector, Watch};
@@ -47,6 +50,10 @@ const AHEAD_LEN_MIN: u64 = 4 << 20;
 const APPLICATION: [&str; 4] =
     ["application", "application_evidence", "application_name", "application_category_name"];
 
+/// The table with columns of digests, which are computed only if one of them is chosen.
+const FILES: Table = Table::Transactions("file");
+const DIGESTS: [&str; 3] = ["md5", "sha1", "sha256"];
+
 /// Columns of outer headers, which are recorded only if they are chosen.
 const ENCAPSULATION: [&str; 8] = [
     "encapsulation",
@@ -69,6 +76,14 @@ const ENCAPSULATION: [&str; 8] = [
 /// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
 /// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
 /// protocols without a column are not parsed.
+///
+/// # Parts of a capture
+///
+/// With four [threads](Control::thread_count) or more, flow records of one uncompressed capture are tracked in parts
+/// ([`Builder::run_parts`]), each at least 2 MiB long and with 64 MiB of memory. The rows are those of one pass, in the order of
+/// the parts. If the limit on flows or on memory is reached, the scan ends with [`Error::Parts`](flowgauge::Error::Parts),
+/// because other flows would be evicted than in one pass. One pass reads compressed and joined captures, and all captures if
+/// features, packets, messages or transactions are read, with [`Decapsulation::Both`], or with a limit of rows.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -190,7 +205,11 @@ impl Scan {
                 let path = path.as_ref();
                 let contents = Contents::open(path, sources.clone())?;
                 let name = path.to_string_lossy();
-                self.file(&resources, contents, Some(&name), control, &mut batches)?;
+                control.report(&RunProgress::default());
+                match self.parts(path, &contents, sources.clone(), control) {
+                    Some(parts) => self.capture_in_parts(&resources, parts, &name, control, &mut batches)?,
+                    None => self.file(&resources, contents, Some(&name), control, &mut batches)?,
+                }
             }
         }
         batches.finish().map_err(ScanError::Batch)
@@ -282,6 +301,12 @@ impl Scan {
         if let Some(filter) = &config.filter {
             builder = builder.filter(filter.clone());
         }
+        if self.table == Table::Flows && self.wants(&APPLICATION) {
+            // The application of a flow is known without messages.
+            let mut sessions = DriverConfig::default();
+            sessions.is_naming_only = true;
+            builder = builder.sessions(sessions);
+        }
         match self.table {
             // Each fragment is a packet.
             Table::Packets => builder.fragments(FragmentHandling::AsTheyCome),
@@ -346,11 +371,16 @@ impl Scan {
             Table::Packets => read(builder, PacketRows(rows), source, control),
             Table::Messages(_) => read(builder, SessionRows::new(rows, self.table), source, control),
             Table::Transactions(_) => {
-                read(builder, Transactions::new(SessionRows::new(rows, self.table)), source, control)
+                let mut joining = TransactionConfig::default();
+                joining.has_hashes = self.table == FILES && self.wants(&DIGESTS);
+                let sink = Transactions::new(SessionRows::new(rows, self.table)).config(joining);
+                read(builder, sink, source, control)
             }
             Table::Findings => {
                 let watch = Watch::new(resources)?;
-                let sink = Transactions::new(Collector::default());
+                let collector = Collector::default();
+                let control = &control.with_memory(collector.held_bytes());
+                let sink = Transactions::new(collector);
                 let (sink, stats) = run(builder, sink, &mut watch.source(source), control)?;
                 let facts = sink.into_inner().facts;
                 for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
@@ -393,8 +423,6 @@ fn run<K: Sink>(
     }
     let mut pipeline = builder.build(sink)?;
     let summary = pipeline.run(source, &options)?;
-    if let Some(warn) = &control.warning {
-        source.warnings().iter().for_each(|warning| warn(&Warning::Capture(warning.clone())));
-    }
+    control.warn(source.warnings());
     Ok((pipeline.into_sink(), summary.stats))
 }

@@ -65,17 +65,20 @@ pub(super) fn read(
             None => break,
         }
         count += 1;
-        if count.is_multiple_of(PROGRESS_INTERVAL)
-            && let Some(notify) = &control.progress
-        {
-            let mut progress = RunProgress::default();
-            progress.input_octet_count = file.progress().map_or(0, |(at, _)| at);
-            progress.input_len = file.progress().map(|(_, len)| len);
-            progress.held_bytes = resources.budget.held();
-            notify(&progress);
+        if count.is_multiple_of(PROGRESS_INTERVAL) {
+            control.report(&progress(&file, resources));
         }
     }
+    control.report(&progress(&file, resources));
     Ok(())
+}
+
+fn progress(file: &RecordFile, resources: &Resources) -> RunProgress {
+    let mut progress = RunProgress::default();
+    progress.input_octet_count = file.progress().map_or(0, |(at, _)| at);
+    progress.input_len = file.progress().map(|(_, len)| len);
+    progress.held_bytes = resources.budget.held();
+    progress
 }
 
 /// Returns the error of captures that are read as one: if one of them is a file of flow records, that it is.

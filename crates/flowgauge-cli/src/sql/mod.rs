@@ -2,6 +2,7 @@
 
 mod args;
 mod output;
+mod progress;
 mod prompt;
 mod session;
 

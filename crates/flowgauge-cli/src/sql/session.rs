@@ -23,6 +23,7 @@ use tokio::runtime::Runtime;
 
 use super::args::{SqlArgs, SqlFormat};
 use super::output::Output;
+use super::progress::Progress;
 use crate::console::{Console, Failure, is_stdout_closed};
 use crate::interrupt;
 
@@ -118,17 +119,27 @@ impl Session {
         console: &mut Console,
     ) -> Result<(), Failure> {
         let is_standard = output.is_standard();
+        *self.last_plan() = None;
+        let progress = Progress::new(is_standard);
         let check = || {
-            self.warnings.try_iter().for_each(|warning| console.problem(warning));
+            progress.suspend(|| self.warnings.try_iter().for_each(|warning| console.problem(warning)));
+            if let Some(plan) = &*self.last_plan() {
+                progress.update(plan.as_ref());
+            }
             if is_standard && is_stdout_closed() { Err(Failure::ClosedPipe) } else { Ok(()) }
         };
-        let outcome = self.until_signal(self.query(statement, output), check);
+        let outcome = self.until_signal(self.query(statement, output, &progress), check);
+        progress.end();
         self.warnings.try_iter().for_each(|warning| console.problem(warning));
         match outcome {
-            Ok(Some(result)) => match result {
-                Ok(()) => output.end(),
-                Err(error) => output.abort().and(Err(error)),
-            },
+            Ok(Some(result)) => {
+                // After an error, other tasks of the plan may still read.
+                self.last_plan().take();
+                match result {
+                    Ok(()) => output.end(),
+                    Err(error) => output.abort().and(Err(error)),
+                }
+            }
             // What was read until the signal is a result too, and a complete file for those who read it.
             Ok(None) => {
                 self.cancel(console);
@@ -141,14 +152,12 @@ impl Session {
         }
     }
 
-    /// Ends the query on the cluster, if there is one. A local query ends with its stream.
-    #[cfg_attr(
-        not(feature = "cluster"),
-        allow(unused_variables, clippy::unused_self, reason = "there is no cluster")
-    )]
+    /// Ends the query: its plan, which has the tasks that read captures, and the query on the cluster, if there is one.
+    #[cfg_attr(not(feature = "cluster"), allow(unused_variables, reason = "there is no cluster"))]
     fn cancel(&self, console: &mut Console) {
+        let plan = self.last_plan().take();
         #[cfg(feature = "cluster")]
-        if let (Some(cluster), Some(plan)) = (&self.cluster, self.last_plan().take())
+        if let (Some(cluster), Some(plan)) = (&self.cluster, plan)
             && let Err(error) = self.runtime.block_on(cluster.cancel(plan.as_ref()))
         {
             console.problem(format!("the query may continue on the cluster: {error}"));
@@ -179,7 +188,12 @@ impl Session {
         })
     }
 
-    async fn query(&self, statement: Statement, output: &mut Output) -> Result<(), Failure> {
+    async fn query(
+        &self,
+        statement: Statement,
+        output: &mut Output,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
         let failed = |error: DataFusionError| failure(&error);
         let plan = self.context.state().statement_to_plan(statement).await.map_err(failed)?;
         let is_plan = self.explain || matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
@@ -198,7 +212,10 @@ impl Session {
             output.begin(&schema, is_plan)?;
         }
         while let Some(batch) = batches.next().await {
+            progress.before_rows();
             output.rows(&batch.map_err(failed)?)?;
+            // A stream that always has rows would not let a signal be noticed.
+            tokio::task::yield_now().await;
         }
         Ok(())
     }

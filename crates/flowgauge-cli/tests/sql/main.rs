@@ -363,24 +363,30 @@ fn a_signal_ends_a_query_that_computes_and_its_file_does_not_appear() {
     assert_eq!(folder.names(), Vec::<String>::new());
 }
 
-#[test]
-fn the_prompt_runs_statements_and_survives_errors_and_interrupts() {
+/// Runs a script with the command as its first argument, unless there is no Python.
+fn run_script(name: &str, args: &[&str]) {
     let python = std::env::var_os("FLOWGAUGE_PYTHON").unwrap_or_else(|| "python3".into());
     if Command::new(&python).arg("--version").output().is_err() {
         eprintln!("skipped: python3 is not installed");
         return;
     }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql").join(name);
+    let mut command = Command::new(&python);
+    let output = command.arg(script).arg(env!("CARGO_BIN_EXE_flowgauge")).args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn progress_is_shown_on_a_terminal_without_rows() {
+    run_script("progress.py", &[captures().join("web.pcap").to_str().unwrap()]);
+}
+
+#[test]
+fn the_prompt_runs_statements_and_survives_errors_and_interrupts() {
     let folder = Folder::new();
     let pipe = folder.path("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     // Open, so that the query does not wait for a writer, but for octets.
     let _writer = fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sql/prompt.py");
-    let output = Command::new(&python)
-        .arg(script)
-        .arg(env!("CARGO_BIN_EXE_flowgauge"))
-        .args([captures().join("web.pcap").to_str().unwrap(), &pipe, &folder.path("home")])
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    run_script("prompt.py", &[captures().join("web.pcap").to_str().unwrap(), &pipe, &folder.path("home")]);
 }

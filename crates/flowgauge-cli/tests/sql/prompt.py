@@ -33,6 +33,23 @@ class Prompt:
     def write(self, text):
         os.write(self.terminal, text.encode())
 
+    def files(self):
+        """Returns the paths of the files that the program has open."""
+        folder = f"/proc/{self.process}/fd"
+        paths = []
+        for name in os.listdir(folder):
+            try:
+                paths.append(os.readlink(os.path.join(folder, name)))
+            except FileNotFoundError:
+                pass
+        return paths
+
+    def wait_for(self, condition, problem):
+        end = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < end, problem
+            time.sleep(0.01)
+
     def status(self):
         """Reads to the end of the program, and returns its exit status."""
         end = time.monotonic() + 30
@@ -59,13 +76,14 @@ prompt.write("2 AS b;\r")
 prompt.wait("\n1  2\r\n")
 prompt.wait(PROMPT)
 # Ctrl-C ends the query, but not the program.
-prompt.write(f"SELECT count(*) FROM flows('{PIPE}');\r")
+prompt.write(f"SELECT protocol, count(*) FROM flows('{PIPE}') GROUP BY protocol;\r")
 prompt.wait(";")
-time.sleep(0.5)
+prompt.wait_for(lambda: PIPE in prompt.files(), "the pipe was not opened")
 begin = time.monotonic()
 prompt.write("\x03")
 prompt.wait(PROMPT)
 assert time.monotonic() - begin < 5, "the query was not ended"
+prompt.wait_for(lambda: PIPE not in prompt.files(), "the thread of the query was not ended")
 # Tab completes a keyword, and the name of a file.
 prompt.write("SEL\t")
 prompt.wait("SELECT")

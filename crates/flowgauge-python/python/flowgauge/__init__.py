@@ -14,12 +14,21 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Optional, Protocol, Union
 
 from . import _arguments
 from ._errors import Error, MissingFileError, MissingPermissionError
-from ._flowgauge import Batch, Live, Stream, capture as _capture, open as _open
+from ._flowgauge import (
+    Batch,
+    Live,
+    Stream,
+    Table,
+    capture as _capture,
+    open as _open,
+    query as _query,
+    table as _table,
+)
 
 __all__ = [
     "Batch",
@@ -28,17 +37,21 @@ __all__ = [
     "MissingFileError",
     "MissingPermissionError",
     "Stream",
+    "Table",
     "findings",
     "flows",
     "live",
     "messages",
     "packets",
+    "sql",
+    "table",
     "transactions",
 ]
 
 _Path = Union[str, "os.PathLike[str]"]
 _Addresses = Literal["text", "octets"]
 _Tunnels = Literal["innermost", "outermost", "both"]
+_Name = Literal["flows", "packets", "messages", "transactions", "findings"]
 
 
 class Reader(Protocol):
@@ -46,6 +59,13 @@ class Reader(Protocol):
 
     def read(self, count: int, /) -> bytes:
         """Returns at most ``count`` octets, and none at the end."""
+
+
+class Rows(Protocol):
+    """Arrow data, such as a table of pyarrow, or a data frame of pandas or Polars."""
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        """Returns a capsule with the Arrow C stream."""
 
 
 #: A path or pattern, several of them, a binary file object, or the octets of a capture.
@@ -345,6 +365,117 @@ def live(
         addresses=addresses,
     )
     return _capture(interface, _arguments.nanoseconds("duration", duration), bool(promiscuous), arguments)
+
+
+def sql(
+    query: str,
+    *,
+    tables: Optional[Mapping[str, Union[Table, Rows]]] = None,
+    memory: Optional[int] = None,
+    threads: Optional[int] = None,
+    batch_size: int = 8_192,
+) -> Stream:
+    """Executes a query of SQL over captures, files and tables, and returns its rows.
+
+    The tables ``flows(...)``, ``packets(...)``, ``messages(...)``, ``transactions(...)`` and ``findings(...)`` have
+    captures and options as arguments; Parquet, ndjson and csv files are tables by their names::
+
+        flowgauge.sql("SELECT application, count(*) AS flows FROM flows('day/*.pcap', idle_timeout => '60s') GROUP BY 1")
+        flowgauge.sql("SELECT name, octet_count FROM flows('a.pcap') JOIN hosts ON address = source_address",
+                      tables={"hosts": polars.read_csv("hosts.csv")})
+
+    query
+        One query in the SQL of DataFusion; ``EXPLAIN`` shows its plan. Statements that change something are refused,
+        because each consumer of the stream executes the query again.
+    tables
+        Tables by their names in the query: any object with ``__arrow_c_stream__``, such as tables of pyarrow, data frames
+        of pandas and Polars, and relations of DuckDB, whose rows are read before the function returns and are not copied;
+        and a :class:`Table` of captures, which each consumer reads. A name in lower case needs no quotes.
+    memory
+        Memory limit of sorting, grouping, joins and captures in octets. Sorting and grouping use temporary files beyond it;
+        another query fails. No limit by default, except 1 GiB for each thread that reads captures. Rows of ``tables`` are
+        not counted.
+    threads
+        Number of threads that compute, and of captures that are read at the same time; that of the processors by default.
+    batch_size
+        Maximum number of rows of a batch.
+
+    Addresses and names are text, durations are integers in nanoseconds, and times are in nanoseconds since 1970 (UTC).
+
+    Raises :class:`ValueError` for an invalid query, :class:`MissingFileError` if a capture does not exist, :class:`Error`
+    for other errors of files, and :class:`NotImplementedError` if the package was built without SQL. Errors within a
+    capture, and of values that a query computes, appear when the stream is read.
+    """
+    if not isinstance(query, str):
+        raise TypeError(f"query must be a text, not {type(query).__name__}")
+    settings = {
+        "memory": _arguments.count("memory", memory, 1),
+        "threads": _arguments.count("threads", threads, 1),
+        "batch_size": _arguments.count("batch_size", batch_size, 1),
+    }
+    return _query(query, _arguments.tables(tables), settings)
+
+
+def table(
+    name: _Name,
+    captures: Union[_Path, Iterable[_Path]],
+    *,
+    kind: Optional[str] = None,
+    features: Union[str, Iterable[str], None] = None,
+    filter: Optional[str] = None,
+    active_timeout: Optional[Seconds] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    joined: bool = False,
+    memory: Optional[int] = None,
+) -> Table:
+    """Returns a table of captures for a query engine, which reads only the columns and rows that its queries need.
+
+    For :func:`sql`, and for the package ``datafusion`` 55::
+
+        context = datafusion.SessionContext()
+        context.register_table("flows", flowgauge.table("flows", "day/*.pcap"))
+        context.sql("SELECT application, sum(octet_count) FROM flows GROUP BY application")
+
+    name
+        ``"flows"``, ``"packets"``, ``"messages"``, ``"transactions"`` or ``"findings"``.
+    captures
+        A path or a pattern, or a list of them. Each query reads the files again.
+    kind
+        The protocol or kind of messages, such as ``"dns.response"``, or the kind of transactions, such as ``"http"``.
+
+    The other arguments are those of the function with this name. ``memory`` is the limit of each thread that reads
+    captures. Addresses and names are text, durations are integers in nanoseconds, and times are in nanoseconds since 1970
+    (UTC).
+
+    Raises :class:`ValueError` for an invalid argument, :class:`MissingFileError` if a file does not exist, :class:`Error`
+    for other errors of files, and :class:`NotImplementedError` if the package was built without SQL.
+    """
+    has_kind = name in ("messages", "transactions")
+    if has_kind != (kind is not None):
+        raise ValueError(f"table {name!r} {'needs a' if has_kind else 'has no'} kind")
+    if name != "flows" and features is not None:
+        raise ValueError("only flows have features")
+    arguments = _checked(
+        table=name,
+        kind=None if kind is None else _kind("kind", kind),
+        features=features,
+        columns=None,
+        filter=filter,
+        where=None,
+        active_timeout=active_timeout,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=joined,
+        limit=None,
+        batch_size=1,
+        memory=memory,
+        addresses="text",
+    )
+    found, _ = _arguments.captures(captures)
+    if not isinstance(found, list):
+        raise TypeError(f"a table needs paths, not {type(captures).__name__}, because each query reads it again")
+    return _table(found, arguments)
 
 
 def _kind(name: str, value: str) -> str:

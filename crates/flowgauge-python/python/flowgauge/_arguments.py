@@ -8,7 +8,7 @@ import glob
 import io
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
 from ._errors import MissingFileError
@@ -117,6 +117,18 @@ def applications(value: Any) -> tuple[bool, Optional[list[str]]]:
     if found is None:
         raise TypeError(f"application must be True, False, a name or a list of names, not {type(value).__name__}")
     return True, found
+
+
+def tables(value: Any) -> list[tuple[str, Any]]:
+    """Returns the names of tables, and the tables."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        raise TypeError(f"tables must be a dictionary of names and tables, not {type(value).__name__}")
+    for name in value:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a table must be a text, not {type(name).__name__}")
+    return list(value.items())
 
 
 def text(name: str, value: Any) -> Optional[str]:

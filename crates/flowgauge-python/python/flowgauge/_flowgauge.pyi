@@ -2,7 +2,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Optional, final
 
-__all__ = ["Batch", "Live", "Stream", "capture", "open"]
+__all__ = ["Batch", "Live", "Stream", "Table", "capture", "open", "query", "table"]
 
 @final
 class Batch:
@@ -75,9 +75,9 @@ class Live:
 
 @final
 class Stream:
-    """The rows of captures.
+    """The rows of captures, or of a query.
 
-    Each consumer reads the captures from their beginning: ``pandas.DataFrame.from_arrow(stream)``,
+    Each consumer reads the captures from their beginning, and executes the query again: ``pandas.DataFrame.from_arrow(stream)``,
     ``polars.DataFrame(stream)``, ``pyarrow.table(stream)``, the name of the variable in SQL of DuckDB, or ``for row in
     stream``. A file object can be read only once. Reading runs on a thread of its own, at most two batches ahead, and
     ends when the consumer is dropped.
@@ -118,8 +118,36 @@ class Stream:
         traceback: Optional[TracebackType],
     ) -> None: ...
 
+@final
+class Table:
+    """The rows of captures, for a query engine.
+
+    Each query reads the captures again, as far as its limit requires, and only the columns that it needs. Conditions on
+    addresses, ports, ``protocol`` and times choose what is read.
+    """
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns, in their order."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """Damage at which reading of a capture ended, one text for each, of queries of other packages so far.
+
+        Those of :func:`flowgauge.sql` have the warnings in their streams.
+        """
+
+    def __datafusion_table_provider__(self, session: object) -> object:
+        """Returns a capsule with the table, for a session of the package ``datafusion``. Reads nothing."""
+
 def capture(interface: str, duration: Optional[int], promiscuous: bool, arguments: dict[str, Any]) -> Live:
     """Starts a capture on an interface. ``duration`` is in nanoseconds."""
 
 def open(captures: object, name: Optional[str], arguments: dict[str, Any]) -> Stream:
     """Opens a stream. The functions of the package check the types of the arguments."""
+
+def query(text: str, tables: list[tuple[str, object]], settings: dict[str, Any]) -> Stream:
+    """Plans a query. The functions of the package check the types of the arguments."""
+
+def table(captures: list[str], arguments: dict[str, Any]) -> Table:
+    """Creates a table of captures. The functions of the package check the types of the arguments."""

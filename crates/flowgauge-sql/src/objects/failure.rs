@@ -2,6 +2,7 @@
 
 use std::env;
 use std::error::Error as _;
+use std::io;
 
 /// Sources of credentials for S3 in the environment.
 const CREDENTIALS: [&str; 5] = [
@@ -86,6 +87,16 @@ fn element(text: &str, name: &str) -> Option<String> {
     let (content, _) = rest.split_once(&format!("</{name}>"))?;
     let line = content.split_whitespace().collect::<Vec<_>>().join(" ");
     (!line.is_empty() && !line.contains('<')).then_some(line)
+}
+
+/// Returns the error of a request as one of input and output.
+pub(super) fn io_error(scheme: &str, error: &object_store::Error) -> io::Error {
+    let kind = match error {
+        object_store::Error::NotFound { .. } => io::ErrorKind::NotFound,
+        object_store::Error::PermissionDenied { .. } => io::ErrorKind::PermissionDenied,
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, cause(scheme, error))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod failure;
 mod ranges;
 mod storage;
 
+use std::io;
 use std::sync::Arc;
 
 use datafusion::error::{DataFusionError, Result};
@@ -17,7 +18,7 @@ use object_store::{ClientOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 
 use crate::capture::{Capture, ObjectVersion};
 use crate::location::{ObjectUrl, WILDCARDS};
-use failure::cause;
+use failure::{cause, io_error};
 
 pub(crate) use storage::Objects;
 
@@ -42,12 +43,11 @@ pub(crate) async fn expand(url: &ObjectUrl<'_>, stores: &dyn ObjectStoreRegistry
         return Err(url.failure(problem));
     }
     let store = store(url, stores)?;
-    let failure = |error: object_store::Error| url.failure(cause(url.scheme, &error));
     if url.key.contains(WILDCARDS) && !is_http {
         return list(url, store.as_ref()).await;
     }
     let location = location(url)?;
-    let meta = store.head(&location).await.map_err(failure)?;
+    let meta = store.head(&location).await.map_err(|error| url.unreadable(io_error(url.scheme, &error)))?;
     Ok(vec![capture(url.as_str().to_owned(), meta)?])
 }
 
@@ -72,14 +72,17 @@ async fn list(url: &ObjectUrl<'_>, store: &dyn ObjectStore) -> Result<Vec<Captur
         None => store.list(prefix.as_ref()),
     };
     let mut captures = Vec::new();
-    while let Some(meta) = objects.try_next().await.map_err(|error| url.failure(cause(url.scheme, &error)))? {
+    while let Some(meta) =
+        objects.try_next().await.map_err(|error| url.unreadable(io_error(url.scheme, &error)))?
+    {
         if pattern.matches_with(meta.location.as_ref(), MATCHING) {
             let name = format!("{}://{}/{}", url.scheme, url.authority, meta.location);
             captures.push(capture(name, meta)?);
         }
     }
     if captures.is_empty() {
-        return Err(url.failure("no object has a name of this pattern"));
+        let problem = io::Error::new(io::ErrorKind::NotFound, "no object has a name of this pattern");
+        return Err(url.unreadable(problem));
     }
     captures.sort_by(|first, second| first.path.cmp(&second.path));
     Ok(captures)

@@ -19,7 +19,7 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore};
 
-use super::failure::{CHANGED, cause};
+use super::failure::{CHANGED, io_error};
 use super::ranges::{RANGE_GROWTH, RANGE_LEN_MIN, RangeCharge, RangeMemory};
 use super::{location, store};
 use crate::capture::{Capture, ObjectVersion, OpenedObjects};
@@ -138,7 +138,7 @@ async fn fetch(request: Request) {
     let Request { object, range, reply } = request;
     let scheme = if object.is_s3 { "s3" } else { "http" };
     let outcome = async {
-        let failure = |error: object_store::Error| io::Error::new(kind(&error), cause(scheme, &error));
+        let failure = |error: object_store::Error| io_error(scheme, &error);
         let answer = object.store.get_opts(&object.location, object.options(range)).await.map_err(failure)?;
         if !object.is_same(&answer.meta) {
             return Err(io::Error::other(CHANGED));
@@ -154,14 +154,6 @@ async fn fetch(request: Request) {
     if let Err(error) = outcome.await {
         // A reader that was dropped needs no error.
         let _ = reply.send(Err(error));
-    }
-}
-
-fn kind(error: &object_store::Error) -> io::ErrorKind {
-    match error {
-        object_store::Error::NotFound { .. } => io::ErrorKind::NotFound,
-        object_store::Error::PermissionDenied { .. } => io::ErrorKind::PermissionDenied,
-        _ => io::ErrorKind::Other,
     }
 }
 
