@@ -268,7 +268,7 @@ async fn errors_name_the_cause() {
         ("SELECT * FROM flows('$DATA/*.nothing')", "no file has a name of this pattern"),
         ("SELECT * FROM flows('$DATA')", "is a folder"),
         ("SELECT * FROM flows('-')", "standard input"),
-        ("SELECT * FROM flows('ftp://host/a.pcap')", "not from ftp"),
+        ("SELECT * FROM flows('ftp://host/a.pcap')", "ftp://host/a.pcap: "),
         ("SELECT * FROM flows('$DATA/web.pcap', nothing => 1)", "nothing is no option"),
         ("SELECT * FROM flows('$DATA/web.pcap', joined => 'yes')", "true or false"),
         ("SELECT * FROM flows('$DATA/web.pcap', active_timeout => 60)", "must be a text"),
