@@ -264,7 +264,7 @@ def test_values_of_rows():
     ("query", "message"),
     [
         ("", "No SQL statements"),
-        ("SELEC", "found: SELEC at Line: 1, Column: 1"),
+        ("SHOUT", "found: SHOUT at Line: 1, Column: 1"),
         ("SELECT nonsense FROM flows('{web}')", "No field named nonsense"),
         ("SELECT * FROM nonsense", "nonsense' not found"),
         ("SELECT * FROM flows('{web}', nonsense => 1)", "nonsense is no option; options are features"),
