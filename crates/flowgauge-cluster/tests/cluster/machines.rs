@@ -26,9 +26,14 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    fn start(path: &str, args: &[&str]) -> Self {
+    fn start(path: &str, args: &[&str], environment: &[(&str, String)]) -> Self {
         let mut command = Command::new(path);
-        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .envs(environment.iter().map(|(name, value)| (name, value)))
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut process = Process::start(&mut command);
         let (sender, lines) = channel();
         let out = BufReader::new(process.0.stdout.take().unwrap());
@@ -68,18 +73,29 @@ pub(crate) struct Machines {
     pub(crate) executors: Vec<Machine>,
     pub(crate) cluster: Cluster,
     pub(crate) folder: PathBuf,
+    environment: Vec<(&'static str, String)>,
     port: String,
 }
 
 impl Machines {
     /// Starts a scheduler that loses executors after five seconds, and executors with two threads each.
     pub(crate) fn start(name: &str, executor_count: usize) -> Self {
+        Self::start_with(name, executor_count, Vec::new())
+    }
+
+    /// Starts processes with these variables of the environment.
+    pub(crate) fn start_with(
+        name: &str,
+        executor_count: usize,
+        environment: Vec<(&'static str, String)>,
+    ) -> Self {
         let folder = std::env::temp_dir().join(format!("flowgauge-cluster-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let (scheduler, url) = scheduler("0");
+        let (scheduler, url) = scheduler("0", &environment);
         let port = url.rsplit(':').next().unwrap().to_owned();
         let cluster: Cluster = url.parse().unwrap();
-        let mut machines = Self { scheduler: Some(scheduler), executors: Vec::new(), cluster, folder, port };
+        let scheduler = Some(scheduler);
+        let mut machines = Self { scheduler, executors: Vec::new(), cluster, folder, environment, port };
         for _ in 0..executor_count {
             machines.add_executor();
         }
@@ -91,7 +107,8 @@ impl Machines {
         let address = format!("127.0.0.1:{}", self.port);
         let args = ["--scheduler", &address, "--port", "0", "--control-port", "0", "--threads", "2"];
         let more = ["--work-dir", folder, "--heartbeat", "1s", "--log", "info"];
-        let executor = Machine::start(env!("CARGO_BIN_EXE_flowgauge-executor"), &[&args[..], &more].concat());
+        let args = [&args[..], &more].concat();
+        let executor = Machine::start(env!("CARGO_BIN_EXE_flowgauge-executor"), &args, &self.environment);
         let line = executor.line();
         assert!(line.starts_with(&format!("executes tasks of df://{address}")), "{line}");
         self.executors.push(executor);
@@ -101,7 +118,7 @@ impl Machines {
     pub(crate) fn start_scheduler(&mut self) {
         let started = Instant::now();
         self.scheduler = None;
-        let (scheduler, url) = scheduler(&self.port);
+        let (scheduler, url) = scheduler(&self.port, &self.environment);
         assert_eq!(url, self.cluster.to_string());
         assert!(started.elapsed() < READY_TIME_MAX);
         self.scheduler = Some(scheduler);
@@ -113,9 +130,9 @@ impl Machines {
     }
 }
 
-fn scheduler(port: &str) -> (Machine, String) {
+fn scheduler(port: &str, environment: &[(&str, String)]) -> (Machine, String) {
     let args = ["--port", port, "--executor-timeout", "5s"];
-    let scheduler = Machine::start(env!("CARGO_BIN_EXE_flowgauge-scheduler"), &args);
+    let scheduler = Machine::start(env!("CARGO_BIN_EXE_flowgauge-scheduler"), &args, environment);
     let url = scheduler.line();
     (scheduler, url)
 }

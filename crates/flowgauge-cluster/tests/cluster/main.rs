@@ -1,6 +1,8 @@
 //! Queries on a scheduler and executors, which are processes on the loopback interface.
 #![cfg(unix)]
 
+#[path = "../../../flowgauge-sql/tests/objects/bucket.rs"]
+mod bucket;
 mod machines;
 #[path = "../../../flowgauge-cli/tests/support/process.rs"]
 mod process;
@@ -276,6 +278,33 @@ async fn errors_name_the_cause_and_damage_is_logged() {
     let rows = count(&context, &format!("SELECT count(*) FROM packets('{}')", path.display())).await.unwrap();
     assert!(rows[0].parse::<u32>().unwrap() > 100, "{rows:?}");
     process::wait_for("a warning", || machines.executors[0].log().contains("truncated.pcap"));
+}
+
+/// The scheduler lists objects and executors read them, with the credentials of their environment, which the client lacks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_are_read_with_the_credentials_of_the_processes() {
+    let object = |name: &str| (format!("day/{name}"), data().join(name).to_str().unwrap().to_owned());
+    let Some(bucket) = bucket::Bucket::start(&["web.pcap", "dns.pcap", "mail.pcap"].map(object)) else {
+        return;
+    };
+    let environment = vec![
+        ("AWS_ACCESS_KEY_ID", "access".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+        ("AWS_REGION", "us-east-1".to_owned()),
+        ("AWS_ENDPOINT", format!("http://127.0.0.1:{}", bucket.port)),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("NO_PROXY", "127.0.0.1".to_owned()),
+    ];
+    let machines = Machines::start_with("objects", 2, environment);
+    let context = machines.connect(4).await.unwrap();
+    let query = |captures: &str| {
+        format!("SELECT application, count(*), sum(octet_count) FROM flows({captures}) GROUP BY 1")
+    };
+    let files = format!("'{0}/web.pcap', '{0}/dns.pcap', '{0}/mail.pcap'", data().display());
+    let expected = count(&local(2), &query(&files)).await.unwrap();
+    assert_eq!(count(&context, &query("'s3://captures/day/*.pcap'")).await.unwrap(), expected);
+    let error = count(&context, &query("'s3://captures/none.pcap'")).await.unwrap_err();
+    assert_eq!(flowgauge_cluster::failure(&error), "s3://captures/none.pcap: does not exist");
 }
 
 #[test]

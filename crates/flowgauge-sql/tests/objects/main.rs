@@ -4,6 +4,7 @@
 //! `FLOWGAUGE_PYTHON`, or `python3`. Without the package, the test prints a note and passes. If `FLOWGAUGE_READERS` is set to
 //! `required`, it fails instead.
 
+mod bucket;
 mod s3;
 mod server;
 

@@ -2,15 +2,16 @@
 //! process with the environment that it needs.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use datafusion::physical_plan::collect;
 use flowgauge::export::RecordWriter;
 use flowgauge::{FileSource, FlowRecord};
 use flowgauge_arrow::{Options, ParquetWriter};
 
+use super::bucket::Bucket;
 use super::{CAPTURES, assert_equal_rows, context, error, example, listed, local, plan, rows};
 
 /// Variable with which a test runs itself again.
@@ -31,48 +32,6 @@ fn is_inner(test: &str, variables: &[(&str, &str)]) -> bool {
     let status = command.envs(variables.iter().copied()).status().unwrap();
     assert!(status.success(), "{test}: {status}");
     false
-}
-
-/// A process that serves a bucket, which ends with the pipe to its standard input.
-struct Bucket {
-    process: Child,
-    port: u16,
-}
-
-impl Bucket {
-    /// Starts a server; `None` if it is not installed.
-    fn start(objects: &[(String, String)]) -> Option<Self> {
-        let python = std::env::var_os("FLOWGAUGE_PYTHON").unwrap_or_else(|| "python3".into());
-        let imports = "import boto3; from moto.server import ThreadedMotoServer";
-        let has_moto =
-            Command::new(&python).args(["-c", imports]).output().is_ok_and(|run| run.status.success());
-        if !has_moto {
-            let is_required = std::env::var("FLOWGAUGE_READERS").as_deref() == Ok("required");
-            assert!(!is_required, "the package moto[server] is missing");
-            eprintln!("skipped: Python has no package moto[server]");
-            return None;
-        }
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/objects/s3.py");
-        let mut process = Command::new(python)
-            .arg(script)
-            .args(objects.iter().map(|(name, path)| format!("{name}={path}")))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().expect("the port of the server");
-        Some(Self { process, port })
-    }
-}
-
-impl Drop for Bucket {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        self.process.wait().unwrap();
-    }
 }
 
 /// Replaces an object of the bucket.
