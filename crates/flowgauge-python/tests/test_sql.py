@@ -6,6 +6,7 @@ import errno
 import gc
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -618,3 +619,30 @@ def test_other_versions_of_datafusion(monkeypatch):
             table.__datafusion_table_provider__(session)
     with pytest.raises(ValueError, match="incorrect name"):
         table.__datafusion_table_provider__(flowgauge.flows(WEB).__arrow_c_schema__())
+
+
+EXCHANGE = """
+import sys, datafusion, flowgauge
+keys = flowgauge.flows(sys.argv[1], columns=["community_id", "protocol"])
+query = f"SELECT octet_count FROM flows('{sys.argv[1]}') JOIN keys USING (community_id)"
+print(len(list(flowgauge.sql(query, tables={"keys": keys}, threads=1))))
+context = datafusion.SessionContext()
+context.register_table("flows", flowgauge.table("flows", sys.argv[1]))
+print(sum(batch.num_rows for batch in context.sql("SELECT community_id FROM flows WHERE protocol = 17").collect()))
+"""
+
+
+@sql_only
+def test_valgrind_finds_no_error_where_structures_are_exchanged(tmp_path):
+    """The other libraries have errors of their own, so that only those with the module in their stack count."""
+    if shutil.which("valgrind") is None:
+        if os.environ.get("FLOWGAUGE_SQL") == "required":
+            pytest.fail("valgrind is not installed")
+        pytest.skip("valgrind is not installed")
+    log = tmp_path / "valgrind.txt"
+    command = ["valgrind", "--error-limit=no", f"--log-file={log}", sys.executable, "-c", EXCHANGE, DATA / "dns.pcap"]
+    environment = {**os.environ, "PYTHONMALLOC": "malloc"}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    assert (run.returncode, run.stdout) == (0, "50\n26\n"), run.stderr
+    assert "ERROR SUMMARY" in log.read_text()
+    assert "_flowgauge" not in log.read_text()
