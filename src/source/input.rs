@@ -133,11 +133,9 @@ fn open(path: &Path) -> io::Result<File> {
 enum Octets {
     /// An open regular file, which is read directly.
     Plain(File),
-    /// An open input of a storage.
-    Object(Box<dyn Read + Send>),
     /// A regular file, or input of a storage, that is temporarily closed.
     Parked,
-    /// Any other input, or decompressed data.
+    /// Any other input, such as an open one of a storage, or decompressed data.
     Stream(Box<dyn Read + Send>),
 }
 
@@ -161,13 +159,8 @@ impl Input {
         let found = memory.storage().and_then(|storage| Some((storage, storage.find(path)?)));
         if let Some((storage, len)) = found {
             let reader = storage.open(path, 0..len).map_err(|error| Error::io(path, error))?;
-            let (octets, storage) = (Octets::Object(reader), Some(Arc::clone(storage)));
-            return Ok(Self {
-                octets,
-                storage,
-                total_len: Some(len),
-                ..Self::stream(io::empty(), path, stop)
-            });
+            let (storage, total_len) = (Some(Arc::clone(storage)), Some(len));
+            return Ok(Self { storage, total_len, ..Self::stream(reader, path, stop) });
         }
         let file = open(path).map_err(|error| Error::io(path, error))?;
         let metadata = file.metadata().map_err(|error| Error::io(path, error))?;
@@ -221,7 +214,6 @@ impl Input {
         let Self { octets, path, storage, count, total_len, stop, .. } = self;
         let inner: Box<dyn Read + Send> = match octets {
             Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
-            Octets::Object(reader) => Box::new(Counted { inner: reader, count: Arc::clone(&count) }),
             Octets::Parked => Box::new(io::empty()),
             Octets::Stream(reader) => reader,
         };
@@ -256,6 +248,25 @@ impl Input {
         Some(total_len.saturating_sub(self.progress()))
     }
 
+    /// Returns a reader whose octets are counted.
+    fn counted(&self, reader: Box<dyn Read + Send>) -> Octets {
+        Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&self.count) }))
+    }
+
+    /// Opens a parked input at the offset at which it was closed.
+    #[cold]
+    fn reopen(&mut self) -> io::Result<()> {
+        self.octets = if let Some(storage) = &self.storage {
+            let len = self.total_len.unwrap_or_default();
+            self.counted(storage.open(&self.path, self.progress().min(len)..len)?)
+        } else {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.progress()))?;
+            Octets::Plain(file)
+        };
+        Ok(())
+    }
+
     /// Continues a regular file, or input of a storage, at the offset `start`, and ends it at the offset `end`, or at its end
     /// if there is none.
     pub(super) fn select(&mut self, start: u64, end: Option<u64>) -> io::Result<()> {
@@ -265,12 +276,7 @@ impl Input {
             let reader = storage.open(&self.path, range)?;
             self.count.store(start, Relaxed);
             self.is_part = end.is_some();
-            self.octets = match end {
-                Some(_) => {
-                    Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&self.count) }))
-                }
-                None => Octets::Object(reader),
-            };
+            self.octets = self.counted(reader);
             return Ok(());
         }
         let mut file = File::open(&self.path)?;
@@ -294,7 +300,8 @@ impl Input {
 
     /// Returns whether the input is a regular file, or in a storage, and read as it is.
     pub(super) const fn is_plain(&self) -> bool {
-        matches!(self.octets, Octets::Plain(_) | Octets::Object(_) | Octets::Parked)
+        let is_whole_object = self.storage.is_some() && !self.decompresses && !self.is_part;
+        is_whole_object || matches!(self.octets, Octets::Plain(_) | Octets::Parked)
     }
 
     /// Closes a regular file, or input of a storage, until the next read, which opens it again. Returns whether it is now
@@ -314,24 +321,11 @@ impl Input {
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
-            self.octets = match &self.storage {
-                Some(storage) => {
-                    let len = self.total_len.unwrap_or_default();
-                    Octets::Object(storage.open(&self.path, self.progress().min(len)..len)?)
-                }
-                None => {
-                    let mut file = File::open(&self.path)?;
-                    file.seek(SeekFrom::Start(self.progress()))?;
-                    Octets::Plain(file)
-                }
-            };
+            self.reopen()?;
         }
         loop {
             let result = match &mut self.octets {
                 Octets::Plain(file) => file.read(buffer).inspect(|len| {
-                    self.count.fetch_add(*len as u64, Relaxed);
-                }),
-                Octets::Object(reader) => reader.read(buffer).inspect(|len| {
                     self.count.fetch_add(*len as u64, Relaxed);
                 }),
                 Octets::Stream(reader) => reader.read(buffer),
