@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -142,9 +142,9 @@ enum Octets {
 /// Octets of one capture, from a regular file, a stream or a decompressor.
 pub(super) struct Input {
     octets: Octets,
-    path: Box<Path>,
-    /// The storage of the input; `None` for a file or a stream. Boxed, because inputs are moved for each read of a stream.
-    storage: Option<Box<Arc<dyn Storage>>>,
+    path: PathBuf,
+    /// The storage of the input; `None` for a file or a stream.
+    storage: Option<Arc<dyn Storage>>,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
     decompresses: bool,
@@ -159,7 +159,7 @@ impl Input {
         let found = memory.storage().and_then(|storage| Some((storage, storage.find(path)?)));
         if let Some((storage, len)) = found {
             let reader = storage.open(path, 0..len).map_err(|error| Error::io(path, error))?;
-            let (storage, total_len) = (Some(Box::new(Arc::clone(storage))), Some(len));
+            let (storage, total_len) = (Some(Arc::clone(storage)), Some(len));
             return Ok(Self { storage, total_len, ..Self::stream(reader, path, stop) });
         }
         let file = open(path).map_err(|error| Error::io(path, error))?;
@@ -187,7 +187,7 @@ impl Input {
         let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
         Self {
             octets,
-            path: path.into(),
+            path: path.to_owned(),
             storage: None,
             count,
             total_len: None,

@@ -418,29 +418,38 @@ impl Connection {
         config: &StreamConfig,
         memory: &Memory,
     ) -> Result<bool, WarningKind> {
-        if let State::New(_, opened_at) = &self.state
-            && opened_at.elapsed() > config.header_timeout
-        {
-            return Err(WarningKind::Connection("the header of a capture did not arrive in time"));
+        if matches!(self.state, State::New(..)) {
+            self.advance(interfaces, config, memory)?;
         }
-        self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::New(new, opened_at) => {
-                match new.advance(&config.source.resources.limits, memory).map_err(problem)? {
-                    Advanced::Waiting(new) => State::New(new, opened_at),
-                    Advanced::Open(mut capture) => {
-                        capture.number_interfaces(interfaces);
-                        State::Open(capture)
-                    }
-                    Advanced::End => State::Closed,
-                }
-            }
-            state => state,
-        };
         match &mut self.state {
             State::New(..) => Ok(true),
             State::Open(capture) => capture.fill(batch, interfaces).map_err(problem),
             State::Closed => Ok(false),
         }
+    }
+
+    /// Reads the header of a connection that has sent no frame yet.
+    fn advance(
+        &mut self,
+        interfaces: &mut Interfaces,
+        config: &StreamConfig,
+        memory: &Memory,
+    ) -> Result<(), WarningKind> {
+        let State::New(new, opened_at) = std::mem::replace(&mut self.state, State::Closed) else {
+            return Ok(());
+        };
+        if opened_at.elapsed() > config.header_timeout {
+            return Err(WarningKind::Connection("the header of a capture did not arrive in time"));
+        }
+        self.state = match new.advance(&config.source.resources.limits, memory).map_err(problem)? {
+            Advanced::Waiting(new) => State::New(new, opened_at),
+            Advanced::Open(mut capture) => {
+                capture.number_interfaces(interfaces);
+                State::Open(capture)
+            }
+            Advanced::End => State::Closed,
+        };
+        Ok(())
     }
 }
 
