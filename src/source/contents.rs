@@ -128,7 +128,8 @@ impl Contents {
         self.head.get(self.at..).unwrap_or_default()
     }
 
-    /// Returns whether the input is an uncompressed regular file, or in a [`Storage`](super::Storage), so that it can be opened again.
+    /// Returns whether the input is an uncompressed regular file, or in a [`Storage`](super::Storage), so that it can be
+    /// opened again.
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.input.is_plain()

@@ -241,8 +241,8 @@ impl Input {
         self.total_len
     }
 
-    /// Returns the number of octets of a plain file or input of a storage that have not been read yet, according to its length when
-    /// it was opened; `None` for any other input.
+    /// Returns the number of octets of a plain file or input of a storage that have not been read yet, according to its
+    /// length when it was opened; `None` for any other input.
     pub(super) fn left_len(&self) -> Option<u64> {
         let total_len = self.total_len.filter(|_| !self.decompresses)?;
         Some(total_len.saturating_sub(self.progress()))
@@ -300,8 +300,8 @@ impl Input {
 
     /// Returns whether the input is a regular file, or in a storage, and read as it is.
     pub(super) const fn is_plain(&self) -> bool {
-        let is_whole_object = self.storage.is_some() && !self.decompresses && !self.is_part;
-        is_whole_object || matches!(self.octets, Octets::Plain(_) | Octets::Parked)
+        let is_stored = self.storage.is_some() && !self.decompresses && !self.is_part;
+        is_stored || matches!(self.octets, Octets::Plain(_) | Octets::Parked)
     }
 
     /// Closes a regular file, or input of a storage, until the next read, which opens it again. Returns whether it is now

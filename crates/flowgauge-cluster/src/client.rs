@@ -108,7 +108,8 @@ impl Cluster {
             .with_ballista_physical_extension_codec(Arc::new(PhysicalCodec::default()))
     }
 
-    /// Creates a session with the tables and functions of captures, and with files of other formats as tables. `config` is that of [`Cluster::config`].
+    /// Creates a session with the tables and functions of captures, and with files of other formats as tables. `config` is
+    /// that of [`Cluster::config`].
     ///
     /// # Errors
     ///
@@ -190,7 +191,8 @@ pub fn failure(error: &DataFusionError) -> String {
     cause(&message).unwrap_or(message)
 }
 
-/// Returns the cause in a message of the scheduler about a plan or a task, which has nested values with their types, such as `DataFusionError(Execution("..."))`.
+/// Returns the cause in a message of the scheduler about a plan or a task, which has nested values with their types, such
+/// as `DataFusionError(Execution("..."))`.
 fn cause(message: &str) -> Option<String> {
     let (_, mut value) = message.strip_prefix("Job ")?.split_once(" failed: ")?;
     let after = |text: &'static str| value.split_once(text).map(|(_, rest)| rest);

@@ -30,6 +30,7 @@
 mod client;
 #[cfg(feature = "server")]
 pub mod executor;
+mod functions;
 mod logical;
 mod messages;
 mod physical;

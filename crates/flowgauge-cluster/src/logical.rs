@@ -10,10 +10,11 @@ use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::file_format::FileFormatFactory;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::{AggregateUDF, Extension, HigherOrderUDF, LogicalPlan, ScalarUDF, WindowUDF};
+use datafusion::logical_expr::{Extension, LogicalPlan};
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use flowgauge_sql::CaptureTable;
 
+use crate::functions::functions_of_others;
 use crate::messages::{RowsMessage, TableMessage, decode, encode, is_envelope};
 
 /// Encodes and decodes logical plans with tables of captures: their kind, options, and patterns of captures, which the
@@ -88,41 +89,7 @@ impl LogicalExtensionCodec for LogicalCodec {
         self.others.try_encode_file_format(octets, format)
     }
 
-    fn try_decode_udf(&self, name: &str, octets: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.others.try_decode_udf(name, octets)
-    }
-
-    fn try_encode_udf(&self, function: &ScalarUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udf(function, octets)
-    }
-
-    fn try_decode_higher_order_function(&self, name: &str, octets: &[u8]) -> Result<Arc<HigherOrderUDF>> {
-        self.others.try_decode_higher_order_function(name, octets)
-    }
-
-    fn try_encode_higher_order_function(
-        &self,
-        function: &HigherOrderUDF,
-        octets: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.others.try_encode_higher_order_function(function, octets)
-    }
-
-    fn try_decode_udaf(&self, name: &str, octets: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.others.try_decode_udaf(name, octets)
-    }
-
-    fn try_encode_udaf(&self, function: &AggregateUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udaf(function, octets)
-    }
-
-    fn try_decode_udwf(&self, name: &str, octets: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.others.try_decode_udwf(name, octets)
-    }
-
-    fn try_encode_udwf(&self, function: &WindowUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udwf(function, octets)
-    }
+    functions_of_others!();
 }
 
 /// Returns a pattern that means the same in every working directory. Standard input and URLs remain, which are errors.

@@ -9,7 +9,6 @@ use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::object_store::{DefaultObjectStoreRegistry, ObjectStoreRegistry};
-use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF, WindowUDF};
 use datafusion::physical_expr::projection::{ProjectionExpr, ProjectionExprs};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{
@@ -18,6 +17,7 @@ use datafusion_proto::physical_plan::{
 use flowgauge_arrow::scan::{Notify, Warning};
 use flowgauge_sql::{Capture, CaptureScan};
 
+use crate::functions::functions_of_others;
 use crate::messages::{
     CaptureMessage, GroupMessage, ProjectedMessage, RowsMessage, ScanMessage, decode, encode, is_envelope,
 };
@@ -164,39 +164,5 @@ impl PhysicalExtensionCodec for PhysicalCodec {
         }
     }
 
-    fn try_decode_udf(&self, name: &str, octets: &[u8]) -> Result<Arc<ScalarUDF>> {
-        self.others.try_decode_udf(name, octets)
-    }
-
-    fn try_encode_udf(&self, function: &ScalarUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udf(function, octets)
-    }
-
-    fn try_decode_higher_order_function(&self, name: &str, octets: &[u8]) -> Result<Arc<HigherOrderUDF>> {
-        self.others.try_decode_higher_order_function(name, octets)
-    }
-
-    fn try_encode_higher_order_function(
-        &self,
-        function: &HigherOrderUDF,
-        octets: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.others.try_encode_higher_order_function(function, octets)
-    }
-
-    fn try_decode_udaf(&self, name: &str, octets: &[u8]) -> Result<Arc<AggregateUDF>> {
-        self.others.try_decode_udaf(name, octets)
-    }
-
-    fn try_encode_udaf(&self, function: &AggregateUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udaf(function, octets)
-    }
-
-    fn try_decode_udwf(&self, name: &str, octets: &[u8]) -> Result<Arc<WindowUDF>> {
-        self.others.try_decode_udwf(name, octets)
-    }
-
-    fn try_encode_udwf(&self, function: &WindowUDF, octets: &mut Vec<u8>) -> Result<()> {
-        self.others.try_encode_udwf(function, octets)
-    }
+    functions_of_others!();
 }

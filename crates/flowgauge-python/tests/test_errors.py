@@ -187,8 +187,9 @@ def test_errors_of_file_objects(web):
             list(flowgauge.packets(Failing(octets, result)))
 
 
-def test_closed_streams(web):
-    with flowgauge.packets(web, batch_size=1) as stream:
+def check_closed(opened):
+    """A stream that was closed returns no rows to consumers that it had before, or has later."""
+    with opened as stream:
         rows = iter(stream)
         next(rows)
         reader = pyarrow.RecordBatchReader.from_stream(stream)
@@ -200,3 +201,7 @@ def test_closed_streams(web):
         with pytest.raises(ValueError, match="closed"):
             consume(stream)
     stream.close()
+
+
+def test_closed_streams(web):
+    check_closed(flowgauge.packets(web, batch_size=1))

@@ -89,7 +89,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sys.argv[1]
 if sys.argv[2] == "object":
     source = open(source, "rb", buffering=0)
-stream = flowgauge.packets(source)
+if sys.argv[2] == "query":
+    stream = flowgauge.sql(f"SELECT count(*) FROM packets('{source}')")
+else:
+    stream = flowgauge.packets(source)
 print("ready", flush=True)
 try:
     if sys.argv[3] == "rows":
@@ -103,12 +106,11 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize("consumer", ["rows", "pyarrow"])
-def test_interrupt_while_a_pipe_has_no_data(tmp_path, consumer):
+def check_interrupt(tmp_path, source, consumer):
+    """SIGINT ends a consumer that waits for a pipe without data."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    arguments = [sys.executable, "-c", INTERRUPTED, str(fifo), "path", consumer]
+    arguments = [sys.executable, "-c", INTERRUPTED, str(fifo), source, consumer]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline() == "ready\n"
@@ -127,12 +129,20 @@ def test_interrupt_while_a_pipe_has_no_data(tmp_path, consumer):
     print(f"{consumer}: KeyboardInterrupt and end after {milliseconds} ms")
 
 
-def test_other_threads_run_while_a_stream_waits(tmp_path):
-    if not hasattr(os, "mkfifo"):
-        pytest.skip("needs named pipes")
+pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+
+
+@pipes
+@pytest.mark.parametrize("consumer", ["rows", "pyarrow"])
+def test_interrupt_while_a_pipe_has_no_data(tmp_path, consumer):
+    check_interrupt(tmp_path, "path", consumer)
+
+
+def check_other_threads(tmp_path, open_stream):
+    """Other threads run while a stream waits for a pipe without data."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
-    stream = flowgauge.packets(fifo)
+    stream = open_stream(fifo)
     failures = []
 
     def read():
@@ -151,6 +161,11 @@ def test_other_threads_run_while_a_stream_waits(tmp_path):
     stream.close()
     thread.join(timeout=10)
     assert not thread.is_alive() and failures == ["the stream is closed"]
+
+
+@pipes
+def test_other_threads_run_while_a_stream_waits(tmp_path):
+    check_other_threads(tmp_path, flowgauge.packets)
 
 
 ATTACHED = """

@@ -7,7 +7,6 @@ import gc
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -22,7 +21,8 @@ import pyarrow.parquet
 import pytest
 
 from conftest import CAPTURES, DATA
-from test_lifetime import linux, settled_threads, status
+from test_errors import check_closed
+from test_lifetime import check_interrupt, check_other_threads, linux, pipes, settled_threads, status
 
 WEB = DATA / "web.pcap"
 ALL = [DATA / name for name in ("web.pcap", "dns.pcap")]
@@ -371,18 +371,7 @@ def test_damage_is_a_warning(tmp_path):
 
 @sql_only
 def test_closed_streams():
-    query = f"SELECT wire_len FROM packets('{WEB}')"
-    with flowgauge.sql(query, batch_size=1) as stream:
-        rows = iter(stream)
-        next(rows)
-        reader = pyarrow.RecordBatchReader.from_stream(stream)
-    with pytest.raises(ValueError, match="closed"):
-        list(rows)
-    with pytest.raises(OSError, match="closed"):
-        reader.read_all()
-    for consume in (iter, pyarrow.table):
-        with pytest.raises(ValueError, match="closed"):
-            consume(stream)
+    check_closed(flowgauge.sql(f"SELECT wire_len FROM packets('{WEB}')", batch_size=1))
 
 
 def half_read(kind):
@@ -422,74 +411,17 @@ def test_1000_streams_dropped_half_read():
     assert growth < 64
 
 
-INTERRUPTED = """
-import signal, sys, time
-import flowgauge
-signal.signal(signal.SIGINT, signal.default_int_handler)
-stream = flowgauge.sql(f"SELECT count(*) FROM packets('{sys.argv[1]}')")
-print("ready", flush=True)
-try:
-    if sys.argv[2] == "rows":
-        for row in stream:
-            pass
-    else:
-        import pyarrow
-        pyarrow.table(stream)
-except KeyboardInterrupt:
-    print(time.monotonic(), flush=True)
-"""
-
-pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-
-
 @pipes
 @sql_only
 @pytest.mark.parametrize("consumer", ["rows", "pyarrow"])
 def test_interrupt_while_a_pipe_has_no_data(tmp_path, consumer):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    arguments = [sys.executable, "-c", INTERRUPTED, str(fifo), consumer]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "ready\n"
-            # A writer, so that the pipe does not end.
-            with open(fifo, "wb"):
-                time.sleep(0.5)
-                sent = time.monotonic()
-                process.send_signal(signal.SIGINT)
-                output, _ = process.communicate(timeout=10)
-                ended = time.monotonic()
-        finally:
-            process.kill()
-    assert process.returncode == 0
-    milliseconds = [round((time - sent) * 1e3) for time in (float(output), ended)]
-    print(f"{consumer}: KeyboardInterrupt and end after {milliseconds} ms")
+    check_interrupt(tmp_path, "query", consumer)
 
 
 @pipes
 @sql_only
 def test_other_threads_run_while_a_query_waits(tmp_path):
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    stream = flowgauge.sql(f"SELECT * FROM packets('{fifo}')")
-    failures = []
-
-    def read():
-        try:
-            list(stream)
-        except ValueError as error:
-            failures.append(str(error))
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    count = 0
-    end = time.monotonic() + 0.3
-    while time.monotonic() < end:
-        count += 1
-    assert count > 1000
-    stream.close()
-    thread.join(timeout=10)
-    assert not thread.is_alive() and failures == ["the stream is closed"]
+    check_other_threads(tmp_path, lambda path: flowgauge.sql(f"SELECT * FROM packets('{path}')"))
 
 
 def first_batch(kind, path):

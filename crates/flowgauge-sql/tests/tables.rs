@@ -8,6 +8,8 @@ mod execution;
 mod parts;
 #[path = "tables/records.rs"]
 mod records;
+#[path = "support/rows.rs"]
+mod rows;
 
 #[cfg(unix)]
 use std::io::Write as _;
@@ -16,8 +18,7 @@ use std::sync::{Arc, Mutex};
 #[cfg(unix)]
 use std::time::Duration;
 
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_plan::displayable;
@@ -43,15 +44,7 @@ async fn batches(context: &SessionContext, query: &str) -> Result<Vec<RecordBatc
 /// Returns the rows of a result as text, sorted.
 async fn rows(context: &SessionContext, query: &str) -> Vec<String> {
     let batches = batches(context, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let value = |column: &Arc<dyn Array>| array_value_to_string(column, row).unwrap();
-            rows.push(batch.columns().iter().map(value).collect::<Vec<_>>().join("|"));
-        }
-    }
-    rows.sort();
-    rows
+    rows::sorted(&batches)
 }
 
 async fn error(query: &str) -> String {

@@ -1,7 +1,7 @@
 //! `flowgauge sql --cluster` with a scheduler and an executor of the package `flowgauge-cluster`.
 //!
-//! Their programs are beside that of the command. Without them, which another selection of packages builds, a note is printed; if
-//! `FLOWGAUGE_READERS` is set to `required`, the test fails instead.
+//! Their programs are beside that of the command. Without them, which another selection of packages builds, a note is
+//! printed; if `FLOWGAUGE_READERS` is set to `required`, the test fails instead.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

@@ -5,6 +5,8 @@
 //! `required`, it fails instead.
 
 mod bucket;
+#[path = "../support/rows.rs"]
+mod rows;
 mod s3;
 mod server;
 
@@ -13,8 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datafusion::arrow::array::{Array, RecordBatch};
-use datafusion::arrow::util::display::array_value_to_string;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
@@ -75,15 +76,7 @@ async fn batches(context: &SessionContext, query: &str) -> Result<Vec<RecordBatc
 /// Returns the rows of a result as text, sorted.
 pub(crate) async fn rows(context: &SessionContext, query: &str) -> Vec<String> {
     let batches = batches(context, query).await.unwrap_or_else(|error| panic!("{query}: {error}"));
-    let mut rows = Vec::new();
-    for batch in &batches {
-        for row in 0..batch.num_rows() {
-            let value = |column: &Arc<dyn Array>| array_value_to_string(column, row).unwrap();
-            rows.push(batch.columns().iter().map(value).collect::<Vec<_>>().join("|"));
-        }
-    }
-    rows.sort();
-    rows
+    rows::sorted(&batches)
 }
 
 pub(crate) async fn error(query: &str) -> String {

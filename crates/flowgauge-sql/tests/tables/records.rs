@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::prelude::SessionContext;
 use flowgauge::export::{FixedRecord, Lines, RecordWriter, Style};
 use flowgauge::ipfix::{Exporter, ExporterConfig, StreamTransport};
@@ -98,7 +99,7 @@ async fn columns(context: &SessionContext, query: &str) -> Vec<(String, Vec<Stri
     let names = batches[0].schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
     let values = |index: usize| {
         let of_batch = |batch: &super::RecordBatch| {
-            let value = |row| super::array_value_to_string(batch.column(index), row).unwrap();
+            let value = |row| array_value_to_string(batch.column(index), row).unwrap();
             (0..batch.num_rows()).map(value).collect::<Vec<_>>()
         };
         batches.iter().flat_map(of_batch).collect()
