@@ -319,6 +319,7 @@ impl Input {
 
     /// Reads octets into `buffer` with one read, which is repeated only if a signal interrupted it. The error
     /// [`io::ErrorKind::WouldBlock`] means that a stream has no data yet; a later call can continue.
+    #[inline(never)] // The loop over the blocks of a file needs the registers.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
             self.reopen()?;
