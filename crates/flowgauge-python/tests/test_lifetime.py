@@ -23,12 +23,21 @@ def status(name):
     return int(re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)[1])
 
 
-def settled_threads(count):
-    """Waits until at most this number of threads is left, and returns their number."""
+def settled(count, most):
+    """Waits until a count is at most `most`, and returns it."""
     end = time.monotonic() + 10
-    while status("Threads") > count and time.monotonic() < end:
+    while count() > most and time.monotonic() < end:
         time.sleep(0.01)
-    return status("Threads")
+    return count()
+
+
+def settled_threads(most):
+    """Waits until at most this number of threads is left, and returns their number."""
+    return settled(lambda: status("Threads"), most)
+
+
+def open_files():
+    return len(os.listdir("/proc/self/fd"))
 
 
 def half_read(kind, path, octets):
@@ -58,7 +67,7 @@ def test_1000_streams_dropped_half_read(kind, web):
     gc.collect()
     before = settled_threads(threading.active_count() + 8)
     memory = status("VmRSS")
-    files = len(os.listdir("/proc/self/fd"))
+    files = open_files()
     most = 0
     for _ in range(1000):
         half_read(kind, web, octets)
@@ -70,7 +79,7 @@ def test_1000_streams_dropped_half_read(kind, web):
     assert after <= before
     # Threads of file objects end by themselves, the others before the stream is dropped.
     assert most <= before + (64 if kind == "file object" else 2)
-    assert len(os.listdir("/proc/self/fd")) <= files
+    assert settled(open_files, files) <= files
     assert growth < 64
 
 

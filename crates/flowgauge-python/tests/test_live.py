@@ -21,7 +21,7 @@ import polars
 import pyarrow
 import pytest
 
-from test_lifetime import settled_threads, status
+from test_lifetime import open_files, settled, settled_threads, status
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
@@ -271,12 +271,12 @@ def test_a_capture_ends_when_it_is_closed_or_dropped(network):
 
     captured("read")
     gc.collect()
-    threads, files = settled_threads(threading.active_count() + 8), len(os.listdir("/proc/self/fd"))
+    threads, files = settled_threads(threading.active_count() + 8), open_files()
     for kind in ["with", "drop", "read", "reader"] * 5:
         captured(kind)
         gc.collect()
         assert settled_threads(threads) <= threads
-        assert len(os.listdir("/proc/self/fd")) <= files
+        assert settled(open_files, files) <= files
     assert status("Threads") <= threads
 
 
