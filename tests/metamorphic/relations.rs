@@ -397,16 +397,16 @@ fn merged(capture: &Capture, parts: [Vec<&Owned>; 2]) -> Outcome {
     if !is_sorted || parts.iter().any(Vec::is_empty) {
         return Outcome::NotApplicable;
     }
-    let folder = std::env::temp_dir().join(format!("flowgauge-metamorphic-{}", std::process::id()));
+    // Each thread has a folder of its own, so that none removes that of another one.
+    let (process, thread) = (std::process::id(), std::thread::current().id());
+    let folder = std::env::temp_dir().join(format!("flowgauge-metamorphic-{process}-{thread:?}"));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let paths =
-        [0, 1].map(|number| folder.join(format!("{:?}-{number}.pcapng", std::thread::current().id())));
+    let paths = [0, 1].map(|number| folder.join(format!("{number}.pcapng")));
     for (path, part) in paths.iter().zip(parts) {
         std::fs::write(path, pcapng_octets(capture, part.into_iter())).expect("a file");
     }
     let found = of_source(&builder(), Files::open(&paths).expect("two captures"));
-    paths.iter().for_each(|path| drop(std::fs::remove_file(path)));
-    let _ = std::fs::remove_dir(&folder);
+    std::fs::remove_dir_all(&folder).expect("the folder exists");
     compare_after(&capture.records, &found, |fields| without(fields, &["interface"]))
 }
 
