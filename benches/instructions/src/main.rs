@@ -2,8 +2,10 @@
 
 use std::env;
 use std::fs;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Output};
+use std::thread;
 
 use flowgauge_instructions::{
     Change, Comparison, EXEMPTIONS, Environment, FACTOR_MAX, Fault, Figures, PERCENT_MAX, Run, work_rows,
@@ -75,6 +77,17 @@ fn environment() -> Result<Environment, Reason> {
     ]))
 }
 
+/// Returns an error with what a process wrote if it failed.
+fn succeeded(output: &Output) -> Result<(), Reason> {
+    if output.status.success() {
+        return Ok(());
+    }
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let status = output.status;
+    Err(format!("{stdout}\n{stderr}\nthe benches failed ({status}); see --help for the required programs")
+        .into())
+}
+
 /// Runs the benches and reads their summaries.
 fn measure() -> Result<Run, Reason> {
     let mut run = Run { environment: environment()?, ..Run::default() };
@@ -84,22 +97,23 @@ fn measure() -> Result<Run, Reason> {
     if home.exists() {
         fs::remove_dir_all(&home)?;
     }
-    let cargo = env::var("CARGO").unwrap_or("cargo".to_owned());
-    let bench = Command::new(cargo)
-        .args(["bench", "--locked", "--profile", "instructions", "--bench", "layers", "--bench", "work"])
-        .arg("--manifest-path")
-        .arg(package.join("Cargo.toml"))
-        .env("GUNGRAUN_HOME", &home)
-        .env("GUNGRAUN_SAVE_SUMMARY", "json")
-        .output()?;
-    if !bench.status.success() {
-        let [stdout, stderr] = [&bench.stdout, &bench.stderr].map(|text| String::from_utf8_lossy(text));
-        return Err(format!(
-            "{stdout}\n{stderr}\nthe benches failed ({}); see --help for the required programs",
-            bench.status
-        )
-        .into());
-    }
+    let bench = |arguments: &[&str]| {
+        Command::new(env::var("CARGO").unwrap_or("cargo".to_owned()))
+            .args(["bench", "--locked", "--profile", "instructions", "--manifest-path"])
+            .arg(package.join("Cargo.toml"))
+            .args(arguments)
+            .env("GUNGRAUN_HOME", &home)
+            .env("GUNGRAUN_SAVE_SUMMARY", "json")
+            .output()
+    };
+    succeeded(&bench(&["--bench", "layers", "--bench", "work", "--no-run"])?)?;
+    // Counts do not depend on the load, and valgrind uses one processor.
+    thread::scope(|scope| {
+        let work = scope.spawn(|| bench(&["--bench", "work"]));
+        let layers = bench(&["--bench", "layers"])?;
+        let work = work.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        [layers, work].iter().try_for_each(succeeded)
+    })?;
     run.read_summaries(&home)?;
     if run.benches.is_empty() {
         return Err(format!("no summaries in {}", home.display()).into());
