@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use flowgauge::source::Storage;
+use flowgauge::source::{self, Storage};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
@@ -28,17 +28,24 @@ struct Shared {
     len: u64,
     /// Indices and contents of blocks, the one used least recently first.
     recent: Mutex<VecDeque<(u64, Bytes)>>,
+    /// The latest read that failed. Readers of Parquet report it as a text, in the same way as damage.
+    failed: Mutex<Option<source::Error>>,
 }
 
 impl Blocks {
     /// Creates a reader of the file with this path and length.
     pub(crate) fn new(storage: Arc<dyn Storage>, path: PathBuf, len: u64) -> Self {
-        Self(Arc::new(Shared { storage, path, len, recent: Mutex::default() }))
+        Self(Arc::new(Shared { storage, path, len, recent: Mutex::default(), failed: Mutex::default() }))
+    }
+
+    /// Returns the latest read that failed.
+    pub(crate) fn failure(&self) -> Option<source::Error> {
+        self.0.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns a block, from memory if it was read before.
     fn block(&self, index: u64) -> io::Result<Bytes> {
-        let Shared { storage, path, len, recent } = &*self.0;
+        let Shared { storage, path, len, recent, failed } = &*self.0;
         let mut recent = recent.lock().unwrap_or_else(PoisonError::into_inner);
         let known = recent.iter().position(|(known, _)| *known == index).and_then(|at| recent.remove(at));
         let block = match known {
@@ -46,7 +53,12 @@ impl Blocks {
             None => {
                 let range = index * BLOCK_LEN..((index + 1) * BLOCK_LEN).min(*len);
                 let mut octets = vec![0; (range.end - range.start) as usize];
-                storage.open(path, range)?.read_exact(&mut octets)?;
+                let read = storage.open(path, range).and_then(|mut part| part.read_exact(&mut octets));
+                read.map_err(|error| {
+                    let error = source::Error::Io { path: path.clone(), error: error.into() };
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+                    io::Error::other(error)
+                })?;
                 octets.into()
             }
         };
@@ -128,7 +140,11 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+    use flowgauge::export::RecordWriter;
+    use flowgauge::{FlowRecord, Timestamp};
+
     use super::*;
+    use crate::{Options, ParquetRecords, ParquetWriter};
 
     /// Octets in memory, and the number of times that a range of them was opened.
     #[derive(Debug)]
@@ -162,6 +178,54 @@ mod tests {
         assert_eq!(storage.1.load(Relaxed), 4);
         assert!(blocks.get_bytes(len - 1, 2).is_err());
         assert!(blocks.get_bytes(u64::MAX, 2).is_err());
+    }
+
+    /// A file whose octets can be read up to the number of an opening.
+    #[derive(Debug)]
+    struct Failing(InMemory, usize);
+
+    impl Storage for Failing {
+        fn find(&self, path: &Path) -> Option<u64> {
+            self.0.find(path)
+        }
+
+        fn open(&self, path: &Path, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
+            if self.0.1.load(Relaxed) == self.1 {
+                return Err(io::Error::other("has changed"));
+            }
+            self.0.open(path, range)
+        }
+    }
+
+    /// A failed read is no damage, which would be a warning.
+    #[test]
+    fn a_failed_read_of_records_is_an_error_of_the_source() {
+        let source = flowgauge::FileSource::open("../../examples/data/web.pcap").unwrap();
+        let mut record = flowgauge::records(source).next().unwrap().unwrap();
+        let writer = ParquetWriter::new::<FlowRecord>(Vec::new(), Options::default()).unwrap();
+        let mut writer = Box::new(writer);
+        for number in 0..60_000_u64 {
+            // Numbers that cannot be compressed, so that there are several blocks.
+            let random = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            record.start = Timestamp::from_nanos(random >> 4);
+            record.end = record.start;
+            record.forward.counters.octet_count = random;
+            RecordWriter::<FlowRecord>::write(&mut *writer, &record).unwrap();
+        }
+        let octets = writer.into_inner().unwrap();
+        let len = octets.len() as u64;
+        let read = |failing_at| {
+            let storage = Arc::new(Failing(InMemory(octets.clone(), AtomicUsize::new(0)), failing_at));
+            ParquetRecords::of_blocks(Blocks::new(storage, "day.parquet".into(), len))
+        };
+        assert_eq!(read(usize::MAX).unwrap().filter(Result::is_ok).count(), 60_000);
+        let index = read(0).unwrap_err();
+        let rows = read(2).unwrap().find_map(Result::err).unwrap();
+        for error in [index, rows] {
+            let text = error.to_string();
+            assert!(text.contains("day.parquet") && text.contains("has changed"), "{text}");
+            assert!(error.downcast::<source::Error>().is_ok(), "{text}");
+        }
     }
 
     #[test]

@@ -61,7 +61,9 @@ pub(crate) fn record_file_in(
     }
     let found = storage.and_then(|storage| Some((storage, storage.find(&path)?)));
     let rows = match found {
-        Some((storage, len)) => ParquetRecords::of(Blocks::new(Arc::clone(storage), path.clone(), len)),
+        Some((storage, len)) => {
+            ParquetRecords::of_blocks(Blocks::new(Arc::clone(storage), path.clone(), len))
+        }
         None => {
             let file = File::open(&path).map_err(|error| {
                 let error = source::Error::Io { path: path.clone(), error: error.into() };
@@ -71,7 +73,12 @@ pub(crate) fn record_file_in(
         }
     };
     let rows = rows.map_err(|error| {
-        problem(RecordProblemKind::Damaged(format!("is a Parquet file whose index is damaged: {error}")))
+        problem(match error.downcast::<source::Error>() {
+            Ok(error) => RecordProblemKind::Source(error),
+            Err(error) => {
+                RecordProblemKind::Damaged(format!("is a Parquet file whose index is damaged: {error}"))
+            }
+        })
     })?;
     Ok(RecordFile::of_rows(path, rows))
 }
@@ -106,6 +113,8 @@ pub(crate) fn record_file_in(
 /// ```
 pub struct ParquetRecords {
     batches: ParquetRecordBatchReader,
+    /// The file, if it is in a storage.
+    blocks: Option<Blocks>,
     batch: Option<RecordBatch>,
     /// Index of the next row in the batch.
     row: usize,
@@ -125,13 +134,19 @@ impl ParquetRecords {
     ///
     /// Returns an error if the footer of the file cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
-        Self::of(file)
+        Self::of(file, None)
     }
 
-    fn of(file: impl ChunkReader + 'static) -> io::Result<Self> {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(io::Error::other)?;
-        let batches = builder.with_batch_size(ROW_COUNT).build().map_err(io::Error::other)?;
-        Ok(Self { batches, batch: None, row: 0, has_ended: false })
+    /// Opens a file in a storage.
+    pub(crate) fn of_blocks(blocks: Blocks) -> io::Result<Self> {
+        Self::of(blocks.clone(), Some(blocks))
+    }
+
+    fn of(file: impl ChunkReader + 'static, blocks: Option<Blocks>) -> io::Result<Self> {
+        let opened = ParquetRecordBatchReaderBuilder::try_new(file)
+            .and_then(|builder| builder.with_batch_size(ROW_COUNT).build());
+        let batches = opened.map_err(|error| failure(blocks.as_ref(), error))?;
+        Ok(Self { batches, blocks, batch: None, row: 0, has_ended: false })
     }
 }
 
@@ -149,12 +164,20 @@ impl Iterator for ParquetRecords {
                 Some(Ok(batch)) => self.batch = Some(batch),
                 Some(Err(error)) => {
                     self.has_ended = true;
-                    return Some(Err(io::Error::other(error)));
+                    return Some(Err(failure(self.blocks.as_ref(), error)));
                 }
                 None => self.has_ended = true,
             }
         }
         None
+    }
+}
+
+/// Returns the error of a file; that of a failed read in a storage, which is no damage of the file, is of the source.
+fn failure(blocks: Option<&Blocks>, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
+    match blocks.and_then(Blocks::failure) {
+        Some(failed) => io::Error::other(failed),
+        None => io::Error::other(error),
     }
 }
 
@@ -193,6 +216,8 @@ fn value(array: &dyn Array, row: usize) -> Option<Value> {
             array.as_primitive::<DurationNanosecondType>().value(row).into()
         }
         DataType::Utf8 => array.as_string::<i32>().value(row).into(),
+        DataType::LargeUtf8 => array.as_string::<i64>().value(row).into(),
+        DataType::Utf8View => array.as_string_view().value(row).into(),
         DataType::Dictionary(..) => {
             let names = array.as_dictionary_opt::<Int32Type>()?;
             let key = usize::try_from(names.keys().value(row)).ok()?;

@@ -119,8 +119,8 @@ impl Cluster {
             .await
             .map_err(|error| DataFusionError::Execution(format!("{self}: {error}")))?;
         let state = SessionStateBuilder::new().with_config(config).with_default_features().build();
-        let context =
-            SessionContext::new_with_state(state.upgrade_for_ballista(self.url())?).enable_url_table();
+        let context = SessionContext::new_with_state(state.upgrade_for_ballista(self.url())?);
+        let context = flowgauge_sql::with_files(context);
         flowgauge_sql::register(&context)?;
         Ok(context)
     }

@@ -15,9 +15,16 @@ use crate::location::Location;
 /// The functions that return tables.
 pub(crate) const FUNCTIONS: [&str; 5] = ["flows", "packets", "messages", "transactions", "findings"];
 
-/// The options, in the order of the documentation, and those of findings, which relate the flows of all captures.
-const OPTIONS: [&str; 6] = ["features", "filter", "idle_timeout", "active_timeout", "tunnels", "joined"];
-const FINDING_OPTIONS: [&str; 3] = ["filter", "idle_timeout", "tunnels"];
+/// Returns the options of a table, in the order of the documentation.
+const fn options_of(table: Table) -> &'static [&'static str] {
+    match table {
+        Table::Flows => &["features", "filter", "idle_timeout", "active_timeout", "tunnels", "joined"],
+        Table::Packets => &["filter", "tunnels", "joined"],
+        // They relate the flows of all captures.
+        Table::Findings => &["filter", "idle_timeout", "tunnels"],
+        _ => &["filter", "idle_timeout", "tunnels", "joined"],
+    }
+}
 
 /// What a call of a table function states.
 #[derive(Clone, Debug)]
@@ -82,7 +89,7 @@ impl Arguments {
             Location::of(pattern)?;
         }
         let mut config = ScanConfig::default();
-        let known = if table == Table::Findings { FINDING_OPTIONS.as_slice() } else { OPTIONS.as_slice() };
+        let known = options_of(table);
         for (Ident { value: name, .. }, value) in options {
             let name = name.to_ascii_lowercase();
             if !known.contains(&name.as_str()) {
@@ -91,15 +98,9 @@ impl Arguments {
             }
             set(&mut config, &name, value).map_err(|problem| failure(&problem))?;
         }
-        if table != Table::Flows {
-            if config.features != flowgauge::features::FeatureSet::default() {
-                return plan_err!("{function}: only flows have features");
-            }
-            if config.filter.as_ref().is_some_and(|filter| !filter.is_final()) {
-                return plan_err!(
-                    "{function}: src, dst and vlan in a filter apply to whole flows; use WHERE"
-                );
-            }
+        let is_of_flows = config.filter.as_ref().is_some_and(|filter| !filter.is_final());
+        if is_of_flows && table != Table::Flows {
+            return plan_err!("{function}: src, dst and vlan in a filter apply to whole flows; use WHERE");
         }
         Ok(Self { table, patterns, config })
     }

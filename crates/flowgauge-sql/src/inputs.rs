@@ -4,9 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
+use datafusion::common::internal_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreRegistry;
+use futures::channel::oneshot;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 
 use crate::capture::{Capture, Captures};
@@ -34,7 +37,7 @@ async fn expand_one(pattern: &str, stores: &Arc<dyn ObjectStoreRegistry>) -> Res
         return Err(DataFusionError::Execution(format!("{pattern}: {problem}")));
     }
     match Location::of(pattern)? {
-        Location::File(path) => files(&path),
+        Location::File(path) => look_up(path).await,
         #[cfg(feature = "object-store")]
         Location::Object(url) => crate::objects::expand(&url, stores.as_ref()).await,
         #[cfg(not(feature = "object-store"))]
@@ -46,8 +49,24 @@ async fn expand_one(pattern: &str, stores: &Arc<dyn ObjectStoreRegistry>) -> Res
     }
 }
 
-/// Returns the files of a path or pattern.
-fn files(pattern: &str) -> Result<Vec<Capture>> {
+/// Returns the files of a path or pattern. Folders are listed on a thread of their own, which ends if the future is dropped,
+/// and needs no runtime.
+async fn look_up(pattern: String) -> Result<Vec<Capture>> {
+    if !pattern.contains(WILDCARDS) {
+        return files(&pattern, || false);
+    }
+    let (sender, receiver) = oneshot::channel();
+    let list = move || {
+        let found = files(&pattern, || sender.is_canceled());
+        // Fails if the future was dropped.
+        drop(sender.send(found));
+    };
+    thread::Builder::new().name("flowgauge-list".to_owned()).spawn(list)?;
+    receiver.await.unwrap_or_else(|_| internal_err!("the thread that lists files ended"))
+}
+
+/// Returns the files of a path or pattern, until `is_dropped` returns true.
+fn files(pattern: &str, is_dropped: impl Fn() -> bool) -> Result<Vec<Capture>> {
     let failure = |problem: String| DataFusionError::Execution(format!("{pattern}: {problem}"));
     // A file whose name contains characters of patterns is that file.
     let exists = fs::exists(pattern).unwrap_or(false);
@@ -57,6 +76,9 @@ fn files(pattern: &str) -> Result<Vec<Capture>> {
     let mut captures = Vec::new();
     for path in glob::glob(pattern).map_err(|error| failure(error.to_string()))? {
         let path = path.map_err(|error| failure(error.to_string()))?;
+        if is_dropped() {
+            break;
+        }
         if !path.is_dir() {
             captures.push(capture(path)?);
         }

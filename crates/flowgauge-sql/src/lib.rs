@@ -56,6 +56,7 @@
 
 mod arguments;
 mod capture;
+mod files;
 mod functions;
 mod inputs;
 mod location;
@@ -76,6 +77,7 @@ use datafusion::prelude::SessionContext;
 use flowgauge_arrow::scan::{Notify, Warning};
 
 pub use capture::{Capture, ObjectVersion};
+pub use files::with_files;
 pub use plan::CaptureScan;
 pub use progress::ScanProgress;
 pub use table::CaptureTable;

@@ -20,8 +20,8 @@ use crate::plan::{all_columns, plan};
 use crate::predicate::Predicates;
 use crate::source::{CaptureSource, Shared};
 
-/// Column of flows that depends on other flows.
-const DEPENDENT: &str = "sequence_number";
+/// Columns of flows that depend on other flows: numbers in the order of records.
+const DEPENDENT: [&str; 2] = ["id", "sequence_number"];
 
 /// A table of captures, for sessions without the table functions: `context.register_table("flows", Arc::new(table))`.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ impl TableProvider for CaptureTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let mut scan = self.scan.clone();
         let all = self.schema();
-        let is_dependent = |index: &usize| all.field(*index).name() == DEPENDENT;
+        let is_dependent = |index: &usize| DEPENDENT.contains(&all.field(*index).name().as_str());
         let is_alone = match scan.table() {
             Table::Flows => projection.is_some_and(|indices| !indices.iter().any(is_dependent)),
             table => table == Table::Packets,

@@ -253,6 +253,24 @@ fn tunnel() -> Vec<u8> {
     file
 }
 
+/// A condition on the key becomes a filter of packets, unless a column numbers the flows.
+#[tokio::test]
+async fn numbers_of_flows_do_not_depend_on_conditions() {
+    let context = context(1);
+    for column in ["id", "sequence_number", "octet_count"] {
+        let query = |port: &str| {
+            format!(
+                "SELECT {column}, source_port FROM flows('$DATA/web.pcap', features => 'nfstream') WHERE {port} = 443"
+            )
+        };
+        let found = rows(&context, &query("destination_port")).await;
+        assert!(found.len() > 3, "{found:?}");
+        assert_eq!(found, rows(&context, &query("destination_port + 0")).await, "{column}");
+        let is_filtered = plan(&context, &query("destination_port")).await.contains("packets=");
+        assert_eq!(is_filtered, column == "octet_count", "{column}");
+    }
+}
+
 #[tokio::test]
 async fn errors_name_the_cause() {
     for (query, cause) in [
@@ -269,7 +287,15 @@ async fn errors_name_the_cause() {
         ("SELECT * FROM flows('$DATA/web.pcap', features => 'unknown')", "features"),
         ("SELECT * FROM flows('$DATA/web.pcap', filter => 'port')", "filter"),
         ("SELECT * FROM packets('$DATA/web.pcap', filter => 'src port 1')", "use WHERE"),
-        ("SELECT * FROM packets('$DATA/web.pcap', features => 'cic')", "only flows have features"),
+        ("SELECT * FROM packets('$DATA/web.pcap', features => 'cic')", "features is no option"),
+        (
+            "SELECT * FROM packets('$DATA/web.pcap', idle_timeout => '1s')",
+            "options are filter, tunnels, joined",
+        ),
+        (
+            "SELECT * FROM messages('dns', '$DATA/web.pcap', active_timeout => '1s')",
+            "active_timeout is no option",
+        ),
         ("SELECT * FROM messages('dnss', '$DATA/web.pcap')", "known are"),
         ("SELECT * FROM transactions()", "kind of rows"),
         ("SELECT * FROM findings()", "a path of a capture is required"),

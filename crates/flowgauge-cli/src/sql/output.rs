@@ -54,6 +54,10 @@ impl Output {
 
     /// Begins a result; `is_plan` for one of EXPLAIN.
     pub(super) fn begin(&mut self, schema: &SchemaRef, is_plan: bool) -> Result<(), Failure> {
+        // Statements such as COPY have a result too.
+        if self.result_count > 0 && self.format.is_binary() {
+            return Err(several(self.format));
+        }
         if self.result_count > 0 && self.format == SqlFormat::Table {
             self.write(b"\n")?;
         }
@@ -116,6 +120,12 @@ impl Output {
     fn encoding(&self, error: &ArrowError) -> Failure {
         Failure::Other(format!("--format {}: {error}", self.format.name()))
     }
+}
+
+/// Returns the failure for several results in a format that holds one.
+pub(super) fn several(format: SqlFormat) -> Failure {
+    let name = format.name();
+    Failure::Usage(format!("--format {name} holds the result of one query; run the others one by one"))
 }
 
 /// Encodes the rows of a result.

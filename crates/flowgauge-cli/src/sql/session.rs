@@ -90,7 +90,7 @@ impl Session {
         &self.context
     }
 
-    /// Parses statements; fails if the format cannot hold the results of all of them.
+    /// Parses statements; fails if the format cannot hold the results of all queries among them.
     pub(super) fn parse(&self, text: &str) -> Result<VecDeque<Statement>, Failure> {
         let limit = self.context.state().config_options().sql_parser.recursion_limit;
         let parser =
@@ -103,10 +103,7 @@ impl Session {
             _ => false,
         };
         if self.format.is_binary() && statements.iter().filter(is_query).count() > 1 {
-            return Err(Failure::Usage(format!(
-                "--format {} holds the result of one query; run the others one by one",
-                self.format.name()
-            )));
+            return Err(super::output::several(self.format));
         }
         Ok(statements)
     }
@@ -225,6 +222,9 @@ impl Session {
 fn configured(mut config: SessionConfig, args: &SqlArgs) -> SessionConfig {
     config.options_mut().explain.physical_plan_only = args.explain;
     config = config.with_information_schema(true);
+    // Text has one type, whether it is a column of a capture, of a file or a result.
+    config.options_mut().execution.parquet.schema_force_view_types = false;
+    config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     match args.threads {
         Some(count) => config.with_target_partitions(count.get()),
         None => config,
@@ -239,7 +239,7 @@ fn local(args: &SqlArgs, sender: Sender<String>) -> Result<SessionContext, Failu
     }
     let environment = environment.build_arc().map_err(|error| failure(&error))?;
     let config = configured(SessionConfig::new(), args);
-    let context = SessionContext::new_with_config_rt(config, environment).enable_url_table();
+    let context = flowgauge_sql::with_files(SessionContext::new_with_config_rt(config, environment));
     let warning: Arc<dyn Fn(&flowgauge_arrow::scan::Warning) + Send + Sync> = Arc::new(move |damage| {
         // The receiver lives as long as the session.
         let _ = sender.send(damage.to_string());

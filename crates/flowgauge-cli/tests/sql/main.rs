@@ -177,6 +177,18 @@ fn columnar_files_can_be_queried_and_joined() {
     let status =
         command(&["flows", "web.pcap", "--format", "parquet", "--quiet"]).stdout(file).status().unwrap();
     assert!(status.success());
+    // Records of files that queries of files have written are complete: columns of text, and addresses, are kept.
+    let derived = folder.path("derived.parquet");
+    let https = "application, community_id, source_address, octet_count";
+    for source in [path.as_str(), &folder.path("written.parquet")] {
+        sql(&format!("SELECT * FROM '{source}' WHERE destination_port = 443"), &["-o", &derived, "--force"]);
+        let of_file =
+            sql(&format!("SELECT {https} FROM flows('{derived}') ORDER BY 2, 4"), &["--format", "csv"]);
+        let query =
+            format!("SELECT {https} FROM flows('web.pcap') WHERE destination_port = 443 ORDER BY 2, 4");
+        assert_eq!(of_file.out, sql(&query, &["--format", "csv"]).out, "{source}");
+        assert!(of_file.out.lines().count() > 3, "{}", of_file.out);
+    }
     let query = format!("SELECT sum(octet_count) AS octets FROM '{}'", folder.path("written.parquet"));
     let sum: u64 = records.iter().map(|record| record["octet_count"].as_u64().unwrap()).sum();
     assert_eq!(objects(&sql(&query, &["--format", "ndjson"]).out)[0]["octets"], sum);
@@ -229,6 +241,19 @@ fn failures_have_a_message_and_a_status() {
         assert_eq!((run.status, run.out.as_str()), (Some(status), ""), "{args:?}: {}", run.err);
         assert!(run.err.contains(message), "{args:?}: {}", run.err);
     }
+    // Statements that are no queries have results too.
+    let (copy, out) = (folder.path("copy.parquet"), folder.path("out.parquet"));
+    let statements = format!("COPY (SELECT 1 AS a) TO '{copy}'; SELECT 2 AS b");
+    let failed = run(&["sql", &statements, "-o", &out]);
+    assert!(failed.status == Some(2) && failed.err.contains("the result of one query"), "{failed:?}");
+    assert!(!Path::new(&out).exists());
+    // A folder with the name of a table is not read.
+    fs::create_dir(folder.path("flows")).unwrap();
+    folder.file("flows/unfinished.parquet", b"PAR1");
+    let query = format!("SELECT count(*) FROM flows('{}')", captures().join("web.pcap").display());
+    let found = outcome(command(&["sql", &query, "--format", "csv"]).current_dir(&folder.0));
+    assert_eq!((found.status, found.err.as_str()), (Some(0), ""));
+    assert_eq!(found.out.lines().last(), Some("27"));
     // The statements before a failure are complete, and those behind it are not run.
     let run = run(&["sql", "SELECT 1 AS a; SELECT * FROM nothing; SELECT 2 AS b"]);
     assert_eq!((run.status, run.out.as_str()), (Some(2), "A\n1\n"));

@@ -16,6 +16,9 @@ use super::Settings;
 use super::input::Input;
 use crate::worker::Run;
 
+/// Maximum number of rows of a batch, for which operators allocate memory in advance.
+const BATCH_SIZE_MAX: usize = 1 << 20;
+
 /// A query that can be executed once. What its threads find is reported to `run`.
 pub(super) struct Planned {
     pub(super) plan: Arc<dyn ExecutionPlan>,
@@ -56,15 +59,17 @@ fn session(inputs: &[(String, Input)], settings: Settings, run: &Arc<Run>) -> Re
     if let Some(memory) = settings.memory {
         environment = environment.with_memory_limit(usize::try_from(memory).unwrap_or(usize::MAX), 1.0);
     }
-    let mut config =
-        SessionConfig::new().with_information_schema(true).with_batch_size(settings.batch_size.get());
+    let mut config = SessionConfig::new()
+        .with_information_schema(true)
+        .with_batch_size(settings.batch_size.get().min(BATCH_SIZE_MAX));
     // Text has one type, whether it is a column of a capture, of a file or a result.
     config.options_mut().execution.parquet.schema_force_view_types = false;
     config.options_mut().sql_parser.map_string_types_to_utf8view = false;
     if let Some(count) = settings.threads {
         config = config.with_target_partitions(count.get());
     }
-    let context = SessionContext::new_with_config_rt(config, environment.build_arc()?).enable_url_table();
+    let context = SessionContext::new_with_config_rt(config, environment.build_arc()?);
+    let context = flowgauge_sql::with_files(context);
     let warned = Arc::clone(run);
     let warning: Notify<Warning> = Arc::new(move |warning| warned.warn(warning.to_string()));
     flowgauge_sql::register_with(&context, Some(Arc::clone(&warning)))?;

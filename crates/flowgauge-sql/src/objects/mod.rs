@@ -75,13 +75,15 @@ async fn list(url: &ObjectUrl<'_>, store: &dyn ObjectStore) -> Result<Vec<Captur
     while let Some(meta) =
         objects.try_next().await.map_err(|error| url.unreadable(io_error(url.scheme, &error)))?
     {
-        if pattern.matches_with(meta.location.as_ref(), MATCHING) {
+        // Objects without octets are no captures; those with the names of folders mark these.
+        if meta.size > 0 && pattern.matches_with(meta.location.as_ref(), MATCHING) {
             let name = format!("{}://{}/{}", url.scheme, url.authority, meta.location);
             captures.push(capture(name, meta)?);
         }
     }
     if captures.is_empty() {
-        let problem = io::Error::new(io::ErrorKind::NotFound, "no object has a name of this pattern");
+        let problem =
+            io::Error::new(io::ErrorKind::NotFound, "no object with octets has a name of this pattern");
         return Err(url.unreadable(problem));
     }
     captures.sort_by(|first, second| first.path.cmp(&second.path));

@@ -132,7 +132,7 @@ async fn inner() {
         assert_eq!(rows(&context(2), &query).await, expected, "{pattern}");
     }
     for (url, expected) in [
-        ("s3://captures/names/c*.pcap", "no object has a name of this pattern"),
+        ("s3://captures/names/c*.pcap", "no object with octets has a name of this pattern"),
         ("s3://captures/missing.pcap", "does not exist"),
         ("s3://missing/a.pcap", "does not exist"),
         ("s3://missing/*.pcap", "does not exist: NoSuchBucket"),
@@ -144,6 +144,14 @@ async fn inner() {
         assert!(problem.contains(&format!("{url}: ")) && problem.contains(expected), "{problem}");
         assert!(!problem.contains("hidden-key") && !problem.contains("identifier-of-key"), "{problem}");
     }
+
+    // An object without octets that has the name of a folder marks it.
+    replace("marked/2026/", &[]);
+    replace("marked/2026/a.pcap", &fs::read(example("data/dns.pcap")).unwrap());
+    let query = "SELECT DISTINCT file FROM packets('s3://captures/marked/**')";
+    assert_eq!(rows(&context(1), query).await, ["s3://captures/marked/2026/a.pcap"]);
+    let problem = error("SELECT * FROM packets('s3://captures/marked/*')").await;
+    assert!(problem.contains("no object with octets"), "{problem}");
 
     let context = context(1);
     let query = "SELECT count(*) FROM packets('s3://captures/changing.pcap')";
