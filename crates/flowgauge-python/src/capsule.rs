@@ -11,8 +11,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::attachment::is_attached;
 use crate::failure::Failure;
-use crate::worker::{Item, Worker};
+use crate::worker::Worker;
 
 type Capsule<'py> = PyResult<Bound<'py, PyCapsule>>;
 
@@ -35,13 +36,22 @@ pub(crate) fn of_one<'py>(py: Python<'py>, batch: &RecordBatch) -> Capsule<'py> 
     stream(py, Box::new(batches))
 }
 
-/// Returns the capsule of the batches of a run, after the first of them was computed.
-pub(crate) fn of_worker<'py>(py: Python<'py>, schema: SchemaRef, mut worker: Worker) -> Capsule<'py> {
-    let first = match worker.wait_with_signals(py)? {
-        Some(Err(failure)) => return Err(failure.exception(py)),
-        Some(Ok(batch)) => Some(batch),
-        None => None,
-    };
+/// Waits for the first batch of a run; returns `None` if there is none.
+pub(crate) fn first(py: Python<'_>, worker: &mut Worker) -> PyResult<Option<RecordBatch>> {
+    match worker.wait_with_signals(py)? {
+        Some(Err(failure)) => Err(failure.exception(py)),
+        Some(Ok(batch)) => Ok(Some(batch)),
+        None => Ok(None),
+    }
+}
+
+/// Returns the capsule of the batches of a run, of which the first was computed.
+pub(crate) fn of_worker<'py>(
+    py: Python<'py>,
+    schema: SchemaRef,
+    first: Option<RecordBatch>,
+    worker: Worker,
+) -> Capsule<'py> {
     stream(py, Box::new(Batches { schema, first, worker }))
 }
 
@@ -63,13 +73,25 @@ impl fmt::Debug for Batches {
 }
 
 impl Batches {
-    fn wait(&mut self) -> Item {
-        if !self.worker.needs_python() {
-            return self.worker.wait();
-        }
-        // A consumer that waits without detaching from Python would block the read of the file object.
+    fn wait(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
         let worker = &mut self.worker;
-        Python::try_attach(|py| py.detach(|| worker.wait())).unwrap_or(Some(Err(Failure::Closed)))
+        // A consumer that waits while it is attached would block all other threads of Python, one of which may write to
+        // the pipe that is read. A consumer that is not attached must not attach, because another thread may wait for it
+        // with Python.
+        let waited = if is_attached() {
+            Python::try_attach(|py| worker.wait_with_signals(py).map_err(|raised| raised.to_string()))
+        } else {
+            Some(Ok(worker.wait()))
+        };
+        match waited {
+            Some(Ok(item)) => item.map(|item| item.map_err(ArrowError::from)),
+            Some(Err(raised)) => {
+                // An exception without a text ends with a colon.
+                let raised = raised.trim_end_matches(": ").to_owned();
+                Some(Err(Failure::Interrupted(raised).into()))
+            }
+            None => Some(Err(Failure::Closed.into())),
+        }
     }
 }
 
@@ -79,7 +101,7 @@ impl Iterator for Batches {
     fn next(&mut self) -> Option<Self::Item> {
         match self.first.take() {
             Some(batch) => Some(Ok(batch)),
-            None => self.wait().map(|item| item.map_err(ArrowError::from)),
+            None => self.wait(),
         }
     }
 }

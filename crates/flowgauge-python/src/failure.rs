@@ -26,6 +26,10 @@ pub(crate) enum Failure {
     Aborted,
     /// The stream was closed.
     Closed,
+    /// A handler of a signal raised an exception, which has this text.
+    Interrupted(String),
+    /// The process is a copy (fork) of the one that began to read.
+    Forked,
     /// The file object was read before.
     Consumed,
 }
@@ -39,6 +43,10 @@ impl fmt::Display for Failure {
             Self::Thread(error) => write!(f, "the thread that reads cannot be created: {error}"),
             Self::Aborted => f.write_str("the thread that reads ended because of a defect of flowgauge"),
             Self::Closed => f.write_str("the stream is closed"),
+            Self::Interrupted(raised) => write!(f, "interrupted: {raised}"),
+            Self::Forked => {
+                f.write_str("another process reads this stream; after a fork, read it from the beginning")
+            }
             Self::Consumed => f.write_str("a stream of a file object can be read only once"),
         }
     }
@@ -49,11 +57,11 @@ impl Failure {
     pub(crate) fn exception(self, py: Python<'_>) -> PyErr {
         let message = self.to_string();
         match &self {
-            Self::Closed | Self::Consumed => PyValueError::new_err(message),
+            Self::Closed | Self::Consumed | Self::Forked => PyValueError::new_err(message),
             Self::Scan(error) => exception::of_scan(py, message, error),
             #[cfg(feature = "sql")]
             Self::Query(problem) => problem.exception(py),
-            Self::Thread(_) | Self::Aborted => exception::of_text(message),
+            Self::Thread(_) | Self::Aborted | Self::Interrupted(_) => exception::of_text(message),
         }
     }
 }

@@ -4,6 +4,7 @@
 #![warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)]
 
 mod arguments;
+mod attachment;
 mod batch;
 mod capsule;
 mod exception;

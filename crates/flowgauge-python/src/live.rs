@@ -1,7 +1,7 @@
 //! Captures on interfaces, as Python sees them.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use arrow_schema::SchemaRef;
@@ -52,9 +52,18 @@ pub(crate) struct Live {
     shared: Shared,
 }
 
-/// Returns the exception if two threads wait for the next batch. A wait for the other one would be one with Python.
-fn used() -> PyErr {
-    PyValueError::new_err("another thread waits for the next batch")
+impl Live {
+    /// Returns the worker, or an exception if another thread waits for the next batch: a wait for that thread would be one
+    /// with Python.
+    fn slot(&self) -> PyResult<MutexGuard<'_, Option<Worker>>> {
+        match self.worker.try_lock() {
+            Ok(slot) => Ok(slot),
+            Err(TryLockError::Poisoned(slot)) => Ok(slot.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(PyValueError::new_err("another thread waits for the next batch"))
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -64,11 +73,7 @@ impl Live {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let mut slot = match self.worker.try_lock() {
-            Ok(slot) => slot,
-            Err(TryLockError::Poisoned(slot)) => slot.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(used()),
-        };
+        let mut slot = self.slot()?;
         let Some(worker) = slot.as_mut() else { return Ok(None) };
         let failure = match worker.wait_with_signals(py)? {
             Some(Ok(batch)) => return Ok(Some(Batch(batch))),
@@ -92,13 +97,12 @@ impl Live {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let worker = match self.worker.try_lock() {
-            Ok(mut slot) => slot.take(),
-            Err(TryLockError::Poisoned(slot)) => slot.into_inner().take(),
-            Err(TryLockError::WouldBlock) => return Err(used()),
-        };
-        let worker = worker.ok_or_else(|| Failure::Closed.exception(py))?;
-        capsule::of_worker(py, Arc::clone(&self.schema), worker)
+        let mut slot = self.slot()?;
+        let closed = || Failure::Closed.exception(py);
+        // A signal during the wait leaves the capture as it is.
+        let first = capsule::first(py, slot.as_mut().ok_or_else(closed)?)?;
+        let worker = slot.take().ok_or_else(closed)?;
+        capsule::of_worker(py, Arc::clone(&self.schema), first, worker)
     }
 
     /// Returns a capsule with the Arrow C schema.

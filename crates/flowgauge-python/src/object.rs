@@ -46,15 +46,29 @@ impl std::error::Error for Raised {}
 
 /// A binary file object. Each read attaches the thread to Python.
 #[derive(Debug)]
-pub(crate) struct Object(pub(crate) Py<PyAny>);
+pub(crate) struct Object {
+    file: Py<PyAny>,
+    /// `read1`, which returns what a pipe has, or `read` if the object has no such method.
+    method: &'static str,
+}
 
 impl Object {
+    pub(crate) fn new(py: Python<'_>, file: &Py<PyAny>) -> Self {
+        let has_single_reads = file.bind(py).hasattr("read1").unwrap_or(false);
+        Self { file: file.clone_ref(py), method: if has_single_reads { "read1" } else { "read" } }
+    }
+
     fn read(&self, py: Python<'_>, target: &mut [u8]) -> PyResult<usize> {
-        let octets = self.0.bind(py).call_method1("read", (target.len(),))?;
+        let octets = self.file.bind(py).call_method1(self.method, (target.len(),))?;
         let octets: PyBackedBytes = octets.extract()?;
         let source: &[u8] = &octets;
         let Some(target) = target.get_mut(..source.len()) else {
-            let text = format!("read({}) of the file object returned {} octets", target.len(), source.len());
+            let text = format!(
+                "{}({}) of the file object returned {} octets",
+                self.method,
+                target.len(),
+                source.len()
+            );
             return Err(pyo3::exceptions::PyValueError::new_err(text));
         };
         target.copy_from_slice(source);

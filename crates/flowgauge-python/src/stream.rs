@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+#[cfg(feature = "sql")]
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge_arrow::scan::Scan;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList};
 
 use crate::arguments::{Arguments, exists};
 use crate::capsule;
@@ -27,10 +29,15 @@ pub(crate) enum Input {
     Octets(PyBackedBytes),
     /// Paths of files.
     #[pyo3(transparent)]
-    Paths(Vec<PathBuf>),
+    Paths(#[pyo3(from_py_with = list)] Vec<PathBuf>),
     /// A file object.
     #[pyo3(transparent)]
     Object(Py<PyAny>),
+}
+
+/// Returns the paths of a list. Some file objects are sequences too, such as those of `mmap`.
+fn list(object: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    object.cast::<PyList>()?.extract()
 }
 
 /// Opens a stream. The Python package documents the arguments.
@@ -117,6 +124,17 @@ impl Stream {
         names(&self.schema())
     }
 
+    /// Reads all batches, detached from Python, and processes signals.
+    #[cfg(feature = "sql")]
+    pub(crate) fn collect(&self, py: Python<'_>) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
+        let mut worker = self.start(py).map_err(|failure| failure.exception(py))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = worker.wait_with_signals(py)? {
+            batches.push(batch.map_err(|failure| failure.exception(py))?);
+        }
+        Ok((self.schema(), batches))
+    }
+
     /// Starts a run.
     fn start(&self, py: Python<'_>) -> Result<Worker, Failure> {
         let mut state = self.state();
@@ -129,9 +147,7 @@ impl Stream {
                     Source::Octets(octets) => Captures::Octets(octets.clone()),
                     Source::Paths(paths) => Captures::Paths(paths.clone()),
                     Source::Object(..) if state.latest.is_some() => return Err(Failure::Consumed),
-                    Source::Object(object, name) => {
-                        Captures::Object(Object(object.clone_ref(py)), name.clone())
-                    }
+                    Source::Object(object, name) => Captures::Object(Object::new(py, object), name.clone()),
                 };
                 (Arc::default(), Reading::work(Scan::clone(scan), captures))
             }
@@ -155,8 +171,9 @@ impl Stream {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
-        let worker = self.start(py).map_err(|failure| failure.exception(py))?;
-        capsule::of_worker(py, self.schema(), worker)
+        let mut worker = self.start(py).map_err(|failure| failure.exception(py))?;
+        let first = capsule::first(py, &mut worker)?;
+        capsule::of_worker(py, self.schema(), first, worker)
     }
 
     /// Returns a capsule with the Arrow C schema. Reads nothing.

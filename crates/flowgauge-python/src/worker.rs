@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::process;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -154,6 +155,8 @@ pub(crate) struct Worker {
     events: Option<Receiver<Event>>,
     thread: Option<JoinHandle<()>>,
     needs_python: bool,
+    /// Number of the process of the thread. A copy of the process (fork) has no copy of the thread.
+    process: u32,
     /// Dropped after the thread has ended.
     _kept: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -174,16 +177,20 @@ impl Worker {
             .name("flowgauge".to_owned())
             .spawn(move || execute(work, &of_thread, &sender))
             .map_err(Failure::Thread)?;
-        Ok(Self { run, events: Some(events), thread: Some(thread), needs_python, _kept: kept })
+        let (events, thread) = (Some(events), Some(thread));
+        Ok(Self { run, events, thread, needs_python, process: process::id(), _kept: kept })
     }
 
-    /// Returns whether the thread needs Python to make progress.
-    pub(crate) const fn needs_python(&self) -> bool {
-        self.needs_python
+    /// Returns whether the process is a copy (fork) of that of the thread.
+    fn is_forked(&self) -> bool {
+        self.process != process::id()
     }
 
     /// Waits for the next batch or the end.
     pub(crate) fn wait(&mut self) -> Item {
+        if self.is_forked() {
+            return Some(Err(Failure::Forked));
+        }
         let event = self.events.as_ref()?.recv();
         self.item(event.ok())
     }
@@ -204,6 +211,9 @@ impl Worker {
 
     /// Returns `None` if nothing arrived within a time.
     fn wait_for(&mut self, timeout: Duration) -> Option<Item> {
+        if self.is_forked() {
+            return Some(Some(Err(Failure::Forked)));
+        }
         let Some(events) = &self.events else { return Some(None) };
         match events.recv_timeout(timeout) {
             Ok(event) => Some(self.item(Some(event))),
@@ -227,6 +237,11 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
+        if self.is_forked() {
+            // The thread may have held their locks.
+            std::mem::forget((self.events.take(), self.thread.take()));
+            return;
+        }
         self.run.stop();
         // A thread that waits until a batch is received continues.
         self.events = None;

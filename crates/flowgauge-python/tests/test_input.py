@@ -2,8 +2,12 @@
 
 import gzip
 import io
+import mmap
+import os
 import pathlib
 import shutil
+import threading
+import time
 
 import flowgauge
 import pytest
@@ -54,6 +58,50 @@ def test_octets_and_file_objects(web):
     with open(web, "rb", buffering=0) as file:
         assert rows(file) == rows(web)
     assert without_file(rows(gzip.compress(octets))) == expected
+
+
+def test_names_of_file_objects(tmp_path, web):
+    octets = web.read_bytes()
+    for name, expected in [(b"a.pcap", "a.pcap"), (b"\xff.pcap", "\ufffd.pcap")]:
+        path = os.path.join(os.fsencode(tmp_path), name)
+        with open(path, "wb") as file:
+            file.write(octets)
+        for named in (path, os.fsdecode(path)):
+            with open(named, "rb") as file:
+                assert {row["file"] for row in rows(file)} == {os.path.join(tmp_path, expected)}
+    with open(web, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        assert without_file(rows(mapped)) == without_file(rows(web))
+
+
+class PathWithRead(type(pathlib.Path())):
+    """A path with a method of this name, as that of `py.path.local`."""
+
+    def read(self):
+        return ""
+
+
+def test_paths_with_a_method_read(web):
+    assert rows(PathWithRead(web)) == rows(web)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="waits for a pipe")
+def test_what_a_pipe_has_is_read_at_once(web):
+    """A file object with a buffer waits for as many octets as are requested, unless one read is requested."""
+    reading, writing = os.pipe()
+    octets = web.read_bytes()
+    # All of them would be needed after this time.
+    late = threading.Timer(10, os.close, [writing])
+    with open(reading, "rb") as pipe:
+        os.write(writing, octets[:3000])
+        late.start()
+        began = time.monotonic()
+        packets = iter(flowgauge.packets(pipe, batch_size=1))
+        assert next(packets)["wire_len"] > 0
+        assert time.monotonic() - began < 9
+        late.cancel()
+        os.write(writing, octets[3000:20_000])
+        os.close(writing)
+        assert len(list(packets)) > 10
 
 
 def test_a_file_object_is_read_from_its_position(web):

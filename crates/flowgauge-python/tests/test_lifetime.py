@@ -98,6 +98,13 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 source = sys.argv[1]
 if sys.argv[2] == "object":
     source = open(source, "rb", buffering=0)
+if sys.argv[2] == "table":
+    print("ready", flush=True)
+    try:
+        flowgauge.sql("SELECT count(*) FROM p", tables={"p": flowgauge.packets(source)})
+    except KeyboardInterrupt:
+        print(time.monotonic(), flush=True)
+    sys.exit()
 if sys.argv[2] == "query":
     stream = flowgauge.sql(f"SELECT count(*) FROM packets('{source}')")
 else:
@@ -178,10 +185,27 @@ def test_other_threads_run_while_a_stream_waits(tmp_path):
 
 
 ATTACHED = """
-import ctypes, io, sys
+import ctypes, io, os, signal, sys, threading, time
 import flowgauge
-octets = open(sys.argv[1], "rb").read()
-capsule = flowgauge.packets(io.BytesIO(octets), batch_size=1).__arrow_c_stream__()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+path, kind, fifo = sys.argv[1:]
+octets = open(path, "rb").read()
+ended = threading.Event()
+def write():
+    with open(fifo, "wb", buffering=0) as pipe:
+        pipe.write(octets[:60_000])
+        # The consumer waits now, and this thread needs Python to continue.
+        time.sleep(0.3)
+        if kind == "signal":
+            signal.raise_signal(signal.SIGINT)
+            ended.wait()
+            return
+        pipe.write(octets[60_000:])
+if kind != "object":
+    os.mkfifo(fifo)
+    threading.Thread(target=write).start()
+source = io.BytesIO(octets) if kind == "object" else fifo
+capsule = flowgauge.packets(source, batch_size=1).__arrow_c_stream__()
 pointer = ctypes.pythonapi.PyCapsule_GetPointer
 pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 stream = pointer(capsule, b"arrow_array_stream")
@@ -189,16 +213,20 @@ stream = pointer(capsule, b"arrow_array_stream")
 functions = (ctypes.c_void_p * 5).from_address(stream)
 # Unlike CFUNCTYPE, PYFUNCTYPE does not detach the thread from Python.
 get_next = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(functions[1])
+get_last_error = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(functions[2])
 count = 0
 while True:
     # struct ArrowArray: length, ..., release, private_data
     array = (ctypes.c_void_p * 10)()
-    assert get_next(stream, ctypes.addressof(array)) == 0
+    if get_next(stream, ctypes.addressof(array)) != 0:
+        print(get_last_error(stream).decode())
+        break
     if not array[8]:
+        print(count)
         break
     count += array[0]
     ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(array[8])(ctypes.addressof(array))
-print(count)
+ended.set()
 """
 
 
@@ -211,9 +239,43 @@ def child(program, *arguments):
     return run.stdout
 
 
-def test_consumers_that_wait_attached_to_python(web):
-    """They would otherwise block the reads of a file object."""
-    assert int(child(ATTACHED, web)) == len(list(flowgauge.packets(web)))
+@pipes
+@pytest.mark.parametrize("kind", ["object", "pipe", "signal"])
+def test_consumers_that_wait_attached_to_python(tmp_path, web, kind):
+    """They would otherwise block the reads of a file object, a thread that writes to a pipe, and signals."""
+    output = child(ATTACHED, web, kind, tmp_path / "fifo")
+    if kind == "signal":
+        assert "interrupted: KeyboardInterrupt" in output
+    else:
+        assert int(output) == len(list(flowgauge.packets(web)))
+
+
+FORKED = """
+import os, sys
+import flowgauge, pyarrow
+reader = pyarrow.RecordBatchReader.from_stream(flowgauge.packets(sys.argv[1], batch_size=1))
+reader.read_next_batch()
+rows = iter(flowgauge.packets(sys.argv[1], batch_size=1))
+next(rows)
+pid = os.fork()
+if pid == 0:
+    count = 0
+    for read in (reader.read_next_batch, lambda: next(rows)):
+        try:
+            read()
+        except (OSError, ValueError) as error:
+            count += "another process" in str(error)
+    del reader, rows
+    # A stream of the child itself.
+    count += len(list(flowgauge.packets(sys.argv[1]))) > 0
+    os._exit(0 if count == 3 else 1)
+print(os.waitpid(pid, 0)[1], reader.read_all().num_rows == len(list(rows)))
+"""
+
+
+@linux
+def test_a_fork_does_not_use_the_thread_of_its_parent(web):
+    assert child(FORKED, web) == "0 True\n"
 
 
 LEFT = """

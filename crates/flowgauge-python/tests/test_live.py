@@ -2,6 +2,7 @@
 
 import collections
 import ctypes
+import datetime
 import gc
 import os
 import pathlib
@@ -323,6 +324,23 @@ def test_interrupt_while_no_flow_ends(network):
     print(f"KeyboardInterrupt after {(float(output) - sent) * 1e3:.0f} ms")
 
 
+def test_interrupt_of_a_reader_leaves_the_capture(network):
+    with flowgauge.live("lo") as live:
+        # A program that was started in the background ignores the signal.
+        previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                pyarrow.RecordBatchReader.from_stream(live)
+        finally:
+            signal.signal(signal.SIGINT, previous)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            sender.sendto(b"later", ("127.0.0.1", 9))
+        time.sleep(0.3)
+        live.stop()
+        assert sum(1 for batch in live for _ in batch) >= 1
+
+
 def test_an_interface_that_is_removed(network):
     live = flowgauge.live("far")
     ip("link", "del", "near")
@@ -339,6 +357,11 @@ def test_without_permission():
         code = f"import flowgauge, os\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n{code}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "MissingPermissionError" in run.stdout and "lo: no permission to capture" in run.stdout, run
+
+
+def test_an_interval_of_zero():
+    for interval in (0, 0.0, datetime.timedelta(0)):
+        assert flowgauge._arguments.interval("interval", interval) == 0
 
 
 def test_invalid_arguments():

@@ -230,6 +230,44 @@ def test_streams_as_tables():
 
 
 @sql_only
+def test_captures_on_interfaces_are_no_tables():
+    """They have no end."""
+    try:
+        live = flowgauge.live("lo")
+    except flowgauge.MissingPermissionError as error:
+        pytest.skip(str(error))
+    with live, pytest.raises(TypeError, match="has no end"):
+        flowgauge.sql("SELECT count(*) FROM live", tables={"live": live})
+
+
+@sql_only
+@pipes
+def test_interrupt_while_a_table_has_no_data(tmp_path):
+    check_interrupt(tmp_path, "table", "rows")
+
+
+@sql_only
+def test_columns_that_have_changed(tmp_path):
+    """A consumer has the types of the columns from the first plan."""
+    file = tmp_path / "numbers.csv"
+    file.write_text("x\n1\n")
+    stream = flowgauge.sql(f"SELECT x FROM '{file}'")
+    assert pyarrow.table(stream).to_pydict() == {"x": [1]}
+    file.write_text("x\n2\n")
+    assert pyarrow.table(stream).to_pydict() == {"x": [2]}
+    file.write_text("x\n1.5\n")
+    for read in (list, pyarrow.table):
+        with pytest.raises(ValueError, match="columns of the result have changed"):
+            read(stream)
+
+
+@sql_only
+def test_a_batch_of_all_rows():
+    query = "SELECT a.x FROM (VALUES (1), (2)) AS a(x) JOIN (VALUES (2), (3)) AS b(x) ON a.x = b.x ORDER BY a.x"
+    assert list(flowgauge.sql(query, batch_size=2**63)) == [{"x": 2}]
+
+
+@sql_only
 def test_values_of_rows():
     query = """
         SELECT CAST('2026-11-27' AS DATE) AS date, CAST(-1.5 AS DECIMAL(5, 2)) AS number, NULL AS nothing,
@@ -525,7 +563,10 @@ def test_invalid_tables():
         (["messages", WEB], {}, "needs a kind"),
         (["messages", WEB], {"kind": "nonsense"}, "known are "),
         (["flows", WEB], {"kind": "http"}, "has no kind"),
-        (["packets", WEB], {"features": "cic"}, "only flows have features"),
+        (["packets", WEB], {"features": "cic"}, "packets have no features"),
+        (["packets", WEB], {"idle_timeout": 1}, "packets have no idle_timeout"),
+        (["messages", WEB], {"kind": "dns", "active_timeout": 1}, "messages have no active_timeout"),
+        (["findings", WEB], {"joined": True}, "findings have no joined"),
         (["packets", WEB], {"filter": "src port 80"}, "whole flows"),
     ):
         with pytest.raises(ValueError) as raised:
@@ -553,15 +594,19 @@ def test_other_versions_of_datafusion(monkeypatch):
         table.__datafusion_table_provider__(flowgauge.flows(WEB).__arrow_c_schema__())
 
 
-EXCHANGE = """
+EXCHANGE = '''
 import sys, datafusion, flowgauge
 keys = flowgauge.flows(sys.argv[1], columns=["community_id", "protocol"])
 query = f"SELECT octet_count FROM flows('{sys.argv[1]}') JOIN keys USING (community_id)"
-print(len(list(flowgauge.sql(query, tables={"keys": keys}, threads=1))))
+class Other:
+    """Rows of another library: through the structures of C."""
+    def __arrow_c_stream__(self, requested_schema=None):
+        return keys.__arrow_c_stream__(requested_schema)
+print(len(list(flowgauge.sql(query, tables={"keys": Other()}, threads=1))))
 context = datafusion.SessionContext()
 context.register_table("flows", flowgauge.table("flows", sys.argv[1]))
 print(sum(batch.num_rows for batch in context.sql("SELECT community_id FROM flows WHERE protocol = 17").collect()))
-"""
+'''
 
 
 @sql_only

@@ -388,7 +388,7 @@ def sql(
         One query in the SQL of DataFusion; ``EXPLAIN`` shows its plan. Statements that change something are refused,
         because each consumer of the stream executes the query again.
     tables
-        Tables by their names in the query: any object with ``__arrow_c_stream__``, such as tables of pyarrow, data frames
+        Tables by their names in the query: any object with ``__arrow_c_stream__`` that has an end, such as tables of pyarrow, data frames
         of pandas and Polars, and relations of DuckDB, whose rows are read before the function returns and are not copied;
         and a :class:`Table` of captures, which each consumer reads. A name in lower case needs no quotes.
     memory
@@ -398,7 +398,7 @@ def sql(
     threads
         Number of threads that compute, and of captures that are read at the same time; that of the processors by default.
     batch_size
-        Maximum number of rows of a batch.
+        Maximum number of rows of a batch; larger numbers than 1,048,576 have the effect of this one.
 
     Addresses and names are text, durations are integers in nanoseconds, and times are in nanoseconds since 1970 (UTC).
 
@@ -414,6 +414,15 @@ def sql(
         "batch_size": _arguments.count("batch_size", batch_size, 1),
     }
     return _query(query, _arguments.tables(tables), settings)
+
+
+#: Options of tables that not all of them have.
+_OPTIONS = {
+    "packets": ("joined",),
+    "messages": ("idle_timeout", "joined"),
+    "transactions": ("idle_timeout", "joined"),
+    "findings": ("idle_timeout",),
+}
 
 
 def table(
@@ -454,8 +463,15 @@ def table(
     has_kind = name in ("messages", "transactions")
     if has_kind != (kind is not None):
         raise ValueError(f"table {name!r} {'needs a' if has_kind else 'has no'} kind")
-    if name != "flows" and features is not None:
-        raise ValueError("only flows have features")
+    given = {
+        "features": features is not None,
+        "active_timeout": active_timeout is not None,
+        "idle_timeout": idle_timeout is not None,
+        "joined": bool(joined),
+    }
+    for option in [option for option, is_given in given.items() if is_given]:
+        if option not in _OPTIONS.get(name, given):
+            raise ValueError(f"{name} have no {option}")
     arguments = _checked(
         table=name,
         kind=None if kind is None else _kind("kind", kind),

@@ -54,9 +54,11 @@ def captures(source: Any) -> tuple[Any, Optional[str]]:
         return bytes(source), None
     if isinstance(source, io.TextIOBase):
         raise TypeError("the file object must be opened in binary mode")
-    if hasattr(source, "read"):
+    if hasattr(source, "read") and not isinstance(source, os.PathLike):
         name = getattr(source, "name", None)
-        return source, name if isinstance(name, str) else None
+        # Other octets than those of UTF-8 are replaced, as in the names of files that are opened by their paths.
+        name = os.fsencode(name).decode(errors="replace") if isinstance(name, (str, bytes)) else None
+        return source, name
     return paths(source), None
 
 
@@ -92,7 +94,7 @@ def nanoseconds(name: str, value: Any) -> Optional[int]:
 
 def interval(name: str, value: Any) -> int:
     """Returns a time that may be zero."""
-    return 0 if value == 0 else nanoseconds(name, value) or 0
+    return 0 if value in (0, datetime.timedelta(0)) else nanoseconds(name, value) or 0
 
 
 def names(name: str, value: Any) -> Optional[list[str]]:

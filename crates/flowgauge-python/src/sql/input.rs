@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatchReader as _;
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow_array::{RecordBatch, RecordBatchReader as _};
+use arrow_schema::SchemaRef;
 use datafusion::catalog::{MemTable, TableProvider};
 use flowgauge_arrow::scan::{Notify, Warning};
 use flowgauge_sql::CaptureTable;
@@ -14,6 +15,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::exception;
+use crate::live::Live;
+use crate::stream::Stream;
 use crate::table::Table;
 
 /// A table of a query.
@@ -31,7 +34,16 @@ impl Input {
         if let Ok(table) = object.cast::<Table>() {
             return Ok(Self::Captures(Box::new(table.get().provider().captures().clone())));
         }
+        if object.is_instance_of::<Live>() {
+            let text =
+                format!("table {name:?}: a capture on an interface has no end; use one of its batches");
+            return Err(PyTypeError::new_err(text));
+        }
         let (py, method) = (object.py(), "__arrow_c_stream__");
+        if let Ok(stream) = object.cast::<Stream>() {
+            let (schema, batches) = stream.get().collect(py)?;
+            return Self::of_rows(name, schema, batches);
+        }
         if !object.hasattr(method)? {
             let kind = object.get_type().name()?;
             let text = format!("table {name:?}: {kind} has no {method}, so that it is no Arrow data");
@@ -55,6 +67,10 @@ impl Input {
                 None => break,
             }
         }
+        Self::of_rows(name, schema, batches)
+    }
+
+    fn of_rows(name: &str, schema: SchemaRef, batches: Vec<RecordBatch>) -> PyResult<Self> {
         let rows = MemTable::try_new(schema, vec![batches]);
         let rows = rows.map_err(|error| PyValueError::new_err(format!("table {name:?}: {error}")))?;
         Ok(Self::Rows(Arc::new(rows)))

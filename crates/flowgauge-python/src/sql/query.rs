@@ -111,6 +111,11 @@ impl Work for Execution {
                 Some(planned) => planned,
                 None => plan(&query.text, &query.inputs, query.settings, run).await?,
             };
+            // The consumer knows the columns since the query was opened.
+            if plan.schema().fields() != query.schema.fields() {
+                let text = "the columns of the result have changed since the query was opened";
+                return Err(DataFusionError::Execution(text.to_owned()));
+            }
             let mut batches = execute_stream(plan, task)?;
             while let Some(batch) = batches.next().await {
                 let batch = batch?;
