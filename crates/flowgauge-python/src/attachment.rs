@@ -2,11 +2,14 @@
 
 #![allow(unsafe_code, reason = "a function of CPython that is not in its stable ABI")]
 
+#[cfg(unix)]
 use std::ffi::c_int;
+#[cfg(unix)]
 use std::sync::OnceLock;
 
 /// Returns whether the current thread is attached to Python; false if CPython has no function for this. Does not wait for
 /// Python.
+#[cfg(unix)]
 pub(crate) fn is_attached() -> bool {
     static CHECK: OnceLock<Option<unsafe extern "C" fn() -> c_int>> = OnceLock::new();
     let check = CHECK.get_or_init(|| {
@@ -20,4 +23,10 @@ pub(crate) fn is_attached() -> bool {
     });
     // SAFETY: the function has no arguments, and reads the state of the current thread only, which need not be attached.
     check.is_some_and(|check| unsafe { check() } == 1)
+}
+
+/// Returns false: other systems have other functions to find a symbol.
+#[cfg(not(unix))]
+pub(crate) const fn is_attached() -> bool {
+    false
 }
