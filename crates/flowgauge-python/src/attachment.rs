@@ -7,10 +7,10 @@ use std::ffi::c_int;
 #[cfg(unix)]
 use std::sync::OnceLock;
 
-/// Returns whether the current thread is attached to Python; false if CPython has no function for this. Does not wait for
+/// Returns whether the current thread is attached to Python; `None` if CPython has no function for this. Does not wait for
 /// Python.
 #[cfg(unix)]
-pub(crate) fn is_attached() -> bool {
+pub(crate) fn is_attached() -> Option<bool> {
     static CHECK: OnceLock<Option<unsafe extern "C" fn() -> c_int>> = OnceLock::new();
     let check = CHECK.get_or_init(|| {
         // SAFETY: the name ends with NUL. The symbol, if there is one, is the function of CPython, which has had this
@@ -22,11 +22,11 @@ pub(crate) fn is_attached() -> bool {
         }
     });
     // SAFETY: the function has no arguments, and reads the state of the current thread only, which need not be attached.
-    check.is_some_and(|check| unsafe { check() } == 1)
+    check.map(|check| unsafe { check() } == 1)
 }
 
-/// Returns false: other systems have other functions to find a symbol.
+/// Returns `None`: other systems have other functions to find a symbol.
 #[cfg(not(unix))]
-pub(crate) const fn is_attached() -> bool {
-    false
+pub(crate) const fn is_attached() -> Option<bool> {
+    None
 }

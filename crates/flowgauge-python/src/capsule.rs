@@ -77,8 +77,8 @@ impl Batches {
         let worker = &mut self.worker;
         // A consumer that waits while it is attached would block all other threads of Python, one of which may write to
         // the pipe that is read. A consumer that is not attached must not attach, because another thread may wait for it
-        // with Python.
-        let waited = if is_attached() {
+        // with Python. If that is unknown, the read of a file object must at least not be blocked.
+        let waited = if is_attached().unwrap_or(worker.needs_python()) {
             Python::try_attach(|py| worker.wait_with_signals(py).map_err(|raised| raised.to_string()))
         } else {
             Some(Ok(worker.wait()))

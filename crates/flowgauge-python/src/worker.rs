@@ -181,6 +181,11 @@ impl Worker {
         Ok(Self { run, events, thread, needs_python, process: process::id(), _kept: kept })
     }
 
+    /// Returns whether the thread needs Python to make progress.
+    pub(crate) const fn needs_python(&self) -> bool {
+        self.needs_python
+    }
+
     /// Returns whether the process is a copy (fork) of that of the thread.
     fn is_forked(&self) -> bool {
         self.process != process::id()

@@ -388,9 +388,9 @@ def sql(
         One query in the SQL of DataFusion; ``EXPLAIN`` shows its plan. Statements that change something are refused,
         because each consumer of the stream executes the query again.
     tables
-        Tables by their names in the query: any object with ``__arrow_c_stream__`` that has an end, such as tables of pyarrow, data frames
-        of pandas and Polars, and relations of DuckDB, whose rows are read before the function returns and are not copied;
-        and a :class:`Table` of captures, which each consumer reads. A name in lower case needs no quotes.
+        Tables by their names in the query: any object with ``__arrow_c_stream__`` that has an end, such as tables of
+        pyarrow, data frames of pandas and Polars, and relations of DuckDB, whose rows are read before the function returns
+        and are not copied; and a :class:`Table` of captures, which each consumer reads. A name in lower case needs no quotes.
     memory
         Memory limit of sorting, grouping, joins and captures in octets. Sorting and grouping use temporary files beyond it;
         another query fails. No limit by default, except 1 GiB for each thread that reads captures. Rows of ``tables`` are
