@@ -6,8 +6,66 @@ use serde_json::{Map, Value};
 /// Returns the violations of a schema by a value, each with the path in the value; none if it is valid.
 pub(crate) fn violations(root: &Value, value: &Value) -> Vec<String> {
     let mut out = Vec::new();
-    Checker { root, out: &mut out }.check(root, value, "");
+    if !is_valid(root, root, value) {
+        Checker { root, out: &mut out }.check(root, value, "");
+        assert!(!out.is_empty(), "no violation of a value that is not valid: {value}");
+    }
     out
+}
+
+/// Returns whether a value is valid, without a description of the violations, which takes most of the time.
+fn is_valid(root: &Value, schema: &Value, value: &Value) -> bool {
+    let schema = schema.as_object().expect("a schema is an object");
+    schema.iter().all(|(keyword, argument)| match keyword.as_str() {
+        "$ref" => is_valid(root, definition(root, argument), value),
+        "oneOf" => {
+            let schemas = argument.as_array().expect("a list");
+            schemas.iter().filter(|schema| is_valid(root, schema, value)).count() == 1
+        }
+        "items" => value.as_array().into_iter().flatten().all(|item| is_valid(root, argument, item)),
+        "properties" => {
+            let schemas = argument.as_object().expect("an object");
+            let mut members = value.as_object().into_iter().flatten();
+            members
+                .all(|(name, member)| schemas.get(name).is_none_or(|schema| is_valid(root, schema, member)))
+        }
+        _ => satisfies(schema, keyword, argument, value),
+    })
+}
+
+/// Returns the schema to which a `$ref` refers.
+fn definition<'a>(root: &'a Value, reference: &Value) -> &'a Value {
+    let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
+    pointer.and_then(|pointer| root.pointer(pointer)).expect("a definition")
+}
+
+/// Returns whether a value satisfies a keyword that applies no other schema.
+fn satisfies(schema: &Map<String, Value>, keyword: &str, argument: &Value, value: &Value) -> bool {
+    match keyword {
+        "$schema" | "$defs" | "title" | "description" => true,
+        "type" => is_of_type(argument.as_str().expect("a name of a type"), value),
+        "const" => value == argument,
+        "enum" => argument.as_array().expect("a list").contains(value),
+        "minimum" => value.as_u64() >= argument.as_u64(),
+        "maximum" => value.as_u64() <= argument.as_u64(),
+        "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= number(argument)),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= number(argument)),
+        "pattern" => {
+            let pattern = argument.as_str().expect("a pattern");
+            value.as_str().is_none_or(|text| is_match(pattern, text))
+        }
+        "required" => argument
+            .as_array()
+            .expect("a list")
+            .iter()
+            .all(|name| value.get(name.as_str().expect("a name")).is_some()),
+        "additionalProperties" => {
+            assert_eq!(argument, &Value::Bool(false));
+            let known = schema.get("properties").and_then(Value::as_object).expect("properties");
+            value.as_object().is_none_or(|members| members.keys().all(|name| known.contains_key(name)))
+        }
+        other => panic!("unknown keyword {other}"),
+    }
 }
 
 struct Checker<'a> {
@@ -20,26 +78,11 @@ impl Checker<'_> {
         let schema = schema.as_object().expect("a schema is an object");
         for (keyword, argument) in schema {
             let is_valid = match keyword.as_str() {
-                "$schema" | "$defs" | "title" | "description" => true,
                 "$ref" => {
-                    let pointer = argument.as_str().and_then(|text| text.strip_prefix('#'));
-                    let target =
-                        pointer.and_then(|pointer| self.root.pointer(pointer)).expect("a definition");
-                    self.check(target, value, path);
+                    self.check(definition(self.root, argument), value, path);
                     true
                 }
                 "oneOf" => self.check_one(argument, value, path),
-                "type" => is_of_type(argument.as_str().expect("a name of a type"), value),
-                "const" => value == argument,
-                "enum" => argument.as_array().expect("a list").contains(value),
-                "minimum" => value.as_u64() >= argument.as_u64(),
-                "maximum" => value.as_u64() <= argument.as_u64(),
-                "minItems" => value.as_array().is_none_or(|items| items.len() as u64 >= number(argument)),
-                "maxItems" => value.as_array().is_none_or(|items| items.len() as u64 <= number(argument)),
-                "pattern" => {
-                    let pattern = argument.as_str().expect("a pattern");
-                    value.as_str().is_none_or(|text| is_match(pattern, text))
-                }
                 "items" => {
                     for (index, item) in value.as_array().into_iter().flatten().enumerate() {
                         self.check(argument, item, &format!("{path}/{index}"));
@@ -50,19 +93,7 @@ impl Checker<'_> {
                     self.check_members(argument.as_object().expect("an object"), value, path);
                     true
                 }
-                "required" => argument
-                    .as_array()
-                    .expect("a list")
-                    .iter()
-                    .all(|name| value.get(name.as_str().expect("a name")).is_some()),
-                "additionalProperties" => {
-                    assert_eq!(argument, &Value::Bool(false));
-                    let known = schema.get("properties").and_then(Value::as_object).expect("properties");
-                    value
-                        .as_object()
-                        .is_none_or(|members| members.keys().all(|name| known.contains_key(name)))
-                }
-                other => panic!("unknown keyword {other}"),
+                _ => satisfies(schema, keyword, argument, value),
             };
             if !is_valid {
                 self.out.push(format!("{path}: {keyword} {argument}, but the value is {value}"));
