@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::process::Command;
 
 use flowgauge::base::{FlowKey, IpProtocol, Side};
@@ -15,8 +16,9 @@ use serde_json::Value;
 use super::corpus::{self, Capture};
 use super::support::run_without_timeouts;
 
-/// Number of streams that tshark follows in one run.
-const STREAMS_PER_RUN: usize = 400;
+/// Number of streams that tshark follows in one run. It compares each packet with each of them, so that a run reads a file
+/// with the packets of these streams only.
+const STREAMS_PER_RUN: usize = 1000;
 
 const LISTED: &[(&str, &str)] = &[
     (
@@ -160,17 +162,33 @@ fn ours(capture: &Capture) -> ByKey {
 /// Returns tshark's streams with these numbers, or `None` if it is not installed.
 fn theirs(capture: &Capture, numbers: &[u64]) -> Option<ByKey> {
     let mut streams = ByKey::new();
+    if numbers.len() <= STREAMS_PER_RUN {
+        follow(&capture.path(), numbers.iter().copied(), &mut streams)?;
+        return Some(streams);
+    }
+    let part = Path::new(env!("CARGO_TARGET_TMPDIR")).join("followed.pcap");
     for numbers in numbers.chunks(STREAMS_PER_RUN) {
+        let (first, last) = (numbers[0], numbers[numbers.len() - 1]);
         let mut command = Command::new("tshark");
-        command.args(["-n", "-q", "-r"]).arg(capture.path());
-        command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
-        for number in numbers {
-            command.args(["-z", &format!("follow,tcp,raw,{number}")]);
-        }
-        let output = command.output().ok()?;
-        parse(&String::from_utf8_lossy(&output.stdout), &mut streams);
+        command.args(["-n", "-r"]).arg(capture.path()).args(["-F", "pcap", "-w"]).arg(&part);
+        command.args(["-Y", &format!("tcp.stream >= {first} && tcp.stream <= {last}")]);
+        assert!(command.output().ok()?.status.success(), "tshark cannot write the streams");
+        // tshark counts the streams of each file from zero.
+        follow(&part, 0..last - first + 1, &mut streams)?;
     }
     Some(streams)
+}
+
+/// Adds the streams with these numbers of a file. Returns `None` if tshark is not installed.
+fn follow(path: &Path, numbers: impl Iterator<Item = u64>, streams: &mut ByKey) -> Option<()> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-q", "-r"]).arg(path).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
+    for number in numbers {
+        command.args(["-z", &format!("follow,tcp,raw,{number}")]);
+    }
+    let output = command.output().ok()?;
+    parse(&String::from_utf8_lossy(&output.stdout), streams);
+    Some(())
 }
 
 fn parse(text: &str, streams: &mut ByKey) {
