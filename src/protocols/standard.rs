@@ -58,3 +58,74 @@ impl<'m> Message<'m> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::recognizers::samples::octets;
+    use super::*;
+    use crate::session::{DatagramOpening, Protocols, Role, StreamOpening, Verdict};
+
+    /// First octets of protocols with a parser.
+    const PARSED: [&[u8]; 8] = [
+        b"220 mail.example.com ESMTP\r\n",
+        b"220 FTP server\r\n",
+        b"EHLO client\r\n",
+        b"USER anonymous\r\n",
+        b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+        b"SSH-2.0-client\r\n",
+        b"\x16\x03\x01\x00\x40\x01\x00\x00\x3C\x03\x03",
+        b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64",
+    ];
+
+    /// Whatever follows, whichever the ports are, and whatever the other side sent: octets that are not declared are
+    /// refuted.
+    #[test]
+    fn probes_refute_all_octets_that_are_not_declared() {
+        for entry in Standard::TABLE {
+            let protocol = entry.protocol;
+            let ports = protocol.stream_ports().iter().chain(protocol.datagram_ports()).copied();
+            let ports: Vec<_> =
+                ports.chain([40_405]).flat_map(|port| [(40_404, port), (port, 40_404)]).collect();
+            for first in 0..=u8::MAX {
+                let [in_stream, in_datagram] = protocol.may_begin_with(first);
+                // A part of the samples for each octet, so that the test takes seconds.
+                let samples = octets().skip(usize::from(first % 15)).step_by(15).chain(PARSED);
+                for octets in samples.flat_map(|octets| [octets, octets.get(1..).unwrap_or_default()]) {
+                    let bytes = [&[first], octets].concat();
+                    for &(client, server) in &ports {
+                        if !in_stream {
+                            for (by_client, by_server) in [
+                                (&bytes[..], &[][..]),
+                                (&[], &bytes),
+                                (&bytes, &bytes),
+                                (&bytes[..1], &bytes),
+                            ] {
+                                let opening = StreamOpening::new(by_client, by_server, client, server);
+                                assert_eq!(
+                                    protocol.probe_stream(&opening),
+                                    Verdict::No,
+                                    "{protocol}: {opening:?}"
+                                );
+                            }
+                        }
+                        if !in_datagram {
+                            let opening = DatagramOpening::first(&bytes, client, server);
+                            for opening in [
+                                opening,
+                                DatagramOpening { from: Role::Server, previous: octets, ..opening },
+                                DatagramOpening { previous: octets, answered: octets, ..opening },
+                                DatagramOpening { bytes: &bytes[..1], len: 1, ..opening },
+                            ] {
+                                assert_eq!(
+                                    protocol.probe_datagram(&opening),
+                                    Verdict::No,
+                                    "{protocol}: {opening:?}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

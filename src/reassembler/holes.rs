@@ -56,7 +56,11 @@ impl<T: Copy> Reassembler<T> {
         let overdue = self.holds.oldest(Wait::Deadline);
         let overdue =
             overdue.map(|(handle, hold)| (handle, hold.armed_ns.saturating_add(self.hole_timeout_ns)));
-        graced.into_iter().chain(overdue).min_by_key(|(_, due_ns)| *due_ns)
+        match (graced, overdue) {
+            (Some(graced), Some(overdue)) if overdue.1 < graced.1 => Some(overdue),
+            (Some(graced), _) => Some(graced),
+            (None, overdue) => overdue,
+        }
     }
 
     /// Returns the name of the stream that `handle` refers to, and moves its held state to the list [`Wait::Returned`]

@@ -1,6 +1,7 @@
 //! Sets of the entries of a protocol table, by property and by port. They are computed when the program is compiled, so
 //! that a look-up does not visit all protocols.
 
+use super::protocol::Recognition;
 use super::protocols::Protocols;
 
 /// Maximum number of ports of all protocols of a table, over one kind of transport.
@@ -38,6 +39,8 @@ pub(super) struct Index {
 pub(super) struct Recognized {
     /// Entries with a probe.
     pub(super) probed: Entries,
+    /// Entries whose probe is called for octets that begin with the octet that is the index.
+    by_first_octet: [Entries; 256],
     /// Ports in ascending order, each with the index of an entry to which it belongs. Those from `port_count` on have
     /// no meaning.
     ports: [(u16, u8); PORT_COUNT_MAX],
@@ -60,10 +63,10 @@ impl Index {
         while entry < P::TABLE.len() {
             let protocol = P::TABLE[entry].protocol;
             if let Some(recognition) = &protocol.streams {
-                streams.add(entry, recognition.ports, recognition.probe.is_some());
+                streams.add(entry, recognition);
             }
             if let Some(recognition) = &protocol.datagrams {
-                datagrams.add(entry, recognition.ports, recognition.probe.is_some());
+                datagrams.add(entry, recognition);
             }
             if P::TABLE[entry].has_parser {
                 parsed |= only(entry);
@@ -79,11 +82,21 @@ impl Index {
 }
 
 impl Recognized {
-    const EMPTY: Self = Self { probed: 0, ports: [(0, 0); PORT_COUNT_MAX], port_count: 0 };
+    const EMPTY: Self =
+        Self { probed: 0, by_first_octet: [0; 256], ports: [(0, 0); PORT_COUNT_MAX], port_count: 0 };
 
     #[expect(clippy::indexing_slicing, reason = "runs when compiled")]
-    const fn add(&mut self, entry: usize, ports: &[u16], is_probed: bool) {
-        self.probed |= if is_probed { only(entry) } else { 0 };
+    const fn add<F: Copy>(&mut self, entry: usize, recognition: &Recognition<F>) {
+        if recognition.probe.is_some() {
+            self.probed |= only(entry);
+            let mut octet = 0;
+            while octet < self.by_first_octet.len() {
+                let may_begin = recognition.may_begin_with(octet as u8);
+                self.by_first_octet[octet] |= if may_begin { only(entry) } else { 0 };
+                octet += 1;
+            }
+        }
+        let ports = recognition.ports;
         let mut index = 0;
         while index < ports.len() {
             assert!(self.port_count < PORT_COUNT_MAX, "at most 1024 ports over one kind of transport");
@@ -96,6 +109,13 @@ impl Recognized {
             self.port_count += 1;
             index += 1;
         }
+    }
+
+    /// Returns the entries that octets with this beginning may belong to: those whose probes must be called.
+    #[inline]
+    pub(super) fn beginning_with(&self, bytes: &[u8]) -> Entries {
+        let first = bytes.first().and_then(|first| self.by_first_octet.get(usize::from(*first)));
+        first.copied().unwrap_or_default()
     }
 
     /// Returns the entries to which a port belongs. Takes O(log n) for n ports.
@@ -111,7 +131,7 @@ impl Recognized {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::{Fault, Input, Out, Parser, Progress, Protocol, Role, Search, Verdict};
+    use crate::session::{Fault, Input, OctetSet, Out, Parser, Progress, Protocol, Role, Search, Verdict};
 
     #[derive(Debug, Default)]
     struct Ignoring;
@@ -130,8 +150,10 @@ mod tests {
 
     static PORTS_ONLY: Protocol =
         Protocol::new("ports_only").over_streams(&[443, 80], None).over_datagrams(&[53, u16::MAX], None);
-    static RESUMED: Protocol =
-        Protocol::new("resumed").over_streams(&[443], Some(|_| Verdict::No)).resumed_by(search);
+    static RESUMED: Protocol = Protocol::new("resumed")
+        .over_streams(&[443], Some(|_| Verdict::No))
+        .streams_begin_with(OctetSet::LETTERS)
+        .resumed_by(search);
     static RESUMED_ANYWHERE: Protocol = Protocol::new("resumed_anywhere")
         .over_streams(&[80, 443, 1], Some(|_| Verdict::No))
         .resumed_anywhere_by(search);
@@ -140,6 +162,7 @@ mod tests {
     static UNPARSED: Protocol = Protocol::new("unparsed")
         .over_streams(&[443], Some(|_| Verdict::No))
         .over_datagrams(&[53], Some(|_| Verdict::No))
+        .datagrams_begin_with(OctetSet::of(b"\xFF"))
         .resumed_anywhere_by(search);
 
     crate::protocols! {
@@ -174,6 +197,18 @@ mod tests {
             );
         }
         assert_eq!((streams.of_port(443), datagrams.of_port(53)), (0b10111, 0b11001));
+    }
+
+    #[test]
+    fn each_first_octet_has_the_entries_that_declare_it_or_declare_none() {
+        let Index { streams, datagrams, .. } = Index::of::<Set>();
+        for octet in 0..=u8::MAX {
+            let declared = if OctetSet::LETTERS.contains(octet) { only(1) } else { 0 };
+            assert_eq!(streams.beginning_with(&[octet, b'A']), 0b10100 | declared);
+            let declared = if octet == 0xFF { only(4) } else { 0 };
+            assert_eq!(datagrams.beginning_with(&[octet]), 0b01000 | declared);
+        }
+        assert_eq!(streams.beginning_with(&[]), 0);
     }
 
     #[test]

@@ -72,6 +72,7 @@ pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;
 mod message_row;
+mod octet_set;
 mod octets;
 mod parser;
 mod parsing;
@@ -108,6 +109,8 @@ pub(crate) use expected::AnnouncedEnds;
 pub use expected::{EXPECTED_MAX, EXPECTED_TIME};
 #[doc(hidden)]
 pub use message_row::MessageHead;
+#[cfg(any(test, feature = "protocols"))]
+pub(crate) use octet_set::OctetSet;
 pub use octets::Payload;
 #[cfg(feature = "protocols")]
 pub(crate) use parser::saved;

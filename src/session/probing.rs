@@ -1,10 +1,10 @@
 //! Calls of the probes while the protocol of a flow is undecided.
 
-use super::index::{Entries, Index, Recognized, first};
+use super::index::{Entries, Index, Recognized, first, only};
 use super::octets::Octets;
 use super::preamble::Preamble;
 use super::protocol::{DatagramOpening, PROBE_LEN_MAX, Protocol, Role, StreamOpening, Verdict};
-use super::protocols::Protocols;
+use super::protocols::{Entry, Protocols};
 use crate::base::{Evidence, Timestamp};
 use crate::checkpoint::{Invalid, StateWriter, number};
 use crate::codec::Reader;
@@ -244,7 +244,9 @@ pub(super) enum Answer {
 
 /// Calls the probes of all entries that are not refuted for the first octets of a stream.
 pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
-    run_probes::<P>(Index::of::<P>().streams.probed, refuted, |protocol| protocol.probe_stream(opening))
+    let streams = &Index::of::<P>().streams;
+    let possible = streams.beginning_with(opening.client) | streams.beginning_with(opening.server);
+    run_probes::<P>(streams.probed, possible, refuted, |protocol| protocol.probe_stream(opening))
 }
 
 /// Calls the probes of all entries that are not refuted for a datagram.
@@ -252,24 +254,36 @@ pub(super) fn run_datagram_probes<P: Protocols>(
     refuted: &mut Entries,
     opening: &DatagramOpening<'_>,
 ) -> Answer {
-    run_probes::<P>(Index::of::<P>().datagrams.probed, refuted, |protocol| protocol.probe_datagram(opening))
+    let datagrams = &Index::of::<P>().datagrams;
+    let possible = datagrams.beginning_with(opening.bytes);
+    run_probes::<P>(datagrams.probed, possible, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
-/// Calls the probes of those entries that are not refuted, in the order of the protocol table.
+/// Calls the probes of those entries that are not refuted, in the order of the protocol table. Those that are not among
+/// the `possible` ones are refuted by the first octets, without a call.
 #[inline]
 fn run_probes<P: Protocols>(
     probed: Entries,
+    possible: Entries,
     refuted: &mut Entries,
     probe: impl Fn(&Protocol) -> Verdict,
 ) -> Answer {
+    let verdict =
+        |place: usize| P::TABLE.get(place).map_or(Verdict::No, |entry: &Entry| probe(entry.protocol));
+    let open = probed & !*refuted;
+    let excluded = open & !possible;
+    debug_assert!(
+        (0..P::TABLE.len()).all(|place| excluded & only(place) == 0 || verdict(place) == Verdict::No),
+        "a probe recognizes octets that its protocol does not declare to begin with"
+    );
     let mut is_undecided = false;
-    let mut left = probed & !*refuted;
+    let mut left = open & possible;
     while left != 0 {
         let place = left.trailing_zeros() as usize;
         let others = left & (left - 1);
         let bit = left ^ others;
         left = others;
-        let is_reversed = match P::TABLE.get(place).map_or(Verdict::No, |entry| probe(entry.protocol)) {
+        let is_reversed = match verdict(place) {
             Verdict::No => {
                 *refuted |= bit;
                 continue;
@@ -281,9 +295,12 @@ fn run_probes<P: Protocols>(
             Verdict::Match => false,
             Verdict::MatchReversed => true,
         };
+        // Entries after the one that was found are not examined.
+        *refuted |= excluded & (bit - 1);
         let is_early = is_undecided;
         return Answer::Found(Found { is_early, ..Found::by_content(place, is_reversed) });
     }
+    *refuted |= excluded;
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
 

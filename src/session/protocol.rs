@@ -5,6 +5,7 @@ use crate::codec::Reader;
 use crate::row::{Cell, Column, Type, Visitor};
 use std::fmt;
 
+use super::octet_set::OctetSet;
 use crate::base::{Application, ApplicationName, Evidence};
 
 /// Number of octets of each direction of a stream that probes may inspect.
@@ -228,6 +229,33 @@ pub(super) struct Resumption {
 pub(super) struct Recognition<F> {
     pub(super) ports: &'static [u16],
     pub(super) probe: Option<F>,
+    /// The first octets for which the probe is called; `None` if it is called for all.
+    pub(super) first_octets: Option<OctetSet>,
+}
+
+impl<F: Copy> Recognition<F> {
+    const fn new(ports: &'static [u16], probe: Option<F>) -> Self {
+        Self { ports, probe, first_octets: None }
+    }
+
+    /// Returns whether the probe is called for octets that begin with `first`.
+    pub(super) const fn may_begin_with(&self, first: u8) -> bool {
+        match self.first_octets {
+            Some(octets) => octets.contains(first),
+            None => true,
+        }
+    }
+
+    #[cfg(any(test, feature = "protocols"))]
+    #[expect(clippy::panic, reason = "a protocol is a constant, so that the compiler reports it")]
+    const fn beginning_with(recognition: Option<Self>, octets: OctetSet) -> Option<Self> {
+        match recognition {
+            Some(Self { probe: probe @ Some(_), ports, .. }) => {
+                Some(Self { ports, probe, first_octets: Some(octets) })
+            }
+            _ => panic!("first octets are declared for a probe"),
+        }
+    }
 }
 
 /// An application protocol: its name and how it is recognized.
@@ -282,7 +310,7 @@ impl Protocol {
     /// `|opening| Verdict::of(opening.server_port == 7001)` claims the port, in a set that extends another. All protocols of a [set](super::Protocols) may have 1024 ports together.
     #[must_use]
     pub const fn over_streams(self, ports: &'static [u16], probe: Option<StreamProbe>) -> Self {
-        Self { streams: Some(Recognition { ports, probe }), ..self }
+        Self { streams: Some(Recognition::new(ports, probe)), ..self }
     }
 
     /// Adds recognition over UDP and other transport protocols without streams: the registered ports of the protocol,
@@ -290,7 +318,21 @@ impl Protocol {
     /// [set](super::Protocols) may have 1024 ports together.
     #[must_use]
     pub const fn over_datagrams(self, ports: &'static [u16], probe: Option<DatagramProbe>) -> Self {
-        Self { datagrams: Some(Recognition { ports, probe }), ..self }
+        Self { datagrams: Some(Recognition::new(ports, probe)), ..self }
+    }
+
+    /// Declares the octets with which the protocol begins over streams, so that its probe is called only if the first
+    /// octet of the client or that of the server is one of them. The probe must return [`Verdict::No`] for all other
+    /// streams, whichever ports they have, which is asserted in debug builds.
+    #[cfg(any(test, feature = "protocols"))]
+    pub(crate) const fn streams_begin_with(self, octets: OctetSet) -> Self {
+        Self { streams: Recognition::beginning_with(self.streams, octets), ..self }
+    }
+
+    /// Declares the first octets of datagrams, as [`streams_begin_with`](Self::streams_begin_with) does for streams.
+    #[cfg(any(test, feature = "protocols"))]
+    pub(crate) const fn datagrams_begin_with(self, octets: OctetSet) -> Self {
+        Self { datagrams: Recognition::beginning_with(self.datagrams, octets), ..self }
     }
 
     /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the
@@ -314,6 +356,15 @@ impl Protocol {
     #[must_use]
     pub const fn with_message_len_max(self, len: u32) -> Self {
         Self { message_len_max: len, ..self }
+    }
+
+    /// Returns whether the probe is called for streams, and for datagrams, that begin with `first`.
+    #[cfg(all(test, feature = "protocols"))]
+    pub(crate) fn may_begin_with(&self, first: u8) -> [bool; 2] {
+        [
+            self.streams.is_some_and(|streams| streams.may_begin_with(first)),
+            self.datagrams.is_some_and(|datagrams| datagrams.may_begin_with(first)),
+        ]
     }
 
     pub(super) const fn message_len_max(&self) -> usize {

@@ -138,7 +138,9 @@ pub(super) fn finish(
     if view.key().protocol() != IpProtocol::TCP {
         return;
     }
-    end_due_holes(streams, pair, view.id(), view.clock(), consumer);
+    if pair.iter().any(Stream::is_held) {
+        end_due_holes(streams, pair, view.id(), view.clock(), consumer);
+    }
     for side in [Side::A, Side::B] {
         let is_stopped = consumer.is_muted();
         let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };

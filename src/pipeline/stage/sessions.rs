@@ -129,6 +129,9 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
 
     /// Ends the session because its flow ends.
     fn finish(&mut self) {
+        if self.session.is_off() {
+            return;
+        }
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
         let context = FlowContext::new(view.key(), view.initiator(), view.end());

@@ -63,7 +63,7 @@ pub use message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Tr
 pub use parser::FtpParser;
 pub(crate) use parser::TRANSFERS;
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// Maximum number of octets of a command's line that are kept.
 pub const COMMAND_LEN_MAX: usize = 2048;
@@ -75,8 +75,10 @@ pub const NAME_LEN_MAX: usize = 1024;
 pub const PENDING_COUNT_MAX: usize = 64;
 
 /// Protocol `ftp`: recognized on port 21, and by content on any port.
-pub static PROTOCOL: Protocol =
-    Protocol::new("ftp").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
+pub static PROTOCOL: Protocol = Protocol::new("ftp")
+    .over_streams(&probe::PORTS, Some(probe::probe))
+    .resumed_anywhere_by(probe::search)
+    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'5')));
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

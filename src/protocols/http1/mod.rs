@@ -67,7 +67,7 @@ pub use headers::{Header, Headers};
 pub use message::{Anomaly, Body, BodyGap, End, Message, Request, Response, Version};
 pub use parser::HttpParser;
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// Maximum length in octets of an HTTP/1.x head, or of a trailer section.
 pub const HEAD_LEN_MAX: usize = 48 << 10;
@@ -82,8 +82,10 @@ pub const CHUNK_LINE_LEN_MAX: usize = 4096;
 pub const PIPELINE_COUNT_MAX: u64 = 32;
 
 /// Protocol HTTP/1.x.
-pub static PROTOCOL: Protocol =
-    Protocol::new("http").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(resync::resume);
+pub static PROTOCOL: Protocol = Protocol::new("http")
+    .over_streams(&probe::PORTS, Some(probe::probe))
+    .resumed_anywhere_by(resync::resume)
+    .streams_begin_with(OctetSet::range(b'A'..=b'Z').and(OctetSet::of(b"-_\r\n")));
 
 /// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket");

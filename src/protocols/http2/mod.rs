@@ -66,7 +66,7 @@ pub use message::{
 };
 pub use parser::Http2Parser;
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// Maximum length in octets of an encoded header block, as sent.
 pub const BLOCK_LEN_MAX: usize = 48 << 10;
@@ -102,4 +102,5 @@ pub const TEXT_FACTOR: u64 = 32;
 pub const STREAM_COUNT_MAX: usize = 256;
 
 /// The plaintext HTTP/2 protocol, recognized by content only; it has no port of its own.
-pub static PROTOCOL: Protocol = Protocol::new("http2").over_streams(&[], Some(probe::probe));
+pub static PROTOCOL: Protocol =
+    Protocol::new("http2").over_streams(&[], Some(probe::probe)).streams_begin_with(OctetSet::of(b"\0P"));

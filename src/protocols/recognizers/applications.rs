@@ -1,16 +1,19 @@
 //! Recognizers of protocols that a single application uses: Dropbox, Spotify, WhatsApp.
 
 use super::octets::{begins_with, dialogue};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// Dropbox LAN discovery, recognized by JSON that starts with the key for the host, the version or the display name.
-pub static DROPBOX: Protocol = Protocol::new("dropbox").over_datagrams(&[17500], Some(dropbox));
+pub static DROPBOX: Protocol =
+    Protocol::new("dropbox").over_datagrams(&[17500], Some(dropbox)).datagrams_begin_with(OctetSet::of(b"{"));
 
 /// Spotify LAN discovery, recognized by the text `SpotUdp0` at the start.
-pub static SPOTIFY: Protocol = Protocol::new("spotify").over_datagrams(&[57621], Some(spotify));
+pub static SPOTIFY: Protocol =
+    Protocol::new("spotify").over_datagrams(&[57621], Some(spotify)).datagrams_begin_with(OctetSet::of(b"S"));
 
 /// WhatsApp, recognized by the first octets of the client's handshake.
-pub static WHATSAPP: Protocol = Protocol::new("whatsapp").over_streams(&[], Some(whatsapp));
+pub static WHATSAPP: Protocol =
+    Protocol::new("whatsapp").over_streams(&[], Some(whatsapp)).streams_begin_with(OctetSet::of(b"W"));
 
 fn dropbox(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(

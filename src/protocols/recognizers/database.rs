@@ -1,29 +1,36 @@
 //! Recognizers of databases and caches.
 
 use super::octets::{begins_with, dialogue, is_printable, once, u16_at, u32_at, u32_le_at};
-use crate::session::{Protocol, Role, StreamOpening, Verdict};
+use crate::session::{OctetSet, Protocol, Role, StreamOpening, Verdict};
 
 /// Redis (RESP), recognized by an array of bulk strings, as in a client's command; simple strings and inline commands
 /// on port 6379 only.
-pub static REDIS: Protocol = Protocol::new("redis").over_streams(&[6379], Some(redis));
+pub static REDIS: Protocol = Protocol::new("redis")
+    .over_streams(&[6379], Some(redis))
+    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b"*+-:$%_\r")));
 
 /// `PostgreSQL` version 3, recognized by a startup message, or a request that may replace it; on port 5432 also by
 /// messages in the middle of a stream.
-pub static POSTGRESQL: Protocol = Protocol::new("postgresql").over_streams(&[5432], Some(postgresql));
+pub static POSTGRESQL: Protocol = Protocol::new("postgresql")
+    .over_streams(&[5432], Some(postgresql))
+    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'3')).and(OctetSet::of(b"\0")));
 
 /// `MySQL` and MariaDB, recognized by the server's greeting of version 10; on port 3306 also by commands in the middle
 /// of a stream.
 pub static MYSQL: Protocol = Protocol::new("mysql").over_streams(&[3306], Some(mysql));
 
 /// TDS of SQL Server, recognized by the client's pre-login message.
-pub static TDS: Protocol = Protocol::new("tds").over_streams(&[1433], Some(tds));
+pub static TDS: Protocol =
+    Protocol::new("tds").over_streams(&[1433], Some(tds)).streams_begin_with(OctetSet::of(b"\x12"));
 
 /// `MongoDB`, recognized by a message header with an operation that its sender may use, a valid length for that
 /// operation, and the start of the message body.
 pub static MONGODB: Protocol = Protocol::new("mongodb").over_streams(&[27017], Some(mongodb));
 
 /// Cassandra native protocol, versions 3 to 5, recognized by the first request of a client.
-pub static CASSANDRA: Protocol = Protocol::new("cassandra").over_streams(&[9042], Some(cassandra));
+pub static CASSANDRA: Protocol = Protocol::new("cassandra")
+    .over_streams(&[9042], Some(cassandra))
+    .streams_begin_with(OctetSet::range(3..=5));
 
 /// memcached, recognized by text or binary commands or responses on port 11211.
 pub static MEMCACHED: Protocol = Protocol::new("memcached").over_streams(&[11211], Some(memcached));

@@ -1,23 +1,28 @@
 //! Recognizers of file access and transfer: NFS and other ONC RPC, rsync, git.
 
 use super::octets::{begins_with, dialogue, u32_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// NFS 2 to 4 (RFC 1813, RFC 8881), recognized by an ONC RPC call to the program number of NFS.
 pub static NFS: Protocol = Protocol::new("nfs")
     .over_streams(&[2049], Some(|opening| rpc_stream(opening, |program| program == NFS_PROGRAM)))
-    .over_datagrams(&[2049], Some(|opening| rpc_datagram(opening, |program| program == NFS_PROGRAM)));
+    .over_datagrams(&[2049], Some(|opening| rpc_datagram(opening, |program| program == NFS_PROGRAM)))
+    .streams_begin_with(OctetSet::of(b"\x80"));
 
 /// ONC RPC (RFC 5531), recognized by a call to a program other than NFS: port mapper, mount, lock manager.
 pub static SUNRPC: Protocol = Protocol::new("sunrpc")
     .over_streams(&[111], Some(|opening| rpc_stream(opening, is_other_program)))
-    .over_datagrams(&[111], Some(|opening| rpc_datagram(opening, is_other_program)));
+    .over_datagrams(&[111], Some(|opening| rpc_datagram(opening, is_other_program)))
+    .streams_begin_with(OctetSet::of(b"\x80"));
 
 /// rsync daemon, recognized by its greeting.
-pub static RSYNC: Protocol = Protocol::new("rsync").over_streams(&[873], Some(rsync));
+pub static RSYNC: Protocol =
+    Protocol::new("rsync").over_streams(&[873], Some(rsync)).streams_begin_with(OctetSet::of(b"@"));
 
 /// git protocol, recognized by a request in the client's first line.
-pub static GIT: Protocol = Protocol::new("git").over_streams(&[9418], Some(git));
+pub static GIT: Protocol = Protocol::new("git").over_streams(&[9418], Some(git)).streams_begin_with(
+    OctetSet::range(b'0'..=b'9').and(OctetSet::range(b'A'..=b'F')).and(OctetSet::range(b'a'..=b'f')),
+);
 
 const NFS_PROGRAM: u32 = 100_003;
 

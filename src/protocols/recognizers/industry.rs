@@ -1,7 +1,7 @@
 //! Recognizers of industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
 
 use super::octets::{either, u16_at, u16_le_at, u32_at, u32_le_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// Modbus over TCP, recognized by port 502, protocol number zero, a plausible length, and a known function code.
 pub static MODBUS: Protocol = Protocol::new("modbus").over_streams(&[502], Some(modbus));
@@ -9,22 +9,34 @@ pub static MODBUS: Protocol = Protocol::new("modbus").over_streams(&[502], Some(
 /// DNP3 (IEEE 1815), recognized by the start octets and the length of a link frame.
 pub static DNP3: Protocol = Protocol::new("dnp3")
     .over_streams(&[20000], Some(|opening| either(opening, dnp3)))
-    .over_datagrams(&[20000], Some(|opening| Verdict::of(dnp3(opening.bytes) == Verdict::Match)));
+    .over_datagrams(&[20000], Some(|opening| Verdict::of(dnp3(opening.bytes) == Verdict::Match)))
+    .streams_begin_with(OctetSet::of(b"\x05"))
+    .datagrams_begin_with(OctetSet::of(b"\x05"));
 
 /// IEC 60870-5-104, recognized by an unnumbered control frame; on port 2404 by any frame.
-pub static IEC104: Protocol = Protocol::new("iec104").over_streams(&[2404], Some(iec104));
+pub static IEC104: Protocol =
+    Protocol::new("iec104").over_streams(&[2404], Some(iec104)).streams_begin_with(OctetSet::of(b"\x68"));
 
 /// EtherNet/IP, recognized by an encapsulation command with status zero and, in a datagram, a matching length.
 pub static ENIP: Protocol = Protocol::new("enip")
     .over_streams(&[44818], Some(|opening| either(opening, |bytes| enip(bytes, None))))
-    .over_datagrams(&[44818, 2222], Some(|opening| enip(opening.bytes, Some(opening.len))));
+    .over_datagrams(&[44818, 2222], Some(|opening| enip(opening.bytes, Some(opening.len))))
+    .streams_begin_with(
+        OctetSet::range(0x63..=0x66).and(OctetSet::range(0x6F..=0x70)).and(OctetSet::of(b"\x01\x04")),
+    )
+    .datagrams_begin_with(
+        OctetSet::range(0x63..=0x66).and(OctetSet::range(0x6F..=0x70)).and(OctetSet::of(b"\x01\x04")),
+    );
 
 /// BACnet/IP, recognized by the virtual link header, and network version 1.
-pub static BACNET: Protocol = Protocol::new("bacnet").over_datagrams(&[47808], Some(bacnet));
+pub static BACNET: Protocol = Protocol::new("bacnet")
+    .over_datagrams(&[47808], Some(bacnet))
+    .datagrams_begin_with(OctetSet::of(b"\x81"));
 
 /// Siemens S7, recognized by its data in ISO transport, after the connection request if that was captured.
-pub static S7COMM: Protocol =
-    Protocol::new("s7comm").over_streams(&[102], Some(|opening| either(opening, s7comm)));
+pub static S7COMM: Protocol = Protocol::new("s7comm")
+    .over_streams(&[102], Some(|opening| either(opening, s7comm)))
+    .streams_begin_with(OctetSet::of(b"\x03"));
 
 /// AUTOSAR SOME/IP, recognized by protocol version 1, a known message type and return code, and a matching length.
 pub static SOMEIP: Protocol = Protocol::new("someip").over_datagrams(&[30490], Some(someip));

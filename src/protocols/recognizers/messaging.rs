@@ -1,24 +1,32 @@
 //! Recognizers of messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
 
 use super::octets::{begins_with, begins_with_word, dialogue, is_printable, u16_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// MQTT 3.1 to 5, recognized by a CONNECT packet with the protocol name, or a PUBLISH packet that fills the octets; on
 /// port 1883 also by other packets that fill the octets.
-pub static MQTT: Protocol = Protocol::new("mqtt").over_streams(&[1883], Some(mqtt));
+pub static MQTT: Protocol = Protocol::new("mqtt")
+    .over_streams(&[1883], Some(mqtt))
+    .streams_begin_with(OctetSet::range(0x20..=0xEF).and(OctetSet::of(b"\x10")));
 
 /// AMQP 0.9 and 1.0, recognized by the protocol header.
-pub static AMQP: Protocol = Protocol::new("amqp").over_streams(&[5672], Some(amqp));
+pub static AMQP: Protocol =
+    Protocol::new("amqp").over_streams(&[5672], Some(amqp)).streams_begin_with(OctetSet::of(b"A"));
 
 /// `CoAP` (RFC 7252), recognized by well-formed options, on port 5683 or with a response that has the same message ID
 /// as its request.
-pub static COAP: Protocol = Protocol::new("coap").over_datagrams(&[5683], Some(coap));
+pub static COAP: Protocol = Protocol::new("coap")
+    .over_datagrams(&[5683], Some(coap))
+    .datagrams_begin_with(OctetSet::range(0x40..=0x7F));
 
 /// XMPP (RFC 6120), recognized by a stream header.
-pub static XMPP: Protocol = Protocol::new("xmpp").over_streams(&[5222, 5269], Some(xmpp));
+pub static XMPP: Protocol =
+    Protocol::new("xmpp").over_streams(&[5222, 5269], Some(xmpp)).streams_begin_with(OctetSet::of(b"<"));
 
 /// IRC (RFC 2812), recognized by the registration of a client, or the first messages of a server.
-pub static IRC: Protocol = Protocol::new("irc").over_streams(&[6667], Some(irc));
+pub static IRC: Protocol = Protocol::new("irc")
+    .over_streams(&[6667], Some(irc))
+    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b":")));
 
 /// Number of octets within which the first line of IRC or the XML declaration of XMPP must end.
 const HEAD_LEN_MAX: usize = 256;

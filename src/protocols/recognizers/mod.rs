@@ -41,7 +41,7 @@ mod network;
 mod octets;
 mod routing;
 #[cfg(test)]
-mod samples;
+pub(super) mod samples;
 mod sharing;
 mod terminal;
 mod tunnel;

@@ -1,24 +1,30 @@
 //! Recognizers of network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
 
 use super::octets::{ber, is_printable, u16_at, u32_at};
-use crate::session::{DatagramOpening, Protocol, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
 
 /// SNMP 1, 2c and 3 (RFC 3416, RFC 3412), recognized by a message with a matching length and a known version, then a
 /// community or the header sequence of version 3.
-pub static SNMP: Protocol = Protocol::new("snmp").over_datagrams(&[161, 162], Some(snmp));
+pub static SNMP: Protocol =
+    Protocol::new("snmp").over_datagrams(&[161, 162], Some(snmp)).datagrams_begin_with(OctetSet::of(b"\x30"));
 
 /// syslog (RFC 3164, RFC 5424), recognized by a priority in angle brackets, and text; on ports other than 514 also by a
 /// date or a version, which is then required.
-pub static SYSLOG: Protocol = Protocol::new("syslog").over_datagrams(&[514], Some(syslog));
+pub static SYSLOG: Protocol =
+    Protocol::new("syslog").over_datagrams(&[514], Some(syslog)).datagrams_begin_with(OctetSet::of(b"<"));
 
 /// NetFlow 1, 5, 7 and 9 (RFC 3954), recognized by the version, and records or sets that fill the datagram.
-pub static NETFLOW: Protocol = Protocol::new("netflow").over_datagrams(&[2055, 9995, 9996], Some(netflow));
+pub static NETFLOW: Protocol = Protocol::new("netflow")
+    .over_datagrams(&[2055, 9995, 9996], Some(netflow))
+    .datagrams_begin_with(OctetSet::of(b"\0"));
 
 /// IPFIX (RFC 7011), recognized by the version, the length, and sets that fill the message.
-pub static IPFIX: Protocol = Protocol::new("ipfix").over_datagrams(&[4739], Some(ipfix));
+pub static IPFIX: Protocol =
+    Protocol::new("ipfix").over_datagrams(&[4739], Some(ipfix)).datagrams_begin_with(OctetSet::of(b"\0"));
 
 /// sFlow 5, recognized by port 6343, version, address type, and a plausible number of samples.
-pub static SFLOW: Protocol = Protocol::new("sflow").over_datagrams(&[6343], Some(sflow));
+pub static SFLOW: Protocol =
+    Protocol::new("sflow").over_datagrams(&[6343], Some(sflow)).datagrams_begin_with(OctetSet::of(b"\0"));
 
 fn snmp(opening: &DatagramOpening<'_>) -> Verdict {
     let Some((0x30, header_len, len)) = ber(opening.bytes) else { return Verdict::No };

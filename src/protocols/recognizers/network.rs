@@ -1,24 +1,29 @@
 //! Recognizers of network infrastructure: NTP, DHCP, DHCPv6, RADIUS, SSDP.
 
 use super::octets::{begins_with, u16_at, u32_at};
-use crate::session::{DatagramOpening, Protocol, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
 
 /// NTP (RFC 5905), versions 1 to 4, including control and private messages, recognized by port 123 and a valid header.
 pub static NTP: Protocol = Protocol::new("ntp").over_datagrams(&[123], Some(ntp));
 
 /// DHCP (RFC 2131), recognized by the magic cookie; on port 67 or 68 also BOOTP without a cookie.
-pub static DHCP: Protocol = Protocol::new("dhcp").over_datagrams(&[67, 68], Some(dhcp));
+pub static DHCP: Protocol =
+    Protocol::new("dhcp").over_datagrams(&[67, 68], Some(dhcp)).datagrams_begin_with(OctetSet::range(1..=2));
 
 /// DHCPv6 (RFC 8415), recognized by port 546 or 547, and options that fill the message.
-pub static DHCPV6: Protocol = Protocol::new("dhcpv6").over_datagrams(&[546, 547], Some(dhcpv6));
+pub static DHCPV6: Protocol = Protocol::new("dhcpv6")
+    .over_datagrams(&[546, 547], Some(dhcpv6))
+    .datagrams_begin_with(OctetSet::range(1..=36));
 
 /// RADIUS (RFC 2865, RFC 2866, RFC 5176), recognized by a known code, and attributes that fill the message; on its
 /// registered ports, padding may follow the message.
-pub static RADIUS: Protocol =
-    Protocol::new("radius").over_datagrams(&[1812, 1813, 1645, 1646, 3799], Some(radius));
+pub static RADIUS: Protocol = Protocol::new("radius")
+    .over_datagrams(&[1812, 1813, 1645, 1646, 3799], Some(radius))
+    .datagrams_begin_with(OctetSet::range(1..=5).and(OctetSet::range(11..=13)).and(OctetSet::range(40..=45)));
 
 /// UPnP SSDP, recognized by its start lines of HTTP over UDP.
-pub static SSDP: Protocol = Protocol::new("ssdp").over_datagrams(&[1900], Some(ssdp));
+pub static SSDP: Protocol =
+    Protocol::new("ssdp").over_datagrams(&[1900], Some(ssdp)).datagrams_begin_with(OctetSet::of(b"HMN"));
 
 fn ntp(opening: &DatagramOpening<'_>) -> Verdict {
     let [first, second, ..] = opening.bytes else { return Verdict::No };

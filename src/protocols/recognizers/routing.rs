@@ -1,16 +1,21 @@
 //! Recognizers of protocols for routers and switches: BGP, RIP, `OpenFlow`.
 
 use super::octets::{begins_with, either, once, u16_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// BGP (RFC 4271), recognized by the marker, and a message type.
-pub static BGP: Protocol = Protocol::new("bgp").over_streams(&[179], Some(|opening| either(opening, bgp)));
+pub static BGP: Protocol = Protocol::new("bgp")
+    .over_streams(&[179], Some(|opening| either(opening, bgp)))
+    .streams_begin_with(OctetSet::of(b"\xFF"));
 
 /// RIP 1 and 2 (RFC 2453), recognized by port 520, and a length of complete entries.
-pub static RIP: Protocol = Protocol::new("rip").over_datagrams(&[520], Some(rip));
+pub static RIP: Protocol =
+    Protocol::new("rip").over_datagrams(&[520], Some(rip)).datagrams_begin_with(OctetSet::range(1..=2));
 
 /// `OpenFlow` 1.0 to 1.5, recognized by port 6653 or 6633, and a valid header.
-pub static OPENFLOW: Protocol = Protocol::new("openflow").over_streams(&[6653, 6633], Some(openflow));
+pub static OPENFLOW: Protocol = Protocol::new("openflow")
+    .over_streams(&[6653, 6633], Some(openflow))
+    .streams_begin_with(OctetSet::range(1..=6));
 
 fn bgp(bytes: &[u8]) -> Verdict {
     match begins_with(bytes, &[&[0xFF; 16]]) {

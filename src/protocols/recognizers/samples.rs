@@ -149,6 +149,12 @@ fn similar_octets_do_not_match() {
     }
 }
 
+/// Returns the octets of all samples and of those that are similar to them.
+pub(in crate::protocols) fn octets() -> impl Iterator<Item = &'static [u8]> {
+    let all = FAMILIES.iter().flat_map(|(samples, look_alikes)| samples.iter().chain(*look_alikes));
+    all.map(|sample| sample.bytes)
+}
+
 #[test]
 fn random_octets_rarely_match_or_need_more_octets() {
     // A custom generator, so that the octets are the same on all platforms.

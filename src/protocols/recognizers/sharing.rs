@@ -1,14 +1,16 @@
 //! Recognizer of peer-to-peer file sharing: `BitTorrent`.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// `BitTorrent`, recognized over TCP by the handshake of the peer protocol or a tracker request; over UDP by DHT
 /// queries (BEP 5), tracker connections (BEP 15), local discovery (BEP 14), and uTP (BEP 29): two packets with
 /// consistent identifiers and numbers and valid extensions.
 pub static BITTORRENT: Protocol = Protocol::new("bittorrent")
     .over_streams(&[6881, 6882, 6883, 6884, 6885, 6886, 6887, 6888, 6889], Some(stream))
-    .over_datagrams(&[6881], Some(datagram));
+    .over_datagrams(&[6881], Some(datagram))
+    .streams_begin_with(OctetSet::of(b"\x13G"))
+    .datagrams_begin_with(OctetSet::of(b"\0dB\x01\x11\x21\x31\x41"));
 
 const HANDSHAKE: &[u8] = b"\x13BitTorrent protocol";
 

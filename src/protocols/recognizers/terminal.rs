@@ -1,18 +1,21 @@
 //! Recognizers of terminals, remote screens and lookups: telnet, VNC, X11, whois.
 
 use super::octets::{begins_with, dialogue, either, is_printable, once};
-use crate::session::{Protocol, StreamOpening, Verdict};
+use crate::session::{OctetSet, Protocol, StreamOpening, Verdict};
 
 /// telnet (RFC 854), recognized by an option negotiation at the start.
-pub static TELNET: Protocol =
-    Protocol::new("telnet").over_streams(&[23], Some(|opening| either(opening, telnet)));
+pub static TELNET: Protocol = Protocol::new("telnet")
+    .over_streams(&[23], Some(|opening| either(opening, telnet)))
+    .streams_begin_with(OctetSet::of(b"\xFF"));
 
 /// VNC (RFC 6143), recognized by the version line that both sides send first.
-pub static VNC: Protocol =
-    Protocol::new("vnc").over_streams(&[5900, 5901], Some(|opening| either(opening, vnc)));
+pub static VNC: Protocol = Protocol::new("vnc")
+    .over_streams(&[5900, 5901], Some(|opening| either(opening, vnc)))
+    .streams_begin_with(OctetSet::of(b"R"));
 
 /// X11, recognized by the setup request of a client on ports 6000 to 6063.
-pub static X11: Protocol = Protocol::new("x11").over_streams(&[6000, 6001], Some(x11));
+pub static X11: Protocol =
+    Protocol::new("x11").over_streams(&[6000, 6001], Some(x11)).streams_begin_with(OctetSet::of(b"lB"));
 
 /// whois (RFC 3912), recognized by port 43, and a request of one line.
 pub static WHOIS: Protocol = Protocol::new("whois").over_streams(&[43], Some(whois));

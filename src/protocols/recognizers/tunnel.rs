@@ -1,17 +1,21 @@
 //! Recognizers of tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
 
 use super::octets::{u16_at, u32_at, u32_le_at};
-use crate::session::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Verdict};
 
 /// WireGuard, recognized by a handshake message with matching type and length; in the middle of a flow by two data
 /// messages with the same receiver and increasing counters.
-pub static WIREGUARD: Protocol = Protocol::new("wireguard").over_datagrams(&[51820], Some(wireguard));
+pub static WIREGUARD: Protocol = Protocol::new("wireguard")
+    .over_datagrams(&[51820], Some(wireguard))
+    .datagrams_begin_with(OctetSet::range(1..=4));
 
 /// `OpenVPN`, recognized by the first reset packet of a client and the server's response; without authentication of
 /// control packets, by the client's reset alone.
 pub static OPENVPN: Protocol = Protocol::new("openvpn")
     .over_streams(&[1194], Some(openvpn_stream))
-    .over_datagrams(&[1194], Some(openvpn_datagram));
+    .over_datagrams(&[1194], Some(openvpn_datagram))
+    .streams_begin_with(OctetSet::range(0..=4))
+    .datagrams_begin_with(OctetSet::of(b"\x38\x40\x50"));
 
 /// IPsec, recognized by IKE (RFC 2408, RFC 7296) on any port, by ESP and keep-alives on port 4500 (RFC 3948), and by
 /// ESP and AH as IP protocols. IKE and ESP share a flow on port 4500, so they have one name.
@@ -23,11 +27,14 @@ pub static L2TP: Protocol = Protocol::new("l2tp").over_datagrams(&[1701], Some(l
 
 /// Teredo (RFC 4380) that is not decapsulated as a tunnel, recognized by port 3544, and a Teredo header or an IPv6
 /// packet.
-pub static TEREDO: Protocol = Protocol::new("teredo").over_datagrams(&[3544], Some(teredo));
+pub static TEREDO: Protocol = Protocol::new("teredo")
+    .over_datagrams(&[3544], Some(teredo))
+    .datagrams_begin_with(OctetSet::range(0x60..=0x6F).and(OctetSet::of(b"\0")));
 
 /// SOCKS 4, 4a and 5 (RFC 1928), recognized by a client's request of valid length, and the server's response or port
 /// 1080.
-pub static SOCKS: Protocol = Protocol::new("socks").over_streams(&[1080], Some(socks));
+pub static SOCKS: Protocol =
+    Protocol::new("socks").over_streams(&[1080], Some(socks)).streams_begin_with(OctetSet::range(4..=5));
 
 fn wireguard(opening: &DatagramOpening<'_>) -> Verdict {
     let [kind @ 1..=4, 0, 0, 0, ..] = opening.bytes else { return Verdict::No };

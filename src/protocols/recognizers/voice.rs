@@ -1,29 +1,37 @@
 //! Recognizers of voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// SIP (RFC 3261), recognized by a request whose target is a SIP, telephone or service URI, or by a status line.
 /// Keep-alives on port 5060 are tolerated.
-pub static SIP: Protocol =
-    Protocol::new("sip").over_streams(&[5060], Some(sip_stream)).over_datagrams(&[5060], Some(sip_datagram));
+pub static SIP: Protocol = Protocol::new("sip")
+    .over_streams(&[5060], Some(sip_stream))
+    .over_datagrams(&[5060], Some(sip_datagram))
+    .streams_begin_with(OctetSet::range(b'A'..=b'U'));
 
 /// RTSP (RFC 2326, RFC 7826), recognized by a request for an RTSP URI, or by a status line.
-pub static RTSP: Protocol = Protocol::new("rtsp").over_streams(&[554], Some(|opening| either(opening, rtsp)));
+pub static RTSP: Protocol = Protocol::new("rtsp")
+    .over_streams(&[554], Some(|opening| either(opening, rtsp)))
+    .streams_begin_with(OctetSet::range(b'A'..=b'T'));
 
 /// RTP (RFC 3550), recognized by two datagrams of one side with the same source identifier and increasing sequence
 /// numbers.
-pub static RTP: Protocol = Protocol::new("rtp").over_datagrams(&[], Some(rtp));
+pub static RTP: Protocol =
+    Protocol::new("rtp").over_datagrams(&[], Some(rtp)).datagrams_begin_with(OctetSet::range(0x80..=0xBF));
 
 /// RTCP (RFC 3550 section 6), recognized by a report whose length matches its number of blocks, also in SRTCP; or by
 /// feedback messages that fill the datagram.
-pub static RTCP: Protocol = Protocol::new("rtcp").over_datagrams(&[], Some(rtcp));
+pub static RTCP: Protocol =
+    Protocol::new("rtcp").over_datagrams(&[], Some(rtcp)).datagrams_begin_with(OctetSet::range(0x80..=0xBF));
 
 /// STUN and TURN (RFC 8489), recognized by the magic cookie; for RFC 3489, which had none, by attributes that fill the
 /// message.
 pub static STUN: Protocol = Protocol::new("stun")
     .over_streams(&[STUN_PORT], Some(stun_stream))
-    .over_datagrams(&[STUN_PORT], Some(stun_datagram));
+    .over_datagrams(&[STUN_PORT], Some(stun_datagram))
+    .streams_begin_with(OctetSet::range(0..=0x3F))
+    .datagrams_begin_with(OctetSet::range(0..=0x3F));
 
 const SIP_METHODS: &[&[u8]] = &[
     b"ACK ",
@@ -79,7 +87,8 @@ fn sip_stream(opening: &StreamOpening<'_>) -> Verdict {
 
 fn sip_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is_keep_alive = opening.len <= 4 && opening.has_port(5060);
-    if is_keep_alive { Verdict::More } else { Verdict::of(sip(opening.bytes) == Verdict::Match) }
+    let is_letter = opening.bytes.first().is_some_and(u8::is_ascii_uppercase);
+    if is_keep_alive { Verdict::More } else { Verdict::of(is_letter && sip(opening.bytes) == Verdict::Match) }
 }
 
 fn rtsp(bytes: &[u8]) -> Verdict {

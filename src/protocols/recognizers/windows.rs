@@ -1,36 +1,47 @@
 //! Recognizers of Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
 
 use super::octets::{begins_with, ber, dialogue, either, once, u16_at, u32_at};
-use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
-pub static SMB: Protocol =
-    Protocol::new("smb").over_streams(&[445, 139], Some(|opening| either(opening, smb)));
+pub static SMB: Protocol = Protocol::new("smb")
+    .over_streams(&[445, 139], Some(|opening| either(opening, smb)))
+    .streams_begin_with(OctetSet::of(b"\0\x81"));
 
 /// NetBIOS name service (RFC 1002 section 4.2), recognized by a DNS message whose first name has NetBIOS encoding.
 pub static NBNS: Protocol = Protocol::new("nbns").over_datagrams(&[137], Some(nbns));
 
 /// NetBIOS datagram service (RFC 1002 section 4.4), recognized by port 138, message type and length.
-pub static NBDGM: Protocol = Protocol::new("nbdgm").over_datagrams(&[138], Some(nbdgm));
+pub static NBDGM: Protocol = Protocol::new("nbdgm")
+    .over_datagrams(&[138], Some(nbdgm))
+    .datagrams_begin_with(OctetSet::range(0x10..=0x16));
 
 /// LDAP (RFC 4511), also over UDP, recognized by a message with a message id and a known operation.
 pub static LDAP: Protocol = Protocol::new("ldap")
     .over_streams(&[389, 3268], Some(ldap_stream))
-    .over_datagrams(&[389], Some(ldap_datagram));
+    .over_datagrams(&[389], Some(ldap_datagram))
+    .streams_begin_with(OctetSet::of(b"\x30"))
+    .datagrams_begin_with(OctetSet::of(b"\x30"));
 
 /// Kerberos 5 (RFC 4120), recognized by a message type with version 5.
 pub static KERBEROS: Protocol = Protocol::new("kerberos")
     .over_streams(&[88], Some(|opening| either(opening, kerberos_stream)))
-    .over_datagrams(&[88], Some(kerberos_datagram));
+    .over_datagrams(&[88], Some(kerberos_datagram))
+    .streams_begin_with(OctetSet::of(b"\0"))
+    .datagrams_begin_with(OctetSet::range(0x6A..=0x6D).and(OctetSet::of(b"\x7E")));
 
 /// RDP, recognized by an X.224 connection request with a cookie or a negotiation; over UDP by the handshake on port
 /// 3389.
-pub static RDP: Protocol =
-    Protocol::new("rdp").over_streams(&[3389], Some(rdp_stream)).over_datagrams(&[3389], Some(rdp_datagram));
+pub static RDP: Protocol = Protocol::new("rdp")
+    .over_streams(&[3389], Some(rdp_stream))
+    .over_datagrams(&[3389], Some(rdp_datagram))
+    .streams_begin_with(OctetSet::of(b"\x03"))
+    .datagrams_begin_with(OctetSet::of(b"\xFF"));
 
 /// DCE/RPC version 5, recognized by the header, with little-endian integers.
-pub static DCERPC: Protocol =
-    Protocol::new("dcerpc").over_streams(&[135], Some(|opening| either(opening, dcerpc)));
+pub static DCERPC: Protocol = Protocol::new("dcerpc")
+    .over_streams(&[135], Some(|opening| either(opening, dcerpc)))
+    .streams_begin_with(OctetSet::of(b"\x05"));
 
 fn smb(bytes: &[u8]) -> Verdict {
     match bytes {

@@ -70,7 +70,7 @@ pub use message::{Command, Content, ContentGap, Greeting, Mail, Message, Recipie
 pub use parser::SmtpParser;
 pub(super) use probe::{Words, greeting_words};
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// Maximum number of octets of a command's line that are parsed. RFC 4954 section 4 requires 12,288 in an AUTH
 /// exchange, which is not parsed; other commands are far shorter (RFC 5321 section 4.5.3.1).
@@ -92,8 +92,15 @@ pub const PENDING_COUNT_MAX: usize = 512;
 pub const OTHER_COUNT_MAX: u8 = 32;
 
 /// Protocol `smtp`: recognized on ports 25, 587 and 2525, and by content on any port.
-pub static PROTOCOL: Protocol =
-    Protocol::new("smtp").over_streams(&probe::PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
+pub static PROTOCOL: Protocol = Protocol::new("smtp")
+    .over_streams(&probe::PORTS, Some(probe::probe))
+    .resumed_anywhere_by(probe::search)
+    .streams_begin_with(
+        OctetSet::LETTERS
+            .and(OctetSet::range(b'1'..=b'5'))
+            .and(OctetSet::range(b'\t'..=b'\r'))
+            .and(OctetSet::of(b" ")),
+    );
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -29,7 +29,8 @@ mod probe;
 pub use message::{Error, Message, Operation, OptionAcknowledgment, Request};
 pub use parser::TftpParser;
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// Protocol `tftp`: recognized by a request on any port, and announced flows.
-pub static PROTOCOL: Protocol = Protocol::new("tftp").over_datagrams(&[69], Some(probe::probe));
+pub static PROTOCOL: Protocol =
+    Protocol::new("tftp").over_datagrams(&[69], Some(probe::probe)).datagrams_begin_with(OctetSet::of(b"\0"));

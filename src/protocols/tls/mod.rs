@@ -83,7 +83,7 @@ pub use numbers::{
 pub use server_hello::ServerHello;
 pub use stream::TlsParser;
 
-use crate::session::Protocol;
+use crate::session::{OctetSet, Protocol};
 
 /// The TLS protocol over streams, recognized by content and by ports with TLS from the first octet: HTTPS, SMTPS,
 /// NNTPS, LDAPS, DNS, FTPS, Telnet, IRC, IMAPS, POP3S, SIPS, AMQPS, MQTT.
@@ -92,8 +92,10 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
         &[443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 8443, 8883],
         Some(probe::probe_stream),
     )
-    .resumed_by(probe::search);
+    .resumed_by(probe::search)
+    .streams_begin_with(OctetSet::range(20..=23).and(OctetSet::range(0x80..=0xFF)));
 
 /// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
-pub static DTLS: Protocol =
-    Protocol::new("dtls").over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram));
+pub static DTLS: Protocol = Protocol::new("dtls")
+    .over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram))
+    .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)));
