@@ -243,9 +243,11 @@ impl Counted {
         let now = packet.timestamp.as_nanos().max(self.last_ns);
         let interval = now - self.last_ns;
         let is_first = self.sides.iter().all(|side| side.packet_count == 0);
-        if !is_first {
-            self.intervals.push(interval);
+        if !is_first && set.nfstream.is_some() {
             self.intervals_ms.push(milliseconds(now) - milliseconds(self.last_ns));
+        }
+        if !is_first && set.cic {
+            self.intervals.push(interval);
             if interval > SUBFLOW_GAP_NS {
                 self.subflow_count += 1;
             }
@@ -258,11 +260,13 @@ impl Counted {
         self.last_ns = now;
         let payload_len = payload_len(set, packet);
         let own_interval = self.side_mut(packet.side).add(set, packet, payload_len, now);
-        if payload_len > 0 && set.cic_errors.e3 {
-            self.side_mut(Side::A).extend_run(payload_len, now);
-        } else if payload_len > 0 {
-            self.side_mut(packet.side.other()).end_run();
-            self.side_mut(packet.side).extend_run(payload_len, now);
+        if set.cic && payload_len > 0 {
+            if set.cic_errors.e3 {
+                self.side_mut(Side::A).extend_run(payload_len, now);
+            } else {
+                self.side_mut(packet.side.other()).end_run();
+                self.side_mut(packet.side).extend_run(payload_len, now);
+            }
         }
         if let Some(count) = set.splt
             && self.steps.len() < usize::from(count)
@@ -325,8 +329,12 @@ impl SideCounted {
         match interval {
             None => self.first_ns = now,
             Some(interval) => {
-                self.intervals.push(interval);
-                self.intervals_ms.push(milliseconds(now) - milliseconds(self.last_ns));
+                if set.cic {
+                    self.intervals.push(interval);
+                }
+                if set.nfstream.is_some() {
+                    self.intervals_ms.push(milliseconds(now) - milliseconds(self.last_ns));
+                }
             }
         }
         self.last_ns = now;
@@ -341,20 +349,29 @@ impl SideCounted {
                 Length::Payload => packet.payload_len,
             }));
         }
-        if packet.payload_offset > 0 {
-            self.header_len_sum += u64::from(header_len);
-            self.header_len_min = Some(self.header_len_min.map_or(header_len, |min| min.min(header_len)));
-        }
         self.data_packet_count += u64::from(payload_len > 0);
+        if set.cic {
+            self.add_headers(packet, header_len);
+        }
         if packet.transport == Transport::Tcp {
-            self.window.get_or_insert(packet.tcp.window);
-            self.last_window = Some(packet.tcp.window);
             let TcpFlags(bits) = packet.tcp.flags;
             for (bit, count) in self.flags.iter_mut().enumerate() {
                 *count += u32::from(bits >> bit & 1);
             }
         }
         interval
+    }
+
+    /// Counts what CICFlowMeter has of the headers of a packet.
+    fn add_headers(&mut self, packet: &Packet<'_>, header_len: u32) {
+        if packet.payload_offset > 0 {
+            self.header_len_sum += u64::from(header_len);
+            self.header_len_min = Some(self.header_len_min.map_or(header_len, |min| min.min(header_len)));
+        }
+        if packet.transport == Transport::Tcp {
+            self.window.get_or_insert(packet.tcp.window);
+            self.last_window = Some(packet.tcp.window);
+        }
     }
 
     fn extend_run(&mut self, payload_len: u32, now: u64) {

@@ -52,10 +52,13 @@ struct Oui([u8; 6]);
 
 impl fmt::Display for Oui {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, octet) in self.0.iter().take(3).enumerate() {
-            write!(f, "{}{octet:02x}", if index > 0 { ":" } else { "" })?;
+        let mut text = [b':'; 8];
+        for (place, octet) in text.chunks_mut(3).zip(self.0) {
+            for (place, digit) in place.iter_mut().zip([octet >> 4, octet & 15]) {
+                *place = digit + if digit < 10 { b'0' } else { b'a' - 10 };
+            }
         }
-        Ok(())
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -259,8 +259,8 @@ pub(super) fn run_datagram_probes<P: Protocols>(
     run_probes::<P>(datagrams.probed, possible, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
-/// Calls the probes of those entries that are not refuted, in the order of the protocol table. Those that are not among
-/// the `possible` ones are refuted by the first octets, without a call.
+/// Calls the probes of those entries that are not refuted, in the order of the protocol table. The first time, those that
+/// are not among the `possible` ones are refuted by the first octets, without a call; later, few are left.
 #[inline]
 fn run_probes<P: Protocols>(
     probed: Entries,
@@ -271,13 +271,13 @@ fn run_probes<P: Protocols>(
     let verdict =
         |place: usize| P::TABLE.get(place).map_or(Verdict::No, |entry: &Entry| probe(entry.protocol));
     let open = probed & !*refuted;
-    let excluded = open & !possible;
+    let excluded = if *refuted == 0 { open & !possible } else { 0 };
     debug_assert!(
         (0..P::TABLE.len()).all(|place| excluded & only(place) == 0 || verdict(place) == Verdict::No),
         "a probe recognizes octets that its protocol does not declare to begin with"
     );
     let mut is_undecided = false;
-    let mut left = open & possible;
+    let mut left = open & !excluded;
     while left != 0 {
         let place = left.trailing_zeros() as usize;
         let others = left & (left - 1);
