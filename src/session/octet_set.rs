@@ -62,7 +62,8 @@ mod tests {
 
     #[test]
     fn a_set_contains_exactly_its_octets() {
-        let sets: [(OctetSet, fn(u8) -> bool); 5] = [
+        type Test = fn(u8) -> bool;
+        let sets: [(OctetSet, Test); 5] = [
             (OctetSet::of(b""), |_| false),
             (OctetSet::of(b"\0\x7F\x80\xFF"), |octet| [0, 127, 128, 255].contains(&octet)),
             (OctetSet::range(0..=255), |_| true),

@@ -259,8 +259,8 @@ pub(super) fn run_datagram_probes<P: Protocols>(
     run_probes::<P>(datagrams.probed, possible, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
-/// Calls the probes of those entries that are not refuted, in the order of the protocol table. The first time, those that
-/// are not among the `possible` ones are refuted by the first octets, without a call; later, few are left.
+/// Calls the probes of those entries that are not refuted, in the order of the protocol table. While none is refuted, those
+/// that are not among the `possible` ones are refuted by the first octets, without a call; later, few are left.
 #[inline]
 fn run_probes<P: Protocols>(
     probed: Entries,
@@ -270,14 +270,16 @@ fn run_probes<P: Protocols>(
 ) -> Answer {
     let verdict =
         |place: usize| P::TABLE.get(place).map_or(Verdict::No, |entry: &Entry| probe(entry.protocol));
-    let open = probed & !*refuted;
-    let excluded = if *refuted == 0 { open & !possible } else { 0 };
-    debug_assert!(
-        (0..P::TABLE.len()).all(|place| excluded & only(place) == 0 || verdict(place) == Verdict::No),
-        "a probe recognizes octets that its protocol does not declare to begin with"
-    );
+    let is_first = *refuted == 0;
+    if is_first {
+        *refuted = probed & !possible;
+        debug_assert!(
+            (0..P::TABLE.len()).all(|place| *refuted & only(place) == 0 || verdict(place) == Verdict::No),
+            "a probe recognizes octets that its protocol does not declare to begin with"
+        );
+    }
     let mut is_undecided = false;
-    let mut left = open & !excluded;
+    let mut left = probed & !*refuted;
     while left != 0 {
         let place = left.trailing_zeros() as usize;
         let others = left & (left - 1);
@@ -295,12 +297,13 @@ fn run_probes<P: Protocols>(
             Verdict::Match => false,
             Verdict::MatchReversed => true,
         };
-        // Entries after the one that was found are not examined.
-        *refuted |= excluded & (bit - 1);
+        if is_first {
+            // Entries after the one that was found are not examined.
+            *refuted &= bit - 1;
+        }
         let is_early = is_undecided;
         return Answer::Found(Found { is_early, ..Found::by_content(place, is_reversed) });
     }
-    *refuted |= excluded;
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
 
