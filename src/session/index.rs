@@ -28,6 +28,8 @@ pub(super) struct Index {
     pub(super) datagrams: Recognized,
     /// Entries with a parser.
     pub(super) parsed: Entries,
+    /// Entries with a parser that no entry without one precedes.
+    pub(super) first_parsed: Entries,
     /// Entries with a parser whose messages are searched for in streams that begin with another protocol.
     pub(super) resumed: Entries,
     /// Entries with a parser whose messages are searched for in streams that were captured from the middle on too.
@@ -58,7 +60,7 @@ impl Index {
     const fn new<P: Protocols>() -> Self {
         assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
         let (mut streams, mut datagrams) = (Recognized::EMPTY, Recognized::EMPTY);
-        let (mut parsed, mut resumed, mut resumed_in_middle) = (0, 0, 0);
+        let (mut parsed, mut first_parsed, mut resumed, mut resumed_in_middle) = (0, 0, 0, 0);
         let mut entry = 0;
         while entry < P::TABLE.len() {
             let protocol = P::TABLE[entry].protocol;
@@ -69,6 +71,7 @@ impl Index {
                 datagrams.add(entry, recognition);
             }
             if P::TABLE[entry].has_parser {
+                first_parsed |= if parsed == only(entry) - 1 { only(entry) } else { 0 };
                 parsed |= only(entry);
                 if let Some(resumption) = &protocol.resumption {
                     resumed |= only(entry);
@@ -77,7 +80,7 @@ impl Index {
             }
             entry += 1;
         }
-        Self { streams, datagrams, parsed, resumed, resumed_in_middle }
+        Self { streams, datagrams, parsed, first_parsed, resumed, resumed_in_middle }
     }
 }
 
@@ -215,7 +218,10 @@ mod tests {
     fn each_property_has_the_entries_with_it() {
         let index = Index::of::<Set>();
         assert_eq!((index.streams.probed, index.datagrams.probed), (0b10110, 0b11000));
-        assert_eq!((index.parsed, index.resumed, index.resumed_in_middle), (0b01111, 0b00110, 0b00100));
+        assert_eq!(
+            (index.parsed, index.first_parsed, index.resumed, index.resumed_in_middle),
+            (0b01111, 0b01111, 0b00110, 0b00100)
+        );
     }
 
     #[test]

@@ -244,65 +244,76 @@ pub(super) enum Answer {
 
 /// Calls the probes of all entries that are not refuted for the first octets of a stream.
 pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
-    let streams = &Index::of::<P>().streams;
-    let possible = streams.beginning_with(opening.client) | streams.beginning_with(opening.server);
-    run_probes::<P>(streams.probed, possible, refuted, |protocol| protocol.probe_stream(opening))
+    let Index { streams, .. } = Index::of::<P>();
+    let possible = || streams.beginning_with(opening.client) | streams.beginning_with(opening.server);
+    run_probes::<P>((0, streams.probed), possible, refuted, |protocol| protocol.probe_stream(opening))
 }
 
 /// Calls the probes of all entries that are not refuted for a datagram.
+#[inline]
 pub(super) fn run_datagram_probes<P: Protocols>(
     refuted: &mut Entries,
     opening: &DatagramOpening<'_>,
 ) -> Answer {
-    let datagrams = &Index::of::<P>().datagrams;
-    let possible = datagrams.beginning_with(opening.bytes);
-    run_probes::<P>(datagrams.probed, possible, refuted, |protocol| protocol.probe_datagram(opening))
+    let Index { datagrams, first_parsed, .. } = Index::of::<P>();
+    let possible = || datagrams.beginning_with(opening.bytes);
+    let probed = (datagrams.probed & first_parsed, datagrams.probed & !first_parsed);
+    run_probes::<P>(probed, possible, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
-/// Calls the probes of those entries that are not refuted, in the order of the protocol table. While none is refuted, those
-/// that are not among the `possible` ones are refuted by the first octets, without a call; later, few are left.
+/// Calls the probes of those entries that are not refuted, in the order of the protocol table: the `first` ones, which are
+/// before the `others`, then of the others those that are `possible`. While none is refuted, the others are refuted by the
+/// first octets, without a call; later, few are left.
 #[inline]
 fn run_probes<P: Protocols>(
-    probed: Entries,
-    possible: Entries,
+    (first, others): (Entries, Entries),
+    possible: impl Fn() -> Entries,
     refuted: &mut Entries,
     probe: impl Fn(&Protocol) -> Verdict,
 ) -> Answer {
     let verdict =
         |place: usize| P::TABLE.get(place).map_or(Verdict::No, |entry: &Entry| probe(entry.protocol));
-    let is_first = *refuted == 0;
-    if is_first {
-        *refuted = probed & !possible;
-        debug_assert!(
-            (0..P::TABLE.len()).all(|place| *refuted & only(place) == 0 || verdict(place) == Verdict::No),
-            "a probe recognizes octets that its protocol does not declare to begin with"
-        );
-    }
+    let before = *refuted;
     let mut is_undecided = false;
-    let mut left = probed & !*refuted;
-    while left != 0 {
-        let place = left.trailing_zeros() as usize;
-        let others = left & (left - 1);
-        let bit = left ^ others;
-        left = others;
-        let is_reversed = match verdict(place) {
-            Verdict::No => {
-                *refuted |= bit;
-                continue;
+    let (mut left, mut others) = (first & !before, others & !before);
+    loop {
+        while left != 0 {
+            let place = left.trailing_zeros() as usize;
+            let rest = left & (left - 1);
+            let bit = left ^ rest;
+            left = rest;
+            let is_reversed = match verdict(place) {
+                Verdict::No => {
+                    *refuted |= bit;
+                    continue;
+                }
+                Verdict::More => {
+                    is_undecided = true;
+                    continue;
+                }
+                Verdict::Match => false,
+                Verdict::MatchReversed => true,
+            };
+            if others == 0 && before == 0 {
+                // Entries after the one that was found are not examined.
+                *refuted &= bit - 1;
             }
-            Verdict::More => {
-                is_undecided = true;
-                continue;
-            }
-            Verdict::Match => false,
-            Verdict::MatchReversed => true,
-        };
-        if is_first {
-            // Entries after the one that was found are not examined.
-            *refuted &= bit - 1;
+            let is_early = is_undecided;
+            return Answer::Found(Found { is_early, ..Found::by_content(place, is_reversed) });
         }
-        let is_early = is_undecided;
-        return Answer::Found(Found { is_early, ..Found::by_content(place, is_reversed) });
+        if others == 0 {
+            break;
+        }
+        if before == 0 {
+            let excluded = others & !possible();
+            debug_assert!(
+                (0..P::TABLE.len()).all(|place| excluded & only(place) == 0 || verdict(place) == Verdict::No),
+                "a probe recognizes octets that its protocol does not declare to begin with"
+            );
+            *refuted |= excluded;
+            others &= !excluded;
+        }
+        left = std::mem::take(&mut others);
     }
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
