@@ -349,6 +349,7 @@ impl SideCounted {
                 Length::Payload => packet.payload_len,
             }));
         }
+        // Always: the row of CICFlowMeter subtracts from it, and is visited whatever is chosen.
         self.data_packet_count += u64::from(payload_len > 0);
         if set.cic {
             self.add_headers(packet, header_len);

@@ -10,7 +10,8 @@ use crate::record::FlowRecord;
 use crate::row::{Column, Row, TableInfo, Visitor};
 
 /// The features of a flow record as a row, which has the columns of all features. With the record, it is one row:
-/// `(&FlowRecord, Features)`. [`FeatureSet::columns`] returns the columns of those that were computed.
+/// `(&FlowRecord, Features)`. [`FeatureSet::columns`] returns the columns of those that were counted; the others have no
+/// meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Features<'a> {
     record: &'a FlowRecord,
