@@ -25,54 +25,34 @@ use flowgauge::tracker::{
     Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Timeouts, Tracker, TrackerConfig, TrackerStats,
 };
 
-/// The names of the public errors, each of which is `Error + Send + Sync + 'static`.
-macro_rules! errors {
-    ($($error:ty,)+) => {{
-        const fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
-        $(const _: () = is_error::<$error>();)+
-        [$(stringify!($error)),+]
-    }};
-}
-
-#[test]
-fn public_errors_can_be_boxed_and_sent() {
-    let names = errors![
-        flowgauge::base::ConfigError,
-        flowgauge::base::DateError,
-        flowgauge::base::ParseError,
-        flowgauge::checkpoint::Error,
-        flowgauge::checkpoint::Invalid,
-        flowgauge::codec::ReadError,
-        flowgauge::codec::WriteError,
-        flowgauge::decode::extractor::PacketError,
-        flowgauge::decode::extractor::Skip,
-        flowgauge::decode::fragment::UnknownPolicy,
-        flowgauge::export::FixedRecordError,
-        flowgauge::export::UnknownName,
-        flowgauge::features::UnknownFeature,
-        flowgauge::features::UnknownMoment,
-        flowgauge::filter::FilterError,
-        flowgauge::pipeline::Error,
-        flowgauge::reassembler::UnknownPolicy,
-        flowgauge::record::DifferentFlows,
-        flowgauge::record_file::RecordProblem,
-        flowgauge::session::Fault,
-        flowgauge::source::Error,
-        flowgauge::tap::NeighborError,
-        flowgauge::tap::NoFrame,
-        flowgauge::tap::NotIp,
-    ];
-    let list = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/public-api.txt")).unwrap();
-    let listed = list.lines().filter_map(|line| line.strip_prefix("impl core::error::Error for "));
-    // Types that are re-exported at the root are listed with the shorter path.
-    let unknown: Vec<_> = listed
-        .filter(|path| {
-            let tail = path.trim_start_matches("flowgauge");
-            !names.iter().any(|name| name.ends_with(tail))
-        })
-        .collect();
-    assert!(unknown.is_empty(), "errors that this test does not check: {unknown:?}");
-}
+/// Public errors can be boxed and sent to another thread.
+const _: () = {
+    const fn is_error<T: std::error::Error + Send + Sync + 'static>() {}
+    is_error::<flowgauge::base::ConfigError>();
+    is_error::<flowgauge::base::DateError>();
+    is_error::<flowgauge::base::ParseError>();
+    is_error::<flowgauge::checkpoint::Error>();
+    is_error::<flowgauge::checkpoint::Invalid>();
+    is_error::<flowgauge::codec::ReadError>();
+    is_error::<flowgauge::codec::WriteError>();
+    is_error::<flowgauge::decode::extractor::PacketError>();
+    is_error::<flowgauge::decode::extractor::Skip>();
+    is_error::<flowgauge::decode::fragment::UnknownPolicy>();
+    is_error::<flowgauge::export::FixedRecordError>();
+    is_error::<flowgauge::export::UnknownName>();
+    is_error::<flowgauge::features::UnknownFeature>();
+    is_error::<flowgauge::features::UnknownMoment>();
+    is_error::<flowgauge::filter::FilterError>();
+    is_error::<flowgauge::pipeline::Error>();
+    is_error::<flowgauge::reassembler::UnknownPolicy>();
+    is_error::<flowgauge::record::DifferentFlows>();
+    is_error::<flowgauge::record_file::RecordProblem>();
+    is_error::<flowgauge::session::Fault>();
+    is_error::<flowgauge::source::Error>();
+    is_error::<flowgauge::tap::NeighborError>();
+    is_error::<flowgauge::tap::NoFrame>();
+    is_error::<flowgauge::tap::NotIp>();
+};
 
 /// Types that can be sent to another thread, and types that can also be shared with it.
 const _: () = {
