@@ -1,18 +1,13 @@
 //! Translation of parsed expressions to conditions.
 
 use flowgauge::row::{Column, Type};
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, Ident, InTarget, ObjectName, Spanned as _,
-    UnaryOperator, Value as SqlValue,
-};
-
-use sqlparser::tokenizer::Span;
 
 use crate::literal::Literal;
 use crate::names::field_name;
 use crate::node::{Comparison, Node, Operand, Operation};
 use crate::pattern::Pattern;
 use crate::problem::Problem;
+use crate::syntax::{Content, Expr, Name, Operator, Test};
 
 /// Translates an expression, and collects the columns that it names.
 pub(crate) struct Compiler<'c> {
@@ -28,19 +23,6 @@ pub(crate) struct Compiler<'c> {
 const DEPTH_MAX: usize = 100;
 
 type Compiled<T> = Result<T, Problem>;
-
-/// Returns the place of an expression: the part on its left, without recursion.
-fn place(expression: &Expr) -> Span {
-    let mut first = expression;
-    loop {
-        first = match first {
-            Expr::BinaryOp { left, .. } => left,
-            Expr::Nested(inner) | Expr::IsNull(inner) | Expr::IsNotNull(inner) => inner,
-            Expr::In { expr, .. } | Expr::Between { expr, .. } | Expr::UnaryOp { expr, .. } => expr,
-            first => return first.span(),
-        }
-    }
-}
 
 /// The problem of a text that is the name of a column.
 const QUOTED: &str = "a text; columns have no quotes, or backticks if there is a space in the name";
@@ -107,88 +89,68 @@ impl<'c> Compiler<'c> {
     }
 
     fn condition_inside(&mut self, expression: &Expr) -> Compiled<Node> {
-        let problem = |text: String| Problem::at(place(expression), text);
-        match expression {
-            Expr::Nested(inner) => self.condition(inner),
-            Expr::BinaryOp { left, op, right } => match op {
-                BinaryOperator::And => Ok(Node::All(self.chain(expression, op)?)),
-                BinaryOperator::Or => Ok(Node::Any(self.chain(expression, op)?)),
-                BinaryOperator::NotEq => {
-                    Ok(Node::Not(Box::new(self.comparison(left, Comparison::Equal, right)?)))
-                }
-                op => {
-                    let comparison = match op {
-                        BinaryOperator::Eq => Comparison::Equal,
-                        BinaryOperator::Lt => Comparison::Less,
-                        BinaryOperator::LtEq => Comparison::LessOrEqual,
-                        BinaryOperator::Gt => Comparison::Greater,
-                        BinaryOperator::GtEq => Comparison::GreaterOrEqual,
-                        other => {
-                            return Err(problem(format!("`{other}` is no comparison")));
-                        }
-                    };
-                    self.comparison(left, comparison, right)
-                }
-            },
-            Expr::UnaryOp { op: UnaryOperator::Not, expr } => Ok(Node::Not(Box::new(self.condition(expr)?))),
-            Expr::IsNull(inner) => self.null(inner),
-            Expr::IsNotNull(inner) => Ok(Node::Not(Box::new(self.null(inner)?))),
-            Expr::IsTrue(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), Some(true))),
-            Expr::IsNotTrue(inner) => self.is_not(inner, Some(true)),
-            Expr::IsFalse(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), Some(false))),
-            Expr::IsNotFalse(inner) => self.is_not(inner, Some(false)),
-            Expr::IsUnknown(inner) => Ok(Node::Is(Box::new(self.condition(inner)?), None)),
-            Expr::IsNotUnknown(inner) => self.is_not(inner, None),
-            Expr::Between { expr, negated, low, high } => {
-                let operand = self.operand(expr)?;
+        let problem = |text: &str| Err(Problem::at(expression.span, text.to_owned()));
+        match &expression.content {
+            Content::Binary(left, operator, right) => {
+                let comparison = match operator {
+                    Operator::And => return Ok(Node::All(self.chain(expression, *operator)?)),
+                    Operator::Or => return Ok(Node::Any(self.chain(expression, *operator)?)),
+                    Operator::NotEqual => {
+                        return Ok(Node::Not(Box::new(self.comparison(left, Comparison::Equal, right)?)));
+                    }
+                    Operator::Equal => Comparison::Equal,
+                    Operator::Less => Comparison::Less,
+                    Operator::LessOrEqual => Comparison::LessOrEqual,
+                    Operator::Greater => Comparison::Greater,
+                    Operator::GreaterOrEqual => Comparison::GreaterOrEqual,
+                    Operator::Add | Operator::Subtract | Operator::Multiply | Operator::Divide => {
+                        return problem("a computed number is not a condition; compare it with a value");
+                    }
+                };
+                self.comparison(left, comparison, right)
+            }
+            Content::Not(inner) => Ok(Node::Not(Box::new(self.condition(inner)?))),
+            Content::Is(inner, Test::Null) => self.null(inner),
+            Content::Is(inner, Test::Truth(truth)) => Ok(Node::Is(Box::new(self.condition(inner)?), *truth)),
+            Content::Between { operand: at, low, high } => {
+                let operand = self.operand(at)?;
                 let (lowest, highest) = (self.operand(low)?, self.operand(high)?);
-                self.check_pair((&operand, expr), (&lowest, low))?;
-                self.check_pair((&operand, expr), (&highest, high))?;
+                self.check_pair((&operand, at), (&lowest, low))?;
+                self.check_pair((&operand, at), (&highest, high))?;
                 let lowest = self.checked(lowest, low, &operand)?;
                 let highest = self.checked(highest, high, &operand)?;
-                Ok(negated_if(*negated, Node::Between(operand, lowest, highest)))
+                Ok(Node::Between(operand, lowest, highest))
             }
-            Expr::In { expr, target: InTarget::List(list), negated, .. } => {
-                let any = list.iter().map(|item| self.comparison(expr, Comparison::Equal, item));
-                let any: Vec<_> = any.collect::<Compiled<_>>()?;
-                Ok(negated_if(*negated, Node::Any(any)))
+            Content::In(operand, list) => {
+                let any = list.iter().map(|item| self.comparison(operand, Comparison::Equal, item));
+                Ok(Node::Any(any.collect::<Compiled<_>>()?))
             }
-            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
-                self.like(expr, (pattern, escape_char.as_deref()), (*negated, false))
+            Content::Like { operand, pattern, escape, ignores_case } => {
+                self.like(operand, (pattern, escape.as_deref()), *ignores_case)
             }
-            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
-                self.like(expr, (pattern, escape_char.as_deref()), (*negated, true))
-            }
-            Expr::Identifier(_)
-            | Expr::CompoundIdentifier(_)
-            | Expr::Function(Function { args: FunctionArguments::None, .. }) => {
-                let operand = self.operand(expression)?;
-                let is_bool = |types: &[Type]| types.contains(&Type::Bool);
+            Content::Column(path) => {
+                let operand = self.column(path)?;
                 match &operand {
                     Operand::Column(index)
-                        if self.columns.get(*index).is_some_and(|(_, types)| is_bool(types)) =>
+                        if self.columns.get(*index).is_some_and(|(_, types)| types.contains(&Type::Bool)) =>
                     {
                         Ok(Node::IsTrue(operand))
                     }
-                    Operand::Literal(_) => {
-                        Err(problem("a text alone is no condition; compare a column with it".to_owned()))
-                    }
-                    _ => Err(problem("not true or false; compare it with a value".to_owned())),
+                    _ => problem("not true or false; compare it with a value"),
                 }
             }
-            Expr::Value(_) => Err(problem("a value alone is no condition".to_owned())),
-            _ => Err(problem(
-                "not supported; use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, ILIKE, IS NULL and + - * /"
-                    .to_owned(),
-            )),
+            Content::Text(_) => problem("a text alone is not a condition; compare a column with it"),
+            Content::Number(_) | Content::Bool(_) | Content::Null | Content::Negative(_) => {
+                problem("a value alone is not a condition")
+            }
         }
     }
 
     /// Returns the conditions that a chain of the same operator joins, which the parser nests to the left.
-    fn chain(&mut self, expression: &Expr, operator: &BinaryOperator) -> Compiled<Vec<Node>> {
+    fn chain(&mut self, expression: &Expr, operator: Operator) -> Compiled<Vec<Node>> {
         let (mut last, mut parts) = (expression, Vec::new());
-        while let Expr::BinaryOp { left, op, right } = last
-            && op == operator
+        while let Content::Binary(left, same, right) = &last.content
+            && *same == operator
         {
             parts.push(&**right);
             last = left;
@@ -207,13 +169,9 @@ impl<'c> Compiler<'c> {
 
     fn null(&mut self, inner: &Expr) -> Compiled<Node> {
         match self.operand(inner)? {
-            Operand::Literal(_) => Err(Problem::at(place(inner), QUOTED.to_owned())),
+            Operand::Literal(_) => Err(Problem::at(inner.span, QUOTED.to_owned())),
             operand => Ok(Node::IsNull(operand)),
         }
-    }
-
-    fn is_not(&mut self, inner: &Expr, value: Option<bool>) -> Compiled<Node> {
-        Ok(Node::Not(Box::new(Node::Is(Box::new(self.condition(inner)?), value))))
     }
 
     /// Returns the kind of values of an operand; `None` if there are several, or those of the other side decide.
@@ -232,7 +190,7 @@ impl<'c> Compiler<'c> {
 
     /// Returns the problem of two operands that can never be compared.
     fn check_pair(&self, (left, at): (&Operand, &Expr), (right, other): (&Operand, &Expr)) -> Compiled<()> {
-        let problem = |at: &Expr, text: &str| Err(Problem::at(place(at), text.to_owned()));
+        let problem = |at: &Expr, text: &str| Err(Problem::at(at.span, text.to_owned()));
         let is_text = |operand: &Operand| matches!(operand, Operand::Literal(Literal::Text(_)));
         match (left, right) {
             (Operand::Literal(Literal::Null), _) | (_, Operand::Literal(Literal::Null)) => Ok(()),
@@ -261,7 +219,7 @@ impl<'c> Compiler<'c> {
     /// Returns an operand that can be compared with another one.
     fn checked(&self, operand: Operand, at: &Expr, other: &Operand) -> Compiled<Operand> {
         let Operand::Literal(mut literal) = operand else { return Ok(operand) };
-        let problem = |text: String| Err(Problem::at(place(at), text));
+        let problem = |text: String| Err(Problem::at(at.span, text));
         if literal == Literal::Null {
             return problem("nothing equals NULL; write IS NULL or IS NOT NULL".to_owned());
         }
@@ -285,9 +243,9 @@ impl<'c> Compiler<'c> {
         &mut self,
         operand: &Expr,
         (pattern, escape): (&Expr, Option<&Expr>),
-        (is_negated, ignores_case): (bool, bool),
+        ignores_case: bool,
     ) -> Compiled<Node> {
-        let problem = |at: &Expr, text: &str| Problem::at(place(at), text.to_owned());
+        let problem = |at: &Expr, text: &str| Problem::at(at.span, text.to_owned());
         let column = self.operand(operand)?;
         let is_text = match &column {
             Operand::Column(index) => {
@@ -312,7 +270,7 @@ impl<'c> Compiler<'c> {
             Some((at, _)) => return Err(problem(at, "ESCAPE needs one character")),
         };
         let pattern = Pattern::new(&text.text, escape, ignores_case);
-        Ok(negated_if(is_negated, Node::Like(column, pattern)))
+        Ok(Node::Like(column, pattern))
     }
 
     fn operand(&mut self, expression: &Expr) -> Compiled<Operand> {
@@ -320,64 +278,44 @@ impl<'c> Compiler<'c> {
     }
 
     fn operand_inside(&mut self, expression: &Expr) -> Compiled<Operand> {
-        let problem = |text: &str| Problem::at(place(expression), text.to_owned());
-        Ok(match expression {
-            Expr::Nested(inner) => self.operand(inner)?,
-            // A text in double quotes.
-            Expr::Identifier(Ident { value, quote_style: Some('"'), .. }) => {
-                Operand::Literal(Literal::text(value.clone()))
+        let problem = |text: &str| Problem::at(expression.span, text.to_owned());
+        Ok(match &expression.content {
+            Content::Column(path) => self.column(path)?,
+            Content::Number(text) => {
+                Operand::Literal(Literal::number(text).ok_or_else(|| problem("not a number"))?)
             }
-            Expr::Identifier(name) => self.column(std::slice::from_ref(name))?,
-            Expr::CompoundIdentifier(path) => self.column(path)?,
-            // A name that is also that of a function without arguments, such as `user`.
-            Expr::Function(Function { name: ObjectName(path), args: FunctionArguments::None, .. }) => {
-                let path: Option<Vec<_>> = path.iter().map(|part| part.as_ident().cloned()).collect();
-                self.column(&path.ok_or_else(|| problem("not supported as a value"))?)?
-            }
-            Expr::Value(value) => Operand::Literal(match &value.value {
-                SqlValue::Number(text, _) => Literal::number(text).ok_or_else(|| problem("no number"))?,
-                SqlValue::SingleQuotedString(text) | SqlValue::DoubleQuotedString(text) => {
-                    Literal::text(text.clone())
-                }
-                SqlValue::Boolean(value) => Literal::Bool(*value),
-                SqlValue::Null => Literal::Null,
-                _ => return Err(problem("no number, and no text in quotes")),
-            }),
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => match self.operand(expr)? {
+            Content::Text(text) => Operand::Literal(Literal::text(text.clone())),
+            Content::Bool(value) => Operand::Literal(Literal::Bool(*value)),
+            Content::Null => Operand::Literal(Literal::Null),
+            Content::Negative(inner) => match self.operand(inner)? {
                 Operand::Literal(literal) => {
-                    Operand::Literal(literal.negative().ok_or_else(|| problem("no number"))?)
+                    Operand::Literal(literal.negative().ok_or_else(|| problem("not a number"))?)
                 }
                 other => {
                     let zero = Operand::Literal(Literal::Number(0.0, Some(0)));
                     Operand::Computed(Box::new(zero), Operation::Subtract, Box::new(other))
                 }
             },
-            Expr::BinaryOp { left, op, right } => {
-                let operation = match op {
-                    BinaryOperator::Plus => Operation::Add,
-                    BinaryOperator::Minus => Operation::Subtract,
-                    BinaryOperator::Multiply => Operation::Multiply,
-                    BinaryOperator::Divide => Operation::Divide,
-                    BinaryOperator::And | BinaryOperator::Or => {
-                        return Err(problem("a condition is no value"));
-                    }
-                    BinaryOperator::Eq
-                    | BinaryOperator::NotEq
-                    | BinaryOperator::Lt
-                    | BinaryOperator::LtEq
-                    | BinaryOperator::Gt
-                    | BinaryOperator::GtEq => {
-                        return Err(problem("a comparison is no value; join comparisons by AND or OR"));
-                    }
-                    other => {
-                        let text = format!("`{other}` is not supported; use + - * / and AND, OR, NOT");
-                        return Err(Problem::at(place(expression), text));
+            Content::Binary(left, operator, right) => {
+                let operation = match operator {
+                    Operator::Add => Operation::Add,
+                    Operator::Subtract => Operation::Subtract,
+                    Operator::Multiply => Operation::Multiply,
+                    Operator::Divide => Operation::Divide,
+                    Operator::And | Operator::Or => return Err(problem("a condition is not a value")),
+                    _ => {
+                        let text = "a comparison is not a value; join comparisons by AND or OR";
+                        return Err(problem(text));
                     }
                 };
                 let (left, right) = (self.number(left)?, self.number(right)?);
                 Operand::Computed(Box::new(left), operation, Box::new(right))
             }
-            _ => return Err(problem("not supported as a value")),
+            Content::Not(_)
+            | Content::Is(..)
+            | Content::Between { .. }
+            | Content::In(..)
+            | Content::Like { .. } => return Err(problem("a condition is not a value")),
         })
     }
 
@@ -399,17 +337,18 @@ impl<'c> Compiler<'c> {
         if is_number {
             Ok(operand)
         } else {
-            Err(Problem::at(place(expression), "no number to compute with".to_owned()))
+            Err(Problem::at(expression.span, "not a number; nothing can be computed with it".to_owned()))
         }
     }
 
     /// Returns the column with a name, or the one inside of a group.
-    fn column(&mut self, path: &[Ident]) -> Compiled<Operand> {
+    fn column(&mut self, path: &[Name]) -> Compiled<Operand> {
         let mut candidates: Vec<&'static Column> = self.known.to_vec();
         // Another name of a column may have a period, as `id.orig_h`.
         let whole = path.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
         let known = field_name(&whole, |name| candidates.iter().any(|column| column.name == name));
-        let alias = (known != whole).then(|| path.first().map(|first| Ident::with_span(first.span, known)));
+        let alias = (known != whole)
+            .then(|| path.first().map(|first| Name { span: first.span, value: known.to_owned() }));
         let path = alias.as_ref().and_then(Option::as_ref).map_or(path, std::slice::from_ref);
         let mut names: Vec<&'static str> = Vec::new();
         for part in path {
@@ -432,8 +371,4 @@ impl<'c> Compiler<'c> {
             self.columns.len() - 1
         })))
     }
-}
-
-fn negated_if(is_negated: bool, node: Node) -> Node {
-    if is_negated { Node::Not(Box::new(node)) } else { node }
 }

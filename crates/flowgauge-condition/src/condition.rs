@@ -4,19 +4,11 @@ use std::any::type_name;
 use std::collections::HashMap;
 
 use flowgauge::row::{Column, Row, TableInfo, Value};
-use sqlparser::dialect::GenericDialect;
-use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
 
 use crate::compile::Compiler;
 use crate::node::Node;
 use crate::problem::Problem;
-
-/// Maximum number of parentheses inside of each other.
-const DEPTH_MAX: usize = 50;
-
-/// Maximum length of a condition in octets.
-const LEN_MAX: usize = 10_000;
+use crate::syntax;
 
 /// A condition on the columns of rows.
 #[derive(Clone, Debug)]
@@ -72,7 +64,9 @@ impl Condition {
     }
 
     fn compiled(text: &str, known: &[&'static Column]) -> Result<Self, Problem> {
-        let (root, columns) = parse(text, known)?;
+        let mut compiler = Compiler::new(known);
+        let root = compiler.condition(&syntax::parse(text)?)?;
+        let columns = compiler.columns.into_iter().map(|(path, _)| path).collect();
         Ok(Self { root, columns, places: HashMap::new(), values: Vec::new() })
     }
 
@@ -167,56 +161,6 @@ fn member(value: Value, name: &str) -> Value {
         Value::List(items) => Value::List(items.into_iter().map(|item| member(item, name)).collect()),
         _ => Value::Null,
     }
-}
-
-/// Octets of the stack on which a condition is parsed: the parser needs up to 100 KiB for each level.
-const STACK_LEN: usize = 32 << 20;
-
-type Parsed = (Node, Vec<Vec<&'static str>>);
-
-fn parse(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
-    let problem = || Problem { column: 0, len: 1, text: "no memory to parse it".to_owned() };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_LEN);
-        let parsing = thread.spawn_scoped(scope, || parse_here(text, known)).map_err(|_| problem())?;
-        parsing.join().map_err(|_| problem())?
-    })
-}
-
-fn parse_here(text: &str, known: &[&'static Column]) -> Result<Parsed, Problem> {
-    if text.len() > LEN_MAX {
-        return Err(Problem { column: 0, len: 1, text: format!("longer than {LEN_MAX} octets") });
-    }
-    let syntax = |error: ParserError| syntax_problem(&error, text);
-    let mut parser =
-        Parser::new(&GenericDialect).with_recursion_limit(DEPTH_MAX).try_with_sql(text).map_err(syntax)?;
-    let expression = parser.parse_expr().map_err(syntax)?;
-    let next = parser.peek_token();
-    if next.token != Token::EOF {
-        let text = format!("`{next}` is not expected here; join conditions by AND or OR");
-        return Err(Problem::at(next.span, text));
-    }
-    let mut compiler = Compiler::new(known);
-    let root = compiler.condition(&expression)?;
-    Ok((root, compiler.columns.into_iter().map(|(path, _)| path).collect()))
-}
-
-/// Returns the problem of an error of the parser, whose text ends with the place.
-fn syntax_problem(error: &ParserError, condition: &str) -> Problem {
-    let message = match error {
-        ParserError::RecursionLimitExceeded => {
-            return Problem {
-                column: 0,
-                len: 1,
-                text: "too many parentheses and operators inside of each other".to_owned(),
-            };
-        }
-        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
-    };
-    let (text, place) = message.split_once(" at Line: ").unwrap_or((message, ""));
-    let column = place.split_once("Column: ").and_then(|(_, column)| column.trim().parse().ok());
-    let text = text.replacen("Expected: ", "expected ", 1).replacen(", found: EOF", ", found the end", 1);
-    Problem { column: column.unwrap_or_else(|| condition.chars().count() + 1), len: 1, text }
 }
 
 #[cfg(test)]
@@ -387,7 +331,7 @@ mod tests {
             ("octet_count > 1 packet_count", 17, "join conditions by AND or OR"),
             ("octet_count = null", 15, "IS NULL"),
             ("'a' = \"octet_count\"", 7, "columns have no quotes"),
-            ("octet_count in (select 1)", 1, "not supported"),
+            ("octet_count in (select 1)", 1, "subqueries are not supported"),
             ("count(*) > 1", 1, "not supported as a value"),
             ("history like 5", 14, "a text in quotes on its right"),
             ("octet_count + packet_count > '1kB'", 30, "write a number"),
@@ -395,16 +339,25 @@ mod tests {
             ("source_address = octet_count", 18, "values of different types are compared"),
             ("\"destination_port\" is null", 1, "columns have no quotes"),
             ("'a' = 'a'", 7, "two values are compared"),
-            ("tcp_flags & 2 = 2", 1, "`&` is not supported"),
-            ("packet_count > 1 && octet_count > 1", 1, "join comparisons by AND"),
+            ("tcp_flags & 2 = 2", 11, "`&` is not supported"),
+            ("packet_count > 1 && octet_count > 1", 18, "join comparisons by AND"),
             ("protocol = 'http'", 12, "a name such as 'tcp'"),
             ("application = http", 15, "texts need quotes"),
-            ("1", 1, "a value alone is no condition"),
-            ("'a'", 1, "a value alone is no condition"),
-            ("octet_count + history > 1", 15, "no number to compute with"),
+            ("1", 1, "a value alone is not a condition"),
+            ("'a'", 1, "a text alone is not a condition"),
+            ("octet_count + history > 1", 15, "not a number"),
             ("octet_count.first > 1", 13, "`first` is not a column in `octet_count`; it has no columns"),
             ("", 1, "found the end"),
-            ("conn_state = 'S0", 14, "Unterminated string literal"),
+            ("duration > 10ms", 12, "a number with a unit needs quotes: '10ms'"),
+            ("octet_count not > 1", 13, "write NOT IN"),
+            ("octet_count is 1", 16, "expected NULL, TRUE, FALSE or UNKNOWN"),
+            ("octet_count between 1 or 2", 23, "expected AND"),
+            ("octet_count in 1", 16, "expected `(`"),
+            ("octet_count in (1 2)", 19, "expected `,` or `)`"),
+            ("(octet_count > 1", 17, "expected `)`, found the end"),
+            ("octet_count > 1 and", 20, "expected a column or a value, found the end"),
+            ("octet_count + 1", 1, "a computed number is not a condition"),
+            ("conn_state = 'S0", 14, "no closing '"),
         ] {
             let error = Condition::of_row::<FlowRecord>(condition).expect_err(condition);
             assert!(error.contains(text), "{condition}: {error}");

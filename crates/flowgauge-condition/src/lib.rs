@@ -1,7 +1,7 @@
 //! Conditions on the columns of rows: `--where` of the command, and `where` of the Python package.
 //!
-//! A condition is an expression of SQL, which the crate `sqlparser` parses. Its comparisons are true, false, or unknown
-//! if a value is absent; a row is selected if the condition is true. A literal is compared by the type of the value, so
+//! A condition is an expression of SQL: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE and
+//! `+ - * /`. A comparison is true, false, or unknown if a value is absent; a row is selected if the condition is true. A literal is compared by the type of the value, so
 //! that a text can be an address, a network, a time or a size.
 //!
 //! ```
@@ -30,9 +30,13 @@ mod node;
 mod pattern;
 mod problem;
 mod quantity;
+mod syntax;
+mod token;
 
 pub use condition::{Condition, RowFilter};
 pub use literal::{compare_values, number};
 pub use names::{ALIASES, field_name};
 pub use problem::{Problem, nearest};
 pub use quantity::{parse_duration, parse_size};
+#[doc(hidden)]
+pub use syntax::outline;

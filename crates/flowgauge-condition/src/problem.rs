@@ -1,10 +1,10 @@
 //! Why a condition is invalid.
 
 use flowgauge::row::Column;
-use sqlparser::ast::Ident;
-use sqlparser::tokenizer::Span;
 
 use crate::names::suggested;
+use crate::syntax::Name;
+use crate::token::Span;
 
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,12 +20,11 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn at(span: Span, text: String) -> Self {
-        let (start, end) = (span.start.column as usize, span.end.column as usize);
-        Self { column: start, len: end.saturating_sub(start).max(1), text }
+        Self { column: span.start, len: span.end.saturating_sub(span.start).max(1), text }
     }
 
     /// Returns the problem of an unknown column inside of a group, or of a row.
-    pub(crate) fn unknown_column(name: &Ident, path: &[&str], candidates: &[&'static Column]) -> Self {
+    pub(crate) fn unknown_column(name: &Name, path: &[&str], candidates: &[&'static Column]) -> Self {
         let within = if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) };
         let hint = match nearest(&name.value, candidates.iter().map(|column| column.name)) {
             Some(meant) => format!("; did you mean `{meant}`?"),

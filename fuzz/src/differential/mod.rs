@@ -5,6 +5,7 @@
 
 mod certificate;
 mod client_hello;
+pub(crate) mod condition;
 mod dns_message;
 mod hpack;
 mod http1_head;
@@ -18,5 +19,6 @@ pub const ALL: &[Target] = &[
     ("dns_message", dns_message::run),
     ("certificate", certificate::run),
     ("client_hello", client_hello::run),
+    ("condition", condition::run),
     ("http1_head", http1_head::run),
 ];

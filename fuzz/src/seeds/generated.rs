@@ -7,6 +7,7 @@ use flowgauge::base::{Frame, LinkType, Timestamp};
 use super::random::Random;
 use super::scripts::SCRIPTED;
 use super::store::Seeds;
+use crate::differential::condition::PARTS;
 use crate::targets::rig::SETUP_LEN;
 
 const FILTERS: [&str; 24] = [
@@ -36,12 +37,28 @@ const FILTERS: [&str; 24] = [
     "port http or domain",
 ];
 
+/// Conditions, as the parts that the target joins.
+const CONDITIONS: [&[&str]; 8] = [
+    &["octet_count", ">", "1", " and ", "protocol", "=", "'text'"],
+    &["a", "=", "b", " or ", " not ", "a", "<=", "2.5", "*", "-1", "+", "b", "/", "1e3"],
+    &["id.orig_h", " not in (", "'10.0.0.0/8'", ",", "null", ")"],
+    &["a", " not between 1 and 2", " and ", "b", " between ", "1", " and ", "2.5"],
+    &["a", " not like ", "'text'", " escape ", "'!'", " or ", "b", " ilike ", "\"name\""],
+    &["(", "a", "=", "1", ")", " is not unknown", " or ", "`a b`", " is not null"],
+    &["-1", "<", "a", "==", "true"],
+    &["(", "(", "(", "not a", ")", " is true", ")", " is null", ")"],
+];
+
 /// Number of rounds of random calls per target.
 const ROUND_COUNT: u64 = 24;
 
 pub(super) fn add(seeds: &mut Seeds) {
     for filter in FILTERS {
         seeds.add("filter", filter.as_bytes().to_vec());
+    }
+    for condition in CONDITIONS {
+        let place = |part: &&str| PARTS.iter().position(|known| known == part).expect("a part");
+        seeds.add("condition", condition.iter().map(|part| place(part) as u8).collect());
     }
     add_scripts(seeds);
     add_dialogues(seeds);
