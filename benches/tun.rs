@@ -4,7 +4,7 @@
 //! measured by `benches/tun/run.sh`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::source::{Next, Source, split_super_packet};
+use flowgauge::source::{Source, split_super_packet};
 use flowgauge::{FileSource, Frame, FrameBatch, LinkType, Pipeline, Timestamp};
 use per_item::PerItem as _;
 use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr, gso_split};
@@ -25,7 +25,7 @@ struct Recorded {
 fn recorded() -> Vec<Recorded> {
     let mut source = FileSource::open("benches/tun/super_packets.pcap").expect("the recording");
     let (mut batch, mut packets) = (FrameBatch::new(), Vec::new());
-    while source.next_batch(&mut batch).expect("a readable file") != Next::End {
+    while !source.next_batch(&mut batch).expect("a readable file").is_end() {
         for frame in batch.iter() {
             let mut packet = frame.data.to_vec();
             // The recording has the headers; the payload has any content.

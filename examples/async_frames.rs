@@ -2,7 +2,7 @@
 //!
 //! cargo run --example async_frames -- examples/data/web.pcap
 
-use flowgauge::{FileSource, FlowRecord, FrameBatch, Next, Pipeline, Records, Source};
+use flowgauge::{FileSource, FlowRecord, FrameBatch, Pipeline, Records, Source};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -31,7 +31,7 @@ fn read(path: &str, queue: &mpsc::Sender<FrameBatch>) -> Result<(), flowgauge::E
     let mut source = FileSource::open(path)?;
     loop {
         let mut batch = FrameBatch::new();
-        if source.next_batch(&mut batch)? == Next::End || queue.blocking_send(batch).is_err() {
+        if source.next_batch(&mut batch)?.is_end() || queue.blocking_send(batch).is_err() {
             return Ok(());
         }
     }

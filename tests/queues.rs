@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use etherparse::PacketBuilder;
 use flowgauge::base::{Account, Budget, EndReason, Frame, FrameBatch, Resources, Timestamp};
 use flowgauge::pipeline::{Flows, Pipeline, RunOptions, Sink};
-use flowgauge::source::{Error, Next, Source};
+use flowgauge::source::{End, Error, Next, Source};
 use flowgauge::tracker::{Flow, FlowView};
 
 /// Lets one test run at a time, because the counter of held memory is global.
@@ -41,7 +41,7 @@ impl Source for NewFlows<'_> {
             ends.udp(4000, 53).write(&mut frame, &[7; 1200]).unwrap();
             batch.push(&Frame::ethernet(Timestamp::from_nanos(number as u64 * 1000), &frame));
         }
-        Ok(if number < self.count { Next::Frames } else { Next::End })
+        Ok(if number < self.count { Next::Frames } else { Next::End(End::Complete) })
     }
 }
 

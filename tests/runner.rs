@@ -1,6 +1,8 @@
 //! The end of a run of one pipeline, at the end of its source, with an error, or by a stop handle; and the options of a
 //! run.
 
+#[path = "runner/ends.rs"]
+mod ends;
 #[cfg(unix)]
 #[path = "runner/pipes.rs"]
 mod pipes;
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use flowgauge::source::End;
 use flowgauge::{
     EndReason, Error, ErrorPolicy, FileSource, Files, Flows, Frame, FrameBatch, Next, Pipeline, Records,
     RunEnd, RunOptions, RunProgress, Sink, Source, StopHandle, Timestamp,
@@ -240,7 +243,7 @@ impl Source for Part<'_> {
             batch.push(&Frame::ethernet(timestamp, &data));
             self.rest_count -= 1;
         }
-        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+        Ok(if batch.is_empty() { Next::End(End::Complete) } else { Next::Frames })
     }
 }
 
@@ -249,7 +252,7 @@ fn sources_fed_one_after_the_other_are_one_input() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
     let (mut source, mut batch) = (FileSource::open(path).unwrap(), FrameBatch::new());
     let mut frames = Vec::new();
-    while source.next_batch(&mut batch).unwrap() != Next::End {
+    while !source.next_batch(&mut batch).unwrap().is_end() {
         frames.extend(batch.iter().map(|frame| (frame.timestamp, frame.data.to_vec())));
     }
     let records = |part_len: usize, options: &RunOptions| {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use flowgauge::base::{Frame, FrameBatch};
-use flowgauge::source::{FileSource, Next, Source};
+use flowgauge::source::{FileSource, Source};
 
 pub use store::Seeds;
 
@@ -66,7 +66,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
 fn frames(path: &Path) -> io::Result<FrameBatch> {
     let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
     let mut source = FileSource::open(path).map_err(io::Error::other)?;
-    while source.next_batch(&mut batch).map_err(io::Error::other)? != Next::End {
+    while !source.next_batch(&mut batch).map_err(io::Error::other)?.is_end() {
         batch.iter().for_each(|frame: Frame<'_>| frames.push(&frame));
     }
     Ok(frames)

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use super::builder::Builder;
 use super::error::Error;
 use super::pipeline::{Direct, Pipeline};
-use super::runner::{self, Outcome, RunOptions};
+use super::runner::{self, Outcome, RunEnd, RunOptions};
 use super::sink::{Sink, Stage};
 use super::stage::{Flows, Sessions};
 use super::stats::PipelineStats;
@@ -31,12 +31,14 @@ struct Pull<S, K: Sink> {
     source: Option<S>,
     batch: FrameBatch,
     outcome: Outcome,
+    /// Reason for the end; `None` before it, and after an error that ended the source.
+    end: Option<RunEnd>,
 }
 
 impl<S: Source, K: Queue> Pull<S, K> {
     fn new(builder: &Builder, sink: K, source: S) -> Result<Self, ConfigError> {
         let (batch, outcome) = (FrameBatch::new(), Outcome::new());
-        Ok(Self { pipeline: builder.build(sink)?, source: Some(source), batch, outcome })
+        Ok(Self { pipeline: builder.build(sink)?, source: Some(source), batch, outcome, end: None })
     }
 
     /// Reads the next batch of the source and stores its items.
@@ -48,6 +50,7 @@ impl<S: Source, K: Queue> Pull<S, K> {
         self.batch = intake.batch;
         if flow.is_break() {
             self.source = None;
+            self.end = self.outcome.end();
         }
     }
 
@@ -140,11 +143,19 @@ impl<S: Source, G: Stage> RecordIter<S, G> {
     ///
     /// Same as [`Builder::build`].
     pub fn with_stage<H: Stage>(self) -> Result<RecordIter<S, H>, ConfigError> {
-        let Self { builder, pull: Pull { pipeline, source, batch, outcome }, options } = self;
+        let Self { builder, pull, options } = self;
+        let Pull { pipeline, source, batch, outcome, end } = pull;
         // Its memory is returned to the budget first.
         drop(pipeline);
         let pipeline = builder.build(RecordQueue::default())?;
-        Ok(RecordIter { builder, pull: Pull { pipeline, source, batch, outcome }, options })
+        Ok(RecordIter { builder, pull: Pull { pipeline, source, batch, outcome, end }, options })
+    }
+
+    /// Returns the reason for which the source ended, which tells a complete input from a stopped one; `None` before the
+    /// end, and if an error ended it.
+    #[must_use]
+    pub const fn end(&self) -> Option<RunEnd> {
+        self.pull.end
     }
 
     /// Returns the current counters of all layers.

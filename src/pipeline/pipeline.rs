@@ -356,7 +356,7 @@ impl<K: Sink> Intake for Direct<'_, K> {
                 self.pipeline.advance(now);
                 self.pipeline.sink.batch_ended()
             }
-            Next::End => ControlFlow::Break(()),
+            Next::End(_) => ControlFlow::Break(()),
         }
     }
 
@@ -386,7 +386,7 @@ impl<K: Sink, F: FnMut(&mut K, &Frame<'_>, &[Interface])> Intake for ByFrame<'_,
                 }
             }
             Next::Idle(now) => self.pipeline.advance(now),
-            Next::End => return ControlFlow::Break(()),
+            Next::End(_) => return ControlFlow::Break(()),
         }
         self.pipeline.sink.batch_ended()
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::stats::PipelineStats;
 use crate::base::{FrameBatch, StopHandle};
-use crate::source::{self, Interface, Next, Source, SourceStats};
+use crate::source::{self, End, Interface, Next, Source, SourceStats};
 
 /// Maximum number of source errors that a run stores; the next error ends the run. A merge of many files may reject
 /// each of them and read the rest, but a source that fails permanently must not exhaust memory.
@@ -139,12 +139,22 @@ impl fmt::Debug for RunOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunEnd {
-    /// The source has no more frames.
+    /// The source has no more frames ([`End::Complete`]).
     EndOfInput,
-    /// The stop handle in the options of the run was set.
+    /// The stop handle in the options of the run was set, or the source was stopped ([`End::Stopped`]): there may be
+    /// frames that were not read.
     Stopped,
     /// A sink returned [`ControlFlow::Break`] from [`Sink::batch_ended`](super::Sink::batch_ended).
     SinkBreak,
+}
+
+impl From<End> for RunEnd {
+    fn from(end: End) -> Self {
+        match end {
+            End::Complete => Self::EndOfInput,
+            End::Stopped => Self::Stopped,
+        }
+    }
 }
 
 /// The result of a run that did not fail.
@@ -208,6 +218,21 @@ impl Outcome {
         self.error_count > 0 || self.fatal.is_some()
     }
 
+    /// Returns whether a stop ended the run.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.end == RunEnd::Stopped
+    }
+
+    /// Notes that a stop has ended the run between two reads.
+    pub(super) const fn note_stop(&mut self) {
+        self.end = RunEnd::Stopped;
+    }
+
+    /// Returns the reason for the end of a run that has ended; `None` if an error ended it.
+    pub(super) fn end(&self) -> Option<RunEnd> {
+        self.fatal.is_none().then_some(self.end)
+    }
+
     /// Notes that the sink has ended the run before frames that were already read, or before an error.
     pub(super) fn note_break(&mut self) {
         (self.end, self.fatal) = (RunEnd::SinkBreak, None);
@@ -255,10 +280,8 @@ pub(super) fn step(
         return ControlFlow::Break(());
     }
     let flow = match source.next_batch(intake.buffer()) {
-        Ok(Next::End) => {
-            if options.is_stopped() {
-                outcome.end = RunEnd::Stopped;
-            }
+        Ok(Next::End(end)) => {
+            outcome.end = end.into();
             return ControlFlow::Break(());
         }
         Ok(next) => intake.process(next, source.interfaces()),

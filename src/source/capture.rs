@@ -11,6 +11,7 @@ use super::head::{self, Format, Head};
 use super::input::Input;
 use super::interfaces::Interfaces;
 use super::memory::{Charge, Memory, Refused};
+use super::source::Next;
 use super::stats::{SourceStats, Tally};
 use super::walk::Sinks;
 use super::warning::{Stop, Warning, WarningKind};
@@ -211,39 +212,44 @@ impl Capture {
     /// ends the capture.
     #[cold]
     #[inline(never)]
-    fn refused_read(&mut self, batch: &mut FrameBatch, error: std::io::Error) -> Result<bool, Error> {
+    fn refused_read(&mut self, batch: &mut FrameBatch, error: std::io::Error) -> Result<Next, Error> {
         if error.kind() == ErrorKind::WouldBlock {
             self.carry.extend_from_slice(batch.bytes());
             batch.clear();
             let charged = self.charge.set(self.carry.capacity() as u64);
-            return charged.map(|()| true).map_err(|refused| self.refuse(refused));
+            return charged.map(|()| Next::Frames).map_err(|refused| self.refuse(refused));
         }
         batch.clear();
         self.ended = true;
         // A compressed stream that the caller stopped is truncated.
         if self.input.is_stopped() {
-            return Ok(false);
+            return Ok(self.over());
         }
         match Error::of_decompressor(self.input.path(), error) {
             Ok(error) => Err(error),
             Err(error) if self.input.decompresses() => {
                 self.end(0, WarningKind::Compression(error.kind()));
-                Ok(false)
+                Ok(self.over())
             }
             Err(error) => Err(Error::io(self.input.path(), error)),
         }
     }
 
-    /// Clears the batch and fills it with the next frames; adds new interfaces to the caller's table. Returns
-    /// `false` at the end of the capture, and `true` with an empty batch if a stream has no data yet.
+    /// Returns the end of the capture, and its reason.
+    fn over(&self) -> Next {
+        Next::End(self.input.end())
+    }
+
+    /// Clears the batch and fills it with the next frames; adds new interfaces to the caller's table. The batch is empty
+    /// if a stream has no data yet.
     pub(super) fn fill(
         &mut self,
         batch: &mut FrameBatch,
         interfaces: &mut Interfaces,
-    ) -> Result<bool, Error> {
+    ) -> Result<Next, Error> {
         batch.clear();
         if self.ended || self.input.is_stopped() {
-            return Ok(false);
+            return Ok(self.over());
         }
         batch.append(&self.carry);
         self.carry.clear();
@@ -260,7 +266,7 @@ impl Capture {
                     Stop::Need(len) => need = len,
                     Stop::Bad(bad) => {
                         self.end(at, WarningKind::BadBlock(bad));
-                        return Ok(!batch.is_empty());
+                        return Ok(if batch.is_empty() { self.over() } else { Next::Frames });
                     }
                     Stop::NoMemory(refused) => return Err(self.refuse(refused)),
                 }
@@ -269,7 +275,7 @@ impl Capture {
                 self.carry.extend_from_slice(batch.bytes().get(at..).unwrap_or_default());
                 self.offset += at as u64;
                 let charged = self.charge.set(self.carry.capacity() as u64);
-                return charged.map(|()| true).map_err(|refused| self.refuse(refused));
+                return charged.map(|()| Next::Frames).map_err(|refused| self.refuse(refused));
             }
             batch.drop_front(at);
             self.offset += at as u64;
@@ -291,7 +297,7 @@ impl Capture {
                     }
                     self.ended = true;
                     batch.clear();
-                    return Ok(false);
+                    return Ok(self.over());
                 }
                 Ok(len) => batch.fill(len),
                 Err(error) => {

@@ -135,8 +135,7 @@ impl FileSource {
 
 impl Source for FileSource {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
-        let has_more = self.capture.fill(batch, &mut self.interfaces)?;
-        Ok(if has_more { Next::Frames } else { Next::End })
+        self.capture.fill(batch, &mut self.interfaces)
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -11,6 +11,7 @@ use super::error::Error;
 #[cfg(feature = "compression")]
 use super::error::ReadFailed;
 use super::memory::Memory;
+use super::source::End;
 use super::storage::Storage;
 use crate::base::StopHandle;
 
@@ -200,6 +201,11 @@ impl Input {
     /// Returns whether the caller ended the input with the stop handle.
     pub(super) fn is_stopped(&self) -> bool {
         self.stop.is_stopped()
+    }
+
+    /// Returns the reason for the end of the input, which has no more octets.
+    pub(super) fn end(&self) -> End {
+        End::of(&self.stop)
     }
 
     /// Returns an input that reads from the result of `wrap`, such as a decompressor. The argument of `wrap`

@@ -9,7 +9,7 @@ use pcap::{Active, Capture, Precision};
 use super::error::Error;
 use super::stats::{SourceStats, Tally};
 use super::warning::{Warning, WarningKind};
-use super::{Interface, Next, Source, TimeResolution, now};
+use super::{End, Interface, Next, Source, TimeResolution, now};
 use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, StopHandle, Timestamp};
 
 /// Maximum number of frames that are read from the capture library at once.
@@ -102,7 +102,7 @@ pub struct Device {
 /// Live capture on a network interface.
 ///
 /// [`Source::next_batch`] returns the frames that have arrived, [`Next::Idle`] after
-/// [`LiveConfig::read_timeout`] without frames, and [`Next::End`] once the source's [`StopHandle`] is set.
+/// [`LiveConfig::read_timeout`] without frames, and [`End::Stopped`] once the source's [`StopHandle`] is set.
 /// Each frame is copied once, out of the kernel's buffer.
 ///
 /// A frame may contain several segments that the kernel or the network card merged (GRO, TSO), up to 64 KiB. libpcap does
@@ -299,7 +299,7 @@ impl Source for LiveSource {
         loop {
             if self.stop.is_stopped() {
                 // Frames that were already taken are delivered first.
-                return Ok(if batch.is_empty() { Next::End } else { Next::Frames });
+                return Ok(if batch.is_empty() { Next::End(End::Stopped) } else { Next::Frames });
             }
             let taken = self.take(batch)?;
             let full = batch.bytes().len() >= self.config.batch_len as usize;
@@ -363,7 +363,7 @@ mod tests {
         let mut batch = FrameBatch::new();
         let is_captured = (0..50).any(|_| {
             socket.send_to(mark, socket.local_addr().unwrap()).unwrap();
-            assert_ne!(source.next_batch(&mut batch).unwrap(), Next::End);
+            assert!(!source.next_batch(&mut batch).unwrap().is_end());
             batch.iter().any(|frame| {
                 frame.data.ends_with(mark) && frame.timestamp > Timestamp::from_parts(1_600_000_000, 0)
             })
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(source.interfaces()[0].name.as_deref(), Some("lo"));
         let stop = source.stop_handle();
         thread::spawn(move || stop.stop()).join().unwrap();
-        assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
+        assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End(End::Stopped));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::stats::{SourceStats, Tally};
 use super::warning::Warning;
-use super::{Interface, Next, Source, TimeResolution};
+use super::{End, Interface, Next, Source, TimeResolution};
 use crate::base::{EtherType, Frame, FrameBatch, IpProtocol, LinkType, StopHandle, Timestamp};
 use crate::wire::{erspan, geneve, gre, tzsp, vxlan};
 
@@ -283,7 +283,7 @@ impl Source for MirrorSource {
         let mut wait = IDLE_INTERVAL;
         while batch.bytes().len() < self.batch_len {
             if self.stop.is_stopped() {
-                return Ok(if batch.is_empty() { Next::End } else { Next::Frames });
+                return Ok(if batch.is_empty() { Next::End(End::Stopped) } else { Next::Frames });
             }
             let state = &mut self.state;
             let received = self.socket.receive(wait, |datagram: &ReceivedDatagram<'_>| {

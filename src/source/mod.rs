@@ -14,12 +14,12 @@
 //!
 //! ```
 //! use flowgauge::base::FrameBatch;
-//! use flowgauge::source::{FileSource, Next, Source};
+//! use flowgauge::source::{FileSource, Source};
 //!
 //! let (mut frame_count, mut octet_count) = (0, 0);
 //! let mut source = FileSource::open("examples/data/web.pcap")?;
 //! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
+//! while !source.next_batch(&mut batch)?.is_end() {
 //!     frame_count += batch.len();
 //!     octet_count += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
 //! }
@@ -100,7 +100,7 @@ pub use several::Files;
 #[cfg(feature = "net")]
 #[doc(hidden)]
 pub use slots::{Admission, SlotId, Slots};
-pub use source::{Next, Source};
+pub use source::{End, Next, Source};
 pub use stats::SourceStats;
 pub use storage::Storage;
 #[cfg(feature = "net")]

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use super::error::Error;
 use super::stats::SourceStats;
 use super::warning::Warning;
-use super::{Interface, Next, Source};
+use super::{End, Interface, Next, Source};
 use crate::base::FrameBatch;
 use crate::base::ring::{Consumer, Producer, ring};
 
@@ -43,6 +43,8 @@ pub struct ReadAhead {
     warnings: Vec<Warning>,
     interfaces: Vec<Interface>,
     state: State,
+    /// Reason for the end, once the source has ended.
+    end: End,
 }
 
 /// The result of one read.
@@ -88,7 +90,7 @@ impl ReadAhead {
         let thread = thread::Builder::new()
             .name("read-ahead".to_owned())
             .spawn(move || read_all(source, counts, to_fill, to_caller))?;
-        Ok(Self { read, empty, thread: Some(thread), warnings, interfaces, state })
+        Ok(Self { read, empty, thread: Some(thread), warnings, interfaces, state, end: End::Complete })
     }
 }
 
@@ -103,7 +105,7 @@ fn read_all(
     let (mut warning_count, mut interface_count) = counts;
     for mut batch in to_fill.iter() {
         let result = source.next_batch(&mut batch);
-        let is_end = matches!(result, Ok(Next::End));
+        let is_end = result.as_ref().is_ok_and(|next| next.is_end());
         let warnings = source.warnings().get(warning_count..).unwrap_or_default().to_vec();
         let interfaces = source.interfaces().get(interface_count..).unwrap_or_default().to_vec();
         warning_count += warnings.len();
@@ -123,7 +125,7 @@ impl Source for ReadAhead {
             if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
                 resume_unwind(panic);
             }
-            return Ok(Next::End);
+            return Ok(Next::End(self.end));
         };
         let Item { batch: filled, result, warnings, interfaces, state } = item;
         // A thread that has ended needs no batches.
@@ -131,6 +133,9 @@ impl Source for ReadAhead {
         self.warnings.extend(warnings);
         self.interfaces.extend(interfaces);
         self.state = state;
+        if let Ok(Next::End(end)) = result {
+            self.end = end;
+        }
         result
     }
 

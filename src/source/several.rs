@@ -15,7 +15,7 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::stats::SourceStats;
 use super::warning::Warning;
-use super::{Interface, Next, Source};
+use super::{End, Interface, Next, Source};
 use crate::base::{FrameBatch, Limits, Timestamp};
 
 /// Minimum length of the blocks in which files are read, in octets, used if little memory is available.
@@ -167,7 +167,7 @@ impl Files {
         let mut idle = Interfaces::idle(&self.memory);
         // A file that is opened again later describes its interfaces again.
         let interfaces = if len.is_none() { &mut self.interfaces } else { &mut idle };
-        while reader.source.fill(&mut reader.batch, interfaces)? && reader.batch.is_empty() {}
+        while !reader.source.fill(&mut reader.batch, interfaces)?.is_end() && reader.batch.is_empty() {}
         self.total_len = self.total_len.zip(len).map(|(sum, len)| sum + len);
         let first = reader.batch.get(0).map_or(Timestamp::ZERO, |frame| frame.timestamp);
         let decoder_bytes = if reader.source.is_compressed() { self.memory.used_bytes() - before } else { 0 };
@@ -252,10 +252,11 @@ impl Files {
         reader.prepare(self.block_len()).or_else(|_| reader.prepare(BLOCK_LEN_MIN))?;
         loop {
             match reader.source.fill(&mut reader.batch, &mut self.interfaces) {
-                Ok(true) if reader.batch.is_empty() => {}
-                Ok(has_frames) => {
+                Ok(next) if reader.batch.is_empty() && !next.is_end() => {}
+                Ok(next) => {
                     // The frames read so far are delivered, and reading stops.
-                    return reader.settle().map(|()| has_frames).inspect_err(|_| reader.source.stop());
+                    let settled = reader.settle().map(|()| !next.is_end());
+                    return settled.inspect_err(|_| reader.source.stop());
                 }
                 Err(error) => return Err(error),
             }
@@ -269,11 +270,11 @@ impl Files {
     }
 
     /// Reads the only remaining file directly into the caller's batch.
-    fn read_last(&mut self, mut reader: Box<Reader>, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn read_last(&mut self, mut reader: Box<Reader>, batch: &mut FrameBatch) -> Result<Next, Error> {
         reader.source.set_block_len(self.limits.batch_len);
         reader.drop_batch();
         let result = reader.source.fill(batch, &mut self.interfaces);
-        if matches!(result, Ok(true)) {
+        if result.as_ref().is_ok_and(|next| !next.is_end()) {
             self.started.push(reader);
         } else {
             self.close(&reader);
@@ -281,9 +282,9 @@ impl Files {
         result
     }
 
-    /// Fills a batch with the next frames of all files, in time order. Returns `false` at the end of the last
-    /// file.
-    fn merge_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    /// Fills a batch with the next frames of all files, in time order. A stop ends each file that was not read to its end,
+    /// and so the merge.
+    fn merge_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let len_max = (self.limits.batch_len as usize).max(1);
         loop {
@@ -294,14 +295,17 @@ impl Files {
                 self.begin_next()?;
                 continue;
             }
-            let Some(mut reader) = self.started.pop() else { return Ok(!batch.is_empty()) };
+            let Some(mut reader) = self.started.pop() else {
+                let end = Next::End(End::of(self.memory.stop()));
+                return Ok(if batch.is_empty() { end } else { Next::Frames });
+            };
             if used_up {
                 if self.started.is_empty() && self.waiting.is_empty() {
                     if batch.is_empty() {
                         return self.read_last(reader, batch);
                     }
                     self.started.push(reader);
-                    return Ok(true);
+                    return Ok(Next::Frames);
                 }
                 self.refill(reader)?;
                 continue;
@@ -317,12 +321,12 @@ impl Files {
                     }
                 }
                 self.started.push(reader);
-                return Ok(true);
+                return Ok(Next::Frames);
             }
             reader.copy(end, batch, len_max);
             self.started.push(reader);
             if batch.bytes().len() >= len_max {
-                return Ok(true);
+                return Ok(Next::Frames);
             }
         }
     }
@@ -330,7 +334,7 @@ impl Files {
 
 impl Source for Files {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
-        Ok(if self.merge_batch(batch)? { Next::Frames } else { Next::End })
+        self.merge_batch(batch)
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -4,7 +4,7 @@ use super::error::Error;
 use super::interface::Interface;
 use super::stats::SourceStats;
 use super::warning::Warning;
-use crate::base::{FrameBatch, Timestamp};
+use crate::base::{FrameBatch, StopHandle, Timestamp};
 
 /// Result of [`Source::next_batch`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,8 +14,38 @@ pub enum Next {
     Frames,
     /// A live source has no frames at present. The value is the current time of the source's clock.
     Idle(Timestamp),
-    /// The input ended. The batch is empty.
-    End,
+    /// The source has no more frames, for the given reason. The batch is empty.
+    End(End),
+}
+
+impl Next {
+    /// Returns whether the source has no more frames, for any reason.
+    #[must_use]
+    pub const fn is_end(self) -> bool {
+        matches!(self, Self::End(_))
+    }
+}
+
+/// Reason for which a source has no more frames.
+///
+/// A caller that remembers what was read, such as the files that need not be read again, relies on [`End::Complete`]
+/// only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum End {
+    /// The input was read to its end, or to the position at which it is damaged; errors that the source returned before
+    /// state what else is missing.
+    Complete,
+    /// The source was stopped, for example by its [`StopHandle`](crate::base::StopHandle): there may be frames that were
+    /// not read.
+    Stopped,
+}
+
+impl End {
+    /// Returns the reason for the end of an input whose last read returned nothing. A stop that arrives after the true end
+    /// of the input, but before this call, counts as the reason, because a read does not tell them apart.
+    pub(super) fn of(stop: &StopHandle) -> Self {
+        if stop.is_stopped() { Self::Stopped } else { Self::Complete }
+    }
 }
 
 /// Source of frames, delivered in batches.

@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::base::{FrameBatch, Limits};
-    use crate::source::{Error, Files, Next, Source, SourceConfig};
+    use crate::source::{Error, Files, Source, SourceConfig};
 
     /// Captures in memory, and the ranges of them that were opened.
     #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ mod tests {
 
     fn frames(mut source: impl Source) -> Vec<(u64, Vec<u8>)> {
         let (mut frames, mut batch) = (Vec::new(), FrameBatch::new());
-        while source.next_batch(&mut batch).unwrap() != Next::End {
+        while !source.next_batch(&mut batch).unwrap().is_end() {
             frames.extend(batch.iter().map(|frame| (frame.timestamp.as_nanos(), frame.data.to_vec())));
         }
         assert!(source.warnings().is_empty());

@@ -20,7 +20,7 @@ use super::memory::Memory;
 use super::slots::{SlotId, Slots};
 use super::stats::SourceStats;
 use super::warning::{Warning, WarningKind};
-use super::{Interface, Next, Source};
+use super::{End, Interface, Next, Source};
 use crate::base::FrameBatch;
 
 /// Number of warnings that a source keeps; later ones are only counted.
@@ -249,7 +249,7 @@ impl Source for StreamSource {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         if self.memory.stop().is_stopped() {
-            return Ok(Next::End);
+            return Ok(Next::End(End::Stopped));
         }
         let is_accepting = self.paused_until.is_none();
         wait(is_accepting.then_some(&self.origin), &self.connections);
@@ -259,13 +259,13 @@ impl Source for StreamSource {
             let index = (self.first + examined_count) % self.connections.len();
             let Some(connection) = self.connections.get_mut(index) else { break };
             match connection.read(batch, &mut self.interfaces, &self.config, &self.memory) {
-                Ok(true) if !batch.is_empty() => {
+                Ok(Next::Frames) if !batch.is_empty() => {
                     self.slots.note_activity(connection.slot, Instant::now());
                     self.first = index + 1;
                     break;
                 }
-                Ok(true) => examined_count += 1,
-                Ok(false) => self.end(index, None),
+                Ok(Next::Frames | Next::Idle(_)) => examined_count += 1,
+                Ok(Next::End(_)) => self.end(index, None),
                 Err(kind) => {
                     self.end(index, Some(kind));
                     // The batch may contain the frames before the error.
@@ -410,21 +410,21 @@ impl Connection {
         Ok(Self { stream, path, slot, state: State::New(new, Instant::now()) })
     }
 
-    /// Reads what has arrived. Returns `false` at the end of the connection, or the reason to close it.
+    /// Reads what has arrived. Returns the reason to close the connection as an error.
     fn read(
         &mut self,
         batch: &mut FrameBatch,
         interfaces: &mut Interfaces,
         config: &StreamConfig,
         memory: &Memory,
-    ) -> Result<bool, WarningKind> {
+    ) -> Result<Next, WarningKind> {
         if matches!(self.state, State::New(..)) {
             self.advance(interfaces, config, memory)?;
         }
         match &mut self.state {
-            State::New(..) => Ok(true),
+            State::New(..) => Ok(Next::Frames),
             State::Open(capture) => capture.fill(batch, interfaces).map_err(problem),
-            State::Closed => Ok(false),
+            State::Closed => Ok(Next::End(End::Complete)),
         }
     }
 

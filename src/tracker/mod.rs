@@ -14,7 +14,7 @@
 //! ```
 //! use flowgauge::base::{EndReason, FrameBatch};
 //! use flowgauge::decode::extractor::Extractor;
-//! use flowgauge::source::{FileSource, Next, Source};
+//! use flowgauge::source::{FileSource, Source};
 //! use flowgauge::tracker::{FlowView, Observer, Tracker};
 //!
 //! struct Count(u32);
@@ -29,7 +29,7 @@
 //! let (mut tracker, mut count): (Tracker<()>, _) = (Tracker::default(), Count(0));
 //! let mut source = FileSource::open("examples/data/web.pcap")?;
 //! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
+//! while !source.next_batch(&mut batch)?.is_end() {
 //!     for packet in batch.iter().filter_map(|frame| Extractor::default().extract(&frame).ok()) {
 //!         tracker.track(&packet, &mut count);
 //!     }

@@ -101,7 +101,7 @@ fn read(paths: &[PathBuf], limit: u64) -> Outcome {
             assert!((frame.interface as usize) < files.interfaces().len());
         }
         match next {
-            Ok(Next::End) => break,
+            Ok(Next::End(_)) => break,
             Ok(_) => {}
             Err(error) => errors.push(error),
         }
@@ -224,7 +224,7 @@ fn windows_of_decompressors_are_charged() {
         let next = files.next_batch(&mut batch);
         frame_count += batch.len();
         match next {
-            Ok(Next::End) => break,
+            Ok(Next::End(_)) => break,
             next => error_count += u32::from(next.is_err()),
         }
     }

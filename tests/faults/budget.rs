@@ -293,7 +293,7 @@ mod sessions {
     use flowgauge::protocols::{Message, Standard};
     use flowgauge::record::FlowRecord;
     use flowgauge::session::MessageMeta;
-    use flowgauge::source::{Next, Source};
+    use flowgauge::source::{End, Next, Source};
 
     use super::super::fn_source::FnSource;
     use super::*;
@@ -377,7 +377,7 @@ mod sessions {
             let end = (at + BATCH_COUNT).min(trace.frames.len());
             (at..end).filter_map(|at| trace.frames.get(at)).for_each(|frame| batch.push(&frame));
             at = end;
-            Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+            Ok(if batch.is_empty() { Next::End(End::Complete) } else { Next::Frames })
         })
     }
 }

@@ -89,7 +89,7 @@ pub(crate) fn drain(source: &mut dyn Source, file_count: usize, mut after: impl 
             *count += 1;
         }
         match read {
-            Ok(Next::End) => break,
+            Ok(Next::End(_)) => break,
             Ok(_) => {}
             Err(error) => {
                 assert!(!error.to_string().is_empty());

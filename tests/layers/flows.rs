@@ -444,7 +444,7 @@ mod foreign {
     use etherparse::{LaxNetSlice, LaxSlicedPacket, LinkSlice};
     use flowgauge::base::{FrameBatch, LinkType, VlanIds};
     use flowgauge::decode::extractor::PacketError;
-    use flowgauge::{FileSource, FragmentHandling, Next, Pipeline, Source as _};
+    use flowgauge::{FileSource, FragmentHandling, Pipeline, Source as _};
 
     use super::*;
 
@@ -522,7 +522,7 @@ mod foreign {
             let (mut source, mut batch) = (open(), FrameBatch::new());
             let mut tracker: Tracker<()> = Tracker::default();
             let mut found = RecordList::default();
-            while source.next_batch(&mut batch).expect("a capture") != Next::End {
+            while !source.next_batch(&mut batch).expect("a capture").is_end() {
                 for frame in batch.iter() {
                     if let Some(packet) = parsed(&frame) {
                         tracker.track(&packet, &mut found);

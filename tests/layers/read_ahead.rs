@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Error, Files, Next, ReadAhead, Source};
+use flowgauge::source::{End, Error, Files, Next, ReadAhead, Source};
 use flowgauge::{Frame, Pipeline, Records, RunOptions, SourceConfig, Timestamp};
 
 use crate::fn_source::FnSource;
@@ -27,7 +27,7 @@ fn everything(mut source: impl Source) -> Vec<String> {
         let interfaces = source.interfaces();
         all.push(format!("{result:?} {stats:?} {progress} {:?} {interfaces:?}", source.total_len()));
         all.extend(source.warnings().iter().map(|warning| warning.to_string()));
-        if matches!(result, Ok(Next::End)) {
+        if matches!(result, Ok(Next::End(_))) {
             return all;
         }
     }
@@ -89,7 +89,7 @@ fn an_error_is_returned_in_its_place_with_the_frames_before_it() {
             3 => Err(Error::Io { path: "source".into(), error: io::Error::other("broken").into() }),
             6 => {
                 batch.clear();
-                Ok(Next::End)
+                Ok(Next::End(End::Complete))
             }
             4 => {
                 batch.clear();
@@ -110,9 +110,9 @@ fn an_error_is_returned_in_its_place_with_the_frames_before_it() {
         (vec![3], Err("source: broken".to_owned())),
         (vec![], Ok(Next::Idle(Timestamp::from_nanos(4)))),
         (vec![5], Ok(Next::Frames)),
-        (vec![], Ok(Next::End)),
-        (vec![], Ok(Next::End)),
-        (vec![], Ok(Next::End)),
+        (vec![], Ok(Next::End(End::Complete))),
+        (vec![], Ok(Next::End(End::Complete))),
+        (vec![], Ok(Next::End(End::Complete))),
     ];
     assert_eq!(seen, expected);
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use etherparse::PacketBuilder;
 use flowgauge::base::{Account, EndReason, FlowKey, Frame, FrameBatch, Limits, Timestamp};
 use flowgauge::source;
+use flowgauge::source::End;
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 use flowgauge::{
     Builder, DedupConfig, Error, ErrorPolicy, FileSource, FlowRecord, FlowView, Flows, Next, Pipeline,
@@ -130,7 +131,7 @@ fn errors_of_a_source_are_items_between_records_if_the_run_continues() {
             [Err(source_error()), Ok(Next::Idle(Timestamp::ZERO)), Err(source_error())].into_iter();
         flows_then(2, 3, move |batch| {
             batch.clear();
-            results.next().unwrap_or(Ok(Next::End))
+            results.next().unwrap_or(Ok(Next::End(End::Complete)))
         })
     };
     let kinds = |policy| {
@@ -238,7 +239,7 @@ fn a_truncated_capture_yields_the_records_of_its_complete_frames() {
 #[test]
 fn flows_open_at_the_end_are_ended_one_by_one() {
     const COUNT: u16 = 400;
-    let mut iter = records(flows_then(4, COUNT / 4, |_| Ok(Next::End)));
+    let mut iter = records(flows_then(4, COUNT / 4, |_| Ok(Next::End(End::Complete))));
     assert_eq!(iter.stats().tracker.started_count, 0, "nothing is read before the first call");
     for number in 0..COUNT {
         let record = iter.next().expect("a record").expect("no error");
@@ -283,7 +284,7 @@ fn flows_time_out_while_the_source_is_idle() {
             // An interruption, without frames and without a time.
             4 => {}
             5 => push(batch, 5..7),
-            _ => return Ok(Next::End),
+            _ => return Ok(Next::End(End::Complete)),
         }
         Ok(Next::Frames)
     });

@@ -9,7 +9,7 @@ use flowgauge::base::{EndReason, FlowKey, FrameBatch, Side, TcpFlags};
 use flowgauge::decode::extractor::Packet;
 use flowgauge::pipeline::{FirstOctets, Pipeline, PipelineStats, RunOptions, Sink, Streams};
 use flowgauge::reassembler::StreamEvent;
-use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::source::{FileSource, Source as _};
 use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest};
 
 /// The contents of a stream, with chunks joined.
@@ -135,7 +135,7 @@ fn single_frames_and_batches_give_the_same_streams() {
         let (by_batch, stats) = run(name, Collect::default());
         let mut pipeline = pipeline(Collect::default());
         let (mut source, mut batch) = (data(name), FrameBatch::new());
-        while source.next_batch(&mut batch).unwrap() != Next::End {
+        while !source.next_batch(&mut batch).unwrap().is_end() {
             batch.iter().for_each(|frame| pipeline.frame(&frame));
         }
         pipeline.finish();

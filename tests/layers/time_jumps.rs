@@ -8,7 +8,7 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{EndReason, Frame, FrameBatch, Side, Timestamp};
 use flowgauge::pipeline::{Pipeline, RunOptions, Sink, Streams, TIME_JUMP_MAX};
 use flowgauge::reassembler::StreamEvent;
-use flowgauge::source::{Error, Next, Source};
+use flowgauge::source::{End, Error, Next, Source};
 use flowgauge::tracker::{Flow, FlowView, Interest};
 
 const FLOW_COUNT: u8 = 100;
@@ -90,7 +90,7 @@ impl Source for Parts {
             .filter_map(|position| self.frames.get(position))
             .for_each(|frame| batch.push(&frame));
         self.index = end;
-        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+        Ok(if batch.is_empty() { Next::End(End::Complete) } else { Next::Frames })
     }
 }
 

@@ -7,7 +7,7 @@ use flowgauge::base::{FrameBatch, IpProtocol, Limits};
 use flowgauge::decode::link::{
     Checksum, Checksums, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate,
 };
-use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::source::{FileSource, Source as _};
 
 use super::corpus::{self, Capture};
 
@@ -24,7 +24,7 @@ fn ours(capture: &Capture) -> Vec<Option<(IpProtocol, Checksums)>> {
     let mut source = FileSource::open(capture.path()).expect("a readable capture");
     let mut batch = FrameBatch::new();
     let mut all = Vec::new();
-    while source.next_batch(&mut batch).is_ok_and(|next| next != Next::End) {
+    while source.next_batch(&mut batch).is_ok_and(|next| !next.is_end()) {
         for frame in batch.iter() {
             let found =
                 decapsulate(&frame, Decapsulation::Outermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT);

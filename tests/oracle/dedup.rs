@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Verdict, Window};
-use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::source::{FileSource, Source as _};
 
 use super::corpus;
 
@@ -64,7 +64,7 @@ fn window(time: Duration, frame_count_max: u32) -> Window {
 fn frames(path: &Path) -> FrameBatch {
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, mut all) = (FrameBatch::new(), FrameBatch::new());
-    while source.next_batch(&mut batch).is_ok_and(|next| next != Next::End) {
+    while source.next_batch(&mut batch).is_ok_and(|next| !next.is_end()) {
         batch.iter().for_each(|frame| all.push(&frame));
     }
     batch.iter().for_each(|frame| all.push(&frame));

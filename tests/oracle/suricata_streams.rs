@@ -12,7 +12,7 @@ use base64::Engine as _;
 use flowgauge::base::{FrameBatch, Resources, SeqNum, TcpFlags};
 use flowgauge::decode::extractor::Extractor;
 use flowgauge::reassembler::{OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::source::{FileSource, Source as _};
 
 use super::corpus;
 
@@ -51,7 +51,7 @@ fn text_of(path: &Path, policy: OverlapPolicy, buffers_all: bool) -> String {
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, extractor) = (FrameBatch::new(), Extractor::default());
     let mut segment_count = 0;
-    while source.next_batch(&mut batch).expect("a whole capture") != Next::End || !batch.is_empty() {
+    while !source.next_batch(&mut batch).expect("a whole capture").is_end() || !batch.is_empty() {
         for frame in batch.iter() {
             let packet = extractor.extract(&frame).expect("a packet");
             let mut segment = Segment::of(&packet).expect("a segment");

@@ -14,7 +14,7 @@ use std::time::Duration;
 use flowgauge::base::{FrameBatch, Limits, Resources, SeqNum, Side, TcpFlags};
 use flowgauge::decode::extractor::Extractor;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::source::{FileSource, Source as _};
 
 /// Sends the first file to a server, which answers with the last 200,000 octets of it, through a relay that writes the
 /// second file (packets as read) and the third file (packets as forwarded). Ends after at most 15 seconds.
@@ -165,7 +165,7 @@ fn streams(
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, extractor) = (FrameBatch::new(), Extractor::default());
     let (mut client, mut number): (Option<Side>, usize) = (None, 0);
-    while source.next_batch(&mut batch).expect("a whole capture") != Next::End || !batch.is_empty() {
+    while !source.next_batch(&mut batch).expect("a whole capture").is_end() || !batch.is_empty() {
         for frame in batch.iter() {
             let packet = extractor.extract(&frame).expect("a packet");
             let segment = Segment::of(&packet).expect("a segment");

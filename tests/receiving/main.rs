@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Next, Source};
+use flowgauge::source::Source;
 use flowgauge::{FlowRecord, Frame, Pipeline, Records};
 
 /// A frame with its own memory.
@@ -37,7 +37,7 @@ fn read_until(
     let start = Instant::now();
     while !is_done(&frames, source) {
         assert!(start.elapsed() < Duration::from_secs(60), "{} frames, {:?}", frames.len(), source.stats());
-        assert_ne!(source.next_batch(&mut batch).unwrap(), Next::End);
+        assert!(!source.next_batch(&mut batch).unwrap().is_end());
         frames.extend(batch.iter().map(|frame| owned(&frame)));
     }
     frames
@@ -47,7 +47,7 @@ fn read_until(
 fn frames_of(name: &str) -> Vec<OwnedFrame> {
     let mut source = flowgauge::FileSource::open(captures::root().join("examples/data").join(name)).unwrap();
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    while source.next_batch(&mut batch).unwrap() != Next::End {
+    while !source.next_batch(&mut batch).unwrap().is_end() {
         frames.extend(batch.iter().map(|frame| owned(&frame)));
     }
     frames

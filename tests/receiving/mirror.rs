@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use flowgauge::base::{FrameBatch, Limits, LinkType};
 use flowgauge::source::{
-    DatagramSocket, Error, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, Source, SourceConfig,
+    DatagramSocket, End, Error, MirrorConfig, MirrorEncapsulation, MirrorSource, Next, Source, SourceConfig,
 };
 use flowgauge::{StopHandle, Timestamp};
 
@@ -179,7 +179,7 @@ fn an_idle_source_returns_the_time_and_ends_at_its_stop_handle() {
     let Next::Idle(time) = source.next_batch(&mut batch).unwrap() else { panic!("nothing was sent") };
     assert!(time > Timestamp::from_parts(1_600_000_000, 0));
     stop.stop();
-    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End(End::Stopped));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use flowgauge::StopHandle;
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Next, Source, StreamConfig, StreamSource, Warning, WarningKind};
+use flowgauge::source::{End, Next, Source, StreamConfig, StreamSource, Warning, WarningKind};
 
 use super::captures::root;
 use super::{OwnedFrame, frames_of, read_until};
@@ -185,5 +185,5 @@ fn the_source_ends_at_its_stop_handle() {
     assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
     assert!(batch.is_empty());
     stop.stop();
-    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End(End::Stopped));
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
+use flowgauge::source::End;
 use flowgauge::source::{Error, SourceStats, Warning};
 use flowgauge::{
     FileSource, Files, FrameBatch, Interface, Next, Pipeline, Records, RunEnd, RunOptions, Source,
@@ -99,7 +100,7 @@ fn a_stop_handle_ends_reading_of_a_pipe_without_a_writer() {
     let path = fifo.path();
     stopped_after(PAUSE, move |stop| {
         if let Ok(mut source) = FileSource::open_with(path, stoppable(&stop)) {
-            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End);
+            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End(End::Stopped));
         }
     });
     // The same with the pipe as one of several inputs.
@@ -107,7 +108,7 @@ fn a_stop_handle_ends_reading_of_a_pipe_without_a_writer() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
     stopped_after(PAUSE, move |stop| {
         if let Ok(mut source) = Files::open_with([path, file], stoppable(&stop)) {
-            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End);
+            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End(End::Stopped));
         }
     });
 }

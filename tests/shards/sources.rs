@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{Error, FileSource, Next, Source};
+use flowgauge::source::{End, Error, FileSource, Next, Source};
 
 /// A source with the frames of a file, with changed times and batches of a fixed size.
 pub(crate) struct Rebatched {
@@ -19,7 +19,7 @@ impl Rebatched {
         let mut source = FileSource::open(path).ok()?;
         let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
         let mut random = 88_172_645_463_325_252_u64;
-        while source.next_batch(&mut batch).ok()? != Next::End {
+        while !source.next_batch(&mut batch).ok()?.is_end() {
             for frame in batch.iter() {
                 random ^= random << 13;
                 random ^= random >> 7;
@@ -68,7 +68,7 @@ impl Source for Rebatched {
         let end = (self.at + self.size).min(self.frames.len());
         (self.at..end).filter_map(|position| self.frames.get(position)).for_each(|frame| batch.push(&frame));
         self.at = end;
-        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+        Ok(if batch.is_empty() { Next::End(End::Complete) } else { Next::Frames })
     }
 }
 

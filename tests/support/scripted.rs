@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use etherparse::PacketBuilder;
+use flowgauge::source::End;
 use flowgauge::source::Error;
 use flowgauge::{EndReason, Flow, Flows, Frame, FrameBatch, Interest, Next, Sink, Source, Timestamp};
 
@@ -43,7 +44,7 @@ impl<F: FnMut() -> Option<Step> + Send> Source for Scripted<F> {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         match (self.0)() {
-            None => Ok(Next::End),
+            None => Ok(Next::End(End::Complete)),
             Some(Step::Idle(millis)) => Ok(Next::Idle(at(millis))),
             Some(Step::Frames(millis, ports)) => {
                 fill(batch, millis, &ports);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array};
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::source::End;
 use flowgauge::transaction::{Content, TransactionConfig};
 use flowgauge::{
     FileSource, FrameBatch, Message, Next, Pipeline, RunOptions, SessionEvent, Source, Standard, StopHandle,
@@ -438,7 +439,7 @@ struct Idle {
 impl Source for Idle {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, source::Error> {
         match self.file.next_batch(batch)? {
-            Next::End if self.passed_on.load(Relaxed) == 0 && self.idle_count < 1000 => {
+            Next::End(End::Complete) if self.passed_on.load(Relaxed) == 0 && self.idle_count < 1000 => {
                 self.idle_count += 1;
                 std::thread::sleep(Duration::from_millis(1));
                 Ok(Next::Idle(Timestamp::from_nanos(4_000_000_000_000_000_000)))

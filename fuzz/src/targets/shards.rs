@@ -4,7 +4,7 @@
 use flowgauge::base::FrameBatch;
 use flowgauge::pipeline::{Pipeline, PipelineStats};
 use flowgauge::reassembler::GapReason;
-use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::source::{End, Error, Interface, Next, Source, SourceStats, Warning};
 
 use super::compare::assert_same;
 use super::frames::Captured;
@@ -25,7 +25,7 @@ impl Source for Frames<'_> {
         let (now, rest) = self.rest.split_at(self.batch_len.min(self.rest.len()));
         now.iter().for_each(|captured| batch.push(&captured.frame()));
         self.rest = rest;
-        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+        Ok(if batch.is_empty() { Next::End(End::Complete) } else { Next::Frames })
     }
 
     fn warnings(&self) -> &[Warning] {
@@ -77,7 +77,7 @@ fn in_one_pipeline<K: Observing>(
         Some(batch_len) => {
             let mut source = Frames { rest: frames, batch_len };
             let mut batch = FrameBatch::new();
-            while source.next_batch(&mut batch).expect("reading from memory succeeds") != Next::End {
+            while !source.next_batch(&mut batch).expect("reading from memory succeeds").is_end() {
                 assert!(pipeline.batch(&batch).is_continue());
             }
         }

@@ -4,7 +4,7 @@ use std::io::{self, Cursor, Read};
 use std::mem::discriminant;
 
 use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::source::{Error, FileSource, Next, PcapngWriter, Source, WarningKind};
+use flowgauge::source::{Error, FileSource, PcapngWriter, Source, WarningKind};
 
 use super::input::structured;
 
@@ -40,7 +40,7 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
         FileSource::from_reader_with(SlowReader { inner: Cursor::new(octets.to_vec()), chunk_len }, limits)?;
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
     let mut writer = PcapngWriter::new(Vec::new()).expect("writing to a vector succeeds");
-    while source.next_batch(&mut batch).expect("reading from a cursor succeeds") != Next::End {
+    while !source.next_batch(&mut batch).expect("reading from a cursor succeeds").is_end() {
         assert!(!batch.is_empty());
         for frame in batch.iter() {
             assert!(frame.data.len() <= FRAME_LEN_MAX as usize);
@@ -72,7 +72,7 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
     let file = writer.finish().expect("writing to a vector succeeds");
     let mut again = FileSource::from_reader(Cursor::new(file)).expect("the written capture");
     let mut count = 0;
-    while again.next_batch(&mut batch).expect("reading from a cursor succeeds") != Next::End {
+    while !again.next_batch(&mut batch).expect("reading from a cursor succeeds").is_end() {
         count += batch.len();
     }
     assert_eq!((count, again.warnings().len()), (frames.len(), 0));

@@ -14,7 +14,7 @@
 //! ```
 //! use flowgauge::base::{FrameBatch, IpProtocol};
 //! use flowgauge::decode::extractor::{Extractor, KeyPolicy};
-//! use flowgauge::source::{FileSource, Next, Source};
+//! use flowgauge::source::{FileSource, Source};
 //! use std::collections::HashSet;
 //!
 //! let mut policy = KeyPolicy::default();
@@ -23,7 +23,7 @@
 //! let mut keys = [HashSet::new(), HashSet::new()];
 //! let mut source = FileSource::open("examples/data/vlan.pcapng")?;
 //! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
+//! while !source.next_batch(&mut batch)?.is_end() {
 //!     for frame in batch.iter().filter(|frame| frame.interface == 0) {
 //!         for (extractor, keys) in extractors.iter().zip(&mut keys) {
 //!             keys.extend(extractor.extract(&frame).ok().map(|packet| packet.key));

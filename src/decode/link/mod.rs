@@ -10,12 +10,12 @@
 //! ```
 //! use flowgauge::base::{EtherType, FrameBatch, Limits};
 //! use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, Unsupported, decapsulate};
-//! use flowgauge::source::{FileSource, Next, Source};
+//! use flowgauge::source::{FileSource, Source};
 //!
 //! let (mut packet_count, mut arp_count) = (0, 0);
 //! let mut source = FileSource::open("examples/data/web.pcap")?;
 //! let mut batch = FrameBatch::new();
-//! while source.next_batch(&mut batch)? != Next::End {
+//! while !source.next_batch(&mut batch)?.is_end() {
 //!     for frame in batch.iter() {
 //!         match decapsulate(&frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT) {
 //!             Decapsulated::Packet(packet) if packet.offset == 14 => packet_count += 1,

@@ -108,7 +108,7 @@ impl Intake for Reader {
         match next {
             Next::Frames => self.send(None, false),
             Next::Idle(now) => self.send(Some(now), false),
-            Next::End => ControlFlow::Break(()),
+            Next::End(_) => ControlFlow::Break(()),
         }
     }
 

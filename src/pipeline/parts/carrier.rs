@@ -72,9 +72,13 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
         self.pipeline.flows().map(|(view, ())| *view.key())
     }
 
-    /// Returns whether the last part was read to its end, and another one follows.
-    pub(super) fn is_part_over(&self) -> bool {
-        self.reader.is_part_over() && !self.run.has_errors() && !self.options.is_stopped()
+    /// Returns whether the last part was read to its end, and another one follows. A stop ends the run then.
+    pub(super) fn is_part_over(&mut self) -> bool {
+        let is_over = self.reader.is_part_over() && !self.run.has_errors();
+        if is_over && self.options.is_stopped() {
+            self.run.note_stop();
+        }
+        is_over && !self.run.is_stopped()
     }
 
     /// Tracks all frames up to the offset `end`, or to the end of the file.

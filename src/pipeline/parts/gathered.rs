@@ -3,7 +3,7 @@
 use super::memory::charge;
 use crate::base::{Account, Budget, FlowKey, Frame, FrameBatch, Resources};
 use crate::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, quoted_key};
-use crate::source::{Next, PartRange, PartReaders, Source};
+use crate::source::{End, Next, PartRange, PartReaders, Source};
 
 /// Maximum length of the frames of a part in octets.
 const LEN_MAX: u64 = 64 << 20;
@@ -61,7 +61,12 @@ pub(super) fn gather(
     };
     let mut reader = readers.open(range).ok()?;
     let (mut batch, mut clock_ns) = (FrameBatch::new(), 0);
-    while reader.next_batch(&mut batch).ok()? != Next::End {
+    loop {
+        match reader.next_batch(&mut batch).ok()? {
+            Next::End(End::Complete) => return Some(gathered),
+            Next::End(End::Stopped) => return None,
+            Next::Frames | Next::Idle(_) => {}
+        }
         for frame in batch.iter() {
             let mut packet = Packet::EMPTY;
             let is_packet = extractor.extract_into(&frame, &mut packet).is_ok();
@@ -82,5 +87,4 @@ pub(super) fn gather(
             }
         }
     }
-    Some(gathered)
 }

@@ -8,7 +8,7 @@ use super::super::stats::PipelineStats;
 use super::kept::Kept;
 use crate::base::{FlowKey, FrameBatch};
 use crate::checkpoint::Writer;
-use crate::source::{FileSource, Next, PartRange, PartReaders, Source};
+use crate::source::{End, FileSource, Next, PartRange, PartReaders, Source};
 use crate::tracker::FlowView;
 
 /// What a pipeline has made of a part, as if no flow were open before it.
@@ -36,8 +36,13 @@ pub(super) fn track<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage>(
     let mut pipeline = builder.build(Kept::<'_, _, G>::part(wants, builder.budget().clone())).ok()?;
     let mut reader = readers.open(range).ok()?;
     let mut batch = FrameBatch::new();
-    // The carrier reports an error when it reads the part again.
-    while reader.next_batch(&mut batch).ok()? != Next::End {
+    loop {
+        match reader.next_batch(&mut batch) {
+            Ok(Next::End(End::Complete)) => break,
+            // The carrier reports an error, or the stop, when it reads the part again.
+            Err(_) | Ok(Next::End(End::Stopped)) => return None,
+            Ok(Next::Frames | Next::Idle(_)) => {}
+        }
         let _ = pipeline.batch(&batch);
         if options.is_stopped() || pipeline.sink().is_full() {
             return None;

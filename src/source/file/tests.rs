@@ -1,5 +1,6 @@
 use std::io::{self, Cursor};
 
+use super::super::End;
 use super::super::pcap::tests::{header, put, record};
 use super::super::warning::{BadBlock, WarningKind};
 use super::*;
@@ -38,7 +39,7 @@ fn read_all(source: FileSource) -> (Vec<(u64, Option<u8>, usize)>, FileSource) {
         }));
     }
     assert!(batch.is_empty());
-    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End(End::Complete));
     assert_eq!(source.stats().frame_count, frames.len() as u64);
     (frames, source)
 }
@@ -169,7 +170,7 @@ fn a_block_longer_than_the_batch_grows_it_unless_its_length_is_invalid() {
     [5, 8 << 20, 0].iter().for_each(|word| put(&mut file, false, *word));
     let mut source = FileSource::from_reader_with(Cursor::new(file), limits).unwrap();
     let mut batch = FrameBatch::new();
-    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End(End::Complete));
     assert!(batch.space(4096).len() <= 4096);
     assert!(
         matches!(source.warnings()[0].kind, WarningKind::Truncated { need, have: 12 } if need == 8 << 20)

@@ -47,7 +47,7 @@ fn read_all(files: &mut Files) -> Vec<(u64, u8)> {
     while files.next_batch(&mut batch).unwrap() == Next::Frames {
         frames.extend(batch.iter().map(|frame| (frame.timestamp.as_nanos() / 1_000_000_000, frame.data[0])));
     }
-    assert_eq!(files.next_batch(&mut batch).unwrap(), Next::End);
+    assert_eq!(files.next_batch(&mut batch).unwrap(), Next::End(End::Complete));
     assert_eq!(files.stats().frame_count, frames.len() as u64);
     assert_eq!(Some(files.progress()), files.total_len());
     frames

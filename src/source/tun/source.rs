@@ -7,13 +7,13 @@ use crate::source::clock::{IDLE_INTERVAL, now};
 use crate::source::error::Error;
 use crate::source::stats::SourceStats;
 use crate::source::warning::Warning;
-use crate::source::{Interface, Next, Source, TimeResolution};
+use crate::source::{End, Interface, Next, Source, TimeResolution};
 
 /// The packets that the kernel sends to a TUN or TAP device.
 ///
 /// A super-packet is one frame with the link type [`LinkType::SUPER_PACKET_IP`] or
 /// [`LinkType::SUPER_PACKET_ETHERNET`], and counts as its segments. [`Source::next_batch`] returns [`Next::Idle`] after
-/// 100 ms without packets, and [`Next::End`] once the source's [`StopHandle`] is set. Each packet is copied once, out of
+/// 100 ms without packets, and [`End::Stopped`] once the source's [`StopHandle`] is set. Each packet is copied once, out of
 /// the kernel.
 #[derive(Debug)]
 pub struct TunSource {
@@ -67,7 +67,7 @@ impl Source for TunSource {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         if self.stop.is_stopped() {
-            return Ok(Next::End);
+            return Ok(Next::End(End::Stopped));
         }
         self.read(batch)?;
         if batch.is_empty() {

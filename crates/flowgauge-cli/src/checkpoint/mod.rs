@@ -18,7 +18,9 @@ use std::sync::{Arc, Mutex};
 
 use flowgauge::checkpoint::{Invalid, Reader, State, Writer};
 use flowgauge::source::SourceStats;
-use flowgauge::{Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, Sink, Source, SourceConfig};
+use flowgauge::{
+    Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, RunEnd, Sink, Source, SourceConfig,
+};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use args::CheckpointArgs;
@@ -159,7 +161,7 @@ impl Run<'_> {
         self.write(&file, &mut pipeline, &inputs, false)?;
         let is_live = matches!(origin, Origin::Live(_));
         let mut input = origin.open(&inputs, &pace);
-        let mut failure = None;
+        let (mut failure, mut end) = (None, None);
         input.run_with(console, |source, options| {
             let mut errors = Vec::new();
             loop {
@@ -167,6 +169,7 @@ impl Run<'_> {
                 errors.append(&mut summary.errors);
                 if !locked(&pace).is_paused() || interrupt::stop().is_stopped() {
                     summary.errors = errors;
+                    end = Some(summary.end);
                     return Ok(summary);
                 }
                 // The previous checkpoint remains, and the next one may succeed.
@@ -175,7 +178,7 @@ impl Run<'_> {
             }
         })?;
         // A signal is how a live run ends, but leaves files unread.
-        let is_finished = self.args.finish && (is_live || !interrupt::stop().is_stopped());
+        let is_finished = self.args.finish && (is_live || end == Some(RunEnd::EndOfInput));
         if is_finished {
             pipeline.finish();
             if pipeline.sink_mut().flush() {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flowgauge::Source;
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
+use flowgauge::source::{End, Error, Interface, Next, SourceStats, Warning};
 
 /// Locks a value that no thread leaves inconsistent.
 pub(super) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -47,7 +47,7 @@ impl Pace {
     }
 }
 
-/// A source that states the end of the input at each pause.
+/// A source that is stopped at each pause.
 pub(super) struct Paced<S> {
     pub(super) source: S,
     pub(super) pace: Arc<Mutex<Pace>>,
@@ -57,7 +57,7 @@ impl<S: Source> Source for Paced<S> {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         if locked(&self.pace).pause() {
             batch.clear();
-            return Ok(Next::End);
+            return Ok(Next::End(End::Stopped));
         }
         self.source.next_batch(batch)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
+use flowgauge::source::{End, Error, Interface, Next, SourceStats, Warning};
 use flowgauge::{Files, Source, SourceConfig, Timestamp};
 
 use super::inputs::Inputs;
@@ -35,6 +35,8 @@ struct Current {
     index: Option<usize>,
     /// Number of frames that are in the checkpoint, and were not skipped yet.
     skipped_count: u64,
+    /// True once a read has failed: the end that follows is not that of the file.
+    has_failed: bool,
 }
 
 impl Sequence {
@@ -82,7 +84,7 @@ impl Sequence {
         let len = file_len(&path);
         let source = Files::open_with(iter::once(&path), self.config.clone())?;
         let index = known.or_else(|| locked(&self.inputs).add(&path));
-        self.current = Some(Current { source, path, len, index, skipped_count });
+        self.current = Some(Current { source, path, len, index, skipped_count, has_failed: false });
         Ok(())
     }
 
@@ -122,12 +124,15 @@ impl Sequence {
         }
     }
 
-    /// Notes the end of the current file.
+    /// Closes the current file, and notes that it was read to its end unless a read has failed.
     fn close(&mut self) {
-        let Some(Current { source, path, len, index, .. }) = self.current.take() else { return };
+        let Some(Current { source, path, len, index, has_failed, .. }) = self.current.take() else { return };
         self.closed += source.stats();
         self.closed_len += source.progress();
         self.warnings.extend_from_slice(source.warnings());
+        if has_failed {
+            return;
+        }
         let mut inputs = locked(&self.inputs);
         if let Some(file) = index.and_then(|index| inputs.get_mut(index)) {
             file.end(&path, len);
@@ -143,17 +148,20 @@ impl Source for Sequence {
                 if self.open_next()? {
                     continue;
                 }
-                return Ok(Next::End);
+                return Ok(Next::End(End::Complete));
             };
             let next = current.source.next_batch(batch);
-            let is_missing = matches!(next, Ok(Next::End)) && current.skipped_count > 0;
+            current.has_failed |= next.is_err();
+            let is_over = matches!(next, Ok(Next::End(End::Complete)));
+            let is_missing = is_over && !current.has_failed && current.skipped_count > 0;
             if !self.skip(batch) || is_missing {
                 self.begin_anew()?;
                 continue;
             }
             self.note(batch);
             match next? {
-                Next::End => self.close(),
+                Next::End(End::Complete) => self.close(),
+                // The next run continues with the frames that were not read.
                 Next::Frames if batch.is_empty() => {}
                 next => return Ok(next),
             }
@@ -197,4 +205,94 @@ fn first_time(path: &Path, config: &SourceConfig) -> Option<Timestamp> {
 /// Returns the length of a regular file in octets.
 fn file_len(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|metadata| metadata.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::base::Frame;
+    use flowgauge::source::PcapngWriter;
+    use flowgauge::{Limits, LinkType, Resources, StopHandle};
+
+    use super::*;
+
+    /// Writes a capture with frames of given lengths.
+    fn capture(name: &str, lens: &[usize]) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("flowgauge-sequence-{name}-{}", std::process::id()));
+        let mut writer = PcapngWriter::new(Vec::new()).unwrap();
+        for (number, len) in lens.iter().enumerate() {
+            let data = vec![number as u8; *len];
+            let timestamp = Timestamp::from_nanos(number as u64);
+            let wire_len = *len as u32;
+            let frame =
+                Frame { timestamp, link_type: LinkType::ETHERNET, data: &data, wire_len, interface: 0 };
+            writer.write(&frame, &[]).unwrap();
+        }
+        fs::write(&path, writer.finish().unwrap()).unwrap();
+        path
+    }
+
+    /// A run over a file that continues with `inputs`, and reads at most `count` batches. Returns the number of its frames
+    /// and the result of the last read.
+    fn run(
+        path: &Path,
+        (stop, source_bytes_max): (&StopHandle, u64),
+        inputs: &Arc<Mutex<Inputs>>,
+        count: usize,
+    ) -> (usize, Result<Next, Error>) {
+        let mut limits = Limits::DEFAULT;
+        (limits.batch_len, limits.source_bytes_max) = (4096, source_bytes_max);
+        let mut config = SourceConfig::from(Resources::new(limits));
+        config.stop = Some(stop.clone());
+        let mut source = Sequence::new(&[PathBuf::from(path)], config, Arc::clone(inputs));
+        let (mut batch, mut frame_count) = (FrameBatch::new(), 0);
+        let mut next = Ok(Next::Frames);
+        for _ in 0..count {
+            next = source.next_batch(&mut batch);
+            frame_count += batch.len();
+            if !matches!(next, Ok(Next::Frames)) {
+                break;
+            }
+        }
+        (frame_count, next)
+    }
+
+    fn read_to_end(inputs: &Arc<Mutex<Inputs>>) -> bool {
+        locked(inputs).get(0).is_some_and(|file| file.len.is_some())
+    }
+
+    #[test]
+    fn a_stop_before_the_frames_of_the_checkpoint_are_skipped_is_not_the_end_of_the_file() {
+        let path = capture("stop", &[500; 100]);
+        let memory = Limits::DEFAULT.source_bytes_max;
+        let inputs = Arc::default();
+        let (read_count, next) = run(&path, (&StopHandle::new(), memory), &inputs, 4);
+        assert!(read_count > 0 && read_count < 100 && matches!(next, Ok(Next::Frames)));
+        let stopped = StopHandle::new();
+        stopped.stop();
+        let (count, next) = run(&path, (&stopped, memory), &inputs, 1000);
+        assert!(count == 0 && matches!(next, Ok(Next::End(End::Stopped))), "{count} {next:?}");
+        assert!(!read_to_end(&inputs), "the rest of the file would be lost");
+        let (count, next) = run(&path, (&StopHandle::new(), memory), &inputs, 1000);
+        assert!(matches!(next, Ok(Next::End(End::Complete))) && read_to_end(&inputs), "{next:?}");
+        assert_eq!(read_count + count, 100);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_failed_read_is_not_the_end_of_the_file() {
+        let mut lens = vec![500; 100];
+        lens[80] = 200_000;
+        let path = capture("failure", &lens);
+        let inputs = Arc::default();
+        // The first run, and one that skips frames before it fails.
+        for expected in [80, 0] {
+            let (count, next) = run(&path, (&StopHandle::new(), 64 << 10), &inputs, 1000);
+            assert!(count == expected && matches!(next, Err(Error::Memory { .. })), "{count} {next:?}");
+            assert!(!read_to_end(&inputs));
+        }
+        let (count, next) = run(&path, (&StopHandle::new(), Limits::DEFAULT.source_bytes_max), &inputs, 1000);
+        assert!(count == 20 && matches!(next, Ok(Next::End(End::Complete))), "{count} {next:?}");
+        assert!(read_to_end(&inputs));
+        fs::remove_file(path).unwrap();
+    }
 }

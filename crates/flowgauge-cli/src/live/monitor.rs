@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flowgauge::Source;
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{self, Interface, Next, SourceStats, Warning};
+use flowgauge::source::{self, End, Interface, Next, SourceStats, Warning};
 
 use super::recorder::Recorder;
 use crate::console::{is_stdout_closed, write_line};
@@ -97,7 +97,7 @@ impl Source for Monitor {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, source::Error> {
         if self.has_closed_output() {
             batch.clear();
-            return Ok(Next::End);
+            return Ok(Next::End(End::Stopped));
         }
         let next = self.source.next_batch(batch)?;
         let mut recorder = self.recorder.lock().unwrap_or_else(PoisonError::into_inner);

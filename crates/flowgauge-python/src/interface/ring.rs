@@ -9,6 +9,7 @@ use std::ptr::{from_mut, from_ref};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use flowgauge::source::End;
 use flowgauge::source::{self, SourceStats};
 use flowgauge::{Frame, FrameBatch, LinkType, Next, Source, Timestamp};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -217,7 +218,7 @@ impl Source for Ring {
         let ended = self.ended.map_or(Duration::ZERO, |ended| ended.elapsed());
         if self.last_count > BLOCK_COUNT {
             self.count_drops();
-            return Ok(Next::End);
+            return Ok(Next::End(End::Stopped));
         }
         // SAFETY: block `next` is within the map. The program owns a block from the time at which it reads the status
         // TP_STATUS_USER until it writes TP_STATUS_KERNEL; what it contains is checked to be within it.
@@ -228,7 +229,7 @@ impl Source for Ring {
             if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
                 if ended >= LAST_BLOCK {
                     self.count_drops();
-                    return Ok(Next::End);
+                    return Ok(Next::End(End::Stopped));
                 }
                 self.wait()?;
                 return Ok(Next::Idle(SystemTime::now().into()));

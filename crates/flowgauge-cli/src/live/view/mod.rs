@@ -105,7 +105,7 @@ impl Screen<'_> {
                 // The sink never ends a run.
                 Next::Frames => drop(pipeline.batch(&batch)),
                 Next::Idle(now) => pipeline.advance(now),
-                Next::End => return Ok(()),
+                Next::End(_) => return Ok(()),
             }
             let now = Instant::now();
             let mut change = None;
