@@ -11,7 +11,7 @@ use super::selection::{All, Choice, Chosen, Scratch, Selection};
 use super::style::{Nulls, Style};
 use super::text;
 use crate::base::Timestamp;
-use crate::row::{Column, Row, Visitor};
+use crate::row::{Column, Members, Row, Visitor};
 
 /// Appends the names of the columns as a line.
 pub(super) fn write_header(out: &mut Vec<u8>, columns: &[&'static Column]) {
@@ -126,7 +126,7 @@ impl<'o, C: Choice> Line<'o, C> {
     }
 
     #[inline]
-    fn nested(&mut self, column: &'static Column, place: Place, members: impl FnOnce(&mut Self)) {
+    fn nested(&mut self, column: &'static Column, place: Place, members: Members<'_>) {
         self.begin(column);
         let outer = std::mem::replace(&mut self.place, place);
         let is_plain_null = std::mem::replace(&mut self.is_plain_null, false);
@@ -223,12 +223,12 @@ impl<C: Choice> Visitor for Line<'_, C> {
     }
 
     #[inline]
-    fn list(&mut self, column: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
         self.nested(column, ITEM, items);
     }
 
     #[inline]
-    fn group(&mut self, column: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
         self.nested(column, MEMBER, members);
     }
 
@@ -265,7 +265,7 @@ impl<C: Choice> Visitor for Line<'_, C> {
         self.value(column, |out| text::octets(out, value));
     }
 
-    fn display(&mut self, column: &'static Column, value: impl Display) {
+    fn display(&mut self, column: &'static Column, value: &dyn Display) {
         self.write_text(column, |out| text::display(out, value));
     }
 }

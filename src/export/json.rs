@@ -7,7 +7,7 @@ use super::selection::{All, Choice, Chosen, Scratch, Selection};
 use super::style::{Nulls, Style};
 use super::text;
 use crate::base::Timestamp;
-use crate::row::{Column, Name, Receiver, Row, TableInfo, Union, Visitor};
+use crate::row::{Column, Members, Name, Receiver, Row, TableInfo, Union, Visitor};
 
 /// Appends a row to `out` as a JSON object without a line end. Controls in texts are escaped. Allocates nothing once the
 /// buffer has grown.
@@ -112,7 +112,7 @@ impl<C: Choice> Object<'_, C> {
     }
 
     #[inline]
-    fn nested(&mut self, column: &'static Column, brackets: [u8; 2], members: impl FnOnce(&mut Self)) {
+    fn nested(&mut self, column: &'static Column, brackets: [u8; 2], members: Members<'_>) {
         let before = self.out.len();
         self.key(column);
         let start = self.out.len();
@@ -161,12 +161,12 @@ impl<C: Choice> Visitor for Object<'_, C> {
     }
 
     #[inline]
-    fn list(&mut self, column: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
         self.nested(column, *b"[]", items);
     }
 
     #[inline]
-    fn group(&mut self, column: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
         self.nested(column, *b"{}", members);
     }
 
@@ -214,7 +214,7 @@ impl<C: Choice> Visitor for Object<'_, C> {
         self.quoted(column, |out| text::octets(out, value));
     }
 
-    fn display(&mut self, column: &'static Column, value: impl Display) {
+    fn display(&mut self, column: &'static Column, value: &dyn Display) {
         self.quoted(column, |out| text::display(out, value));
     }
 }

@@ -111,7 +111,7 @@ impl Cell for Uid {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.text(column, self.as_str());
     }
 }

@@ -72,7 +72,7 @@ impl Row for Features<'_> {
         Self::tables().iter().flat_map(|table| table.columns).collect()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         let none;
         let counted = match self.flow.counted() {
             Some(counted) => counted,

@@ -8,7 +8,7 @@ use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLIC
 use crate::base::{EndReason, NANOS_PER_SECOND, Timestamp};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
 use crate::record::{EncapsulationRecord, FieldSet, FlowRecord, SideRecord};
-use crate::row::{Column, ColumnSide, InformationElement, Row as _, Table as _, Type, Visitor};
+use crate::row::{Column, ColumnSide, InformationElement, Members, Row as _, Table as _, Type, Visitor};
 
 /// The part of the schema that an exporter sends.
 #[derive(Clone, Copy, Debug)]
@@ -231,7 +231,7 @@ impl Visitor for Fields<'_, '_> {
 
     /// Writes VLAN ids as one or two numbers, and headers around packets as text.
     #[inline(always)]
-    fn list(&mut self, column: &'static Column, _: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, _: Members<'_>) {
         let outcome = if !is_vlan_ids(column) {
             self.encapsulation(column.side)
         } else {
@@ -244,7 +244,7 @@ impl Visitor for Fields<'_, '_> {
     }
 
     /// Writes an outer flow as text.
-    fn group(&mut self, column: &'static Column, _: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, _: Members<'_>) {
         let flow = self.record.encapsulation.as_deref().and_then(|part| match column.side {
             ColumnSide::Reverse => part.reverse_outer_flow.as_ref(),
             ColumnSide::Forward | ColumnSide::Shared => part.outer_flow.as_ref(),

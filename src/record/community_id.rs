@@ -59,7 +59,7 @@ impl Cell for CommunityId {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.text(column, self.as_str());
     }
 }

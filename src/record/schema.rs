@@ -83,7 +83,7 @@ macro_rules! schema {
 
         #[inline]
         #[allow(unused_assignments, reason = "the index behind the last column")]
-        fn visit_all($record: &FlowRecord, visitor: &mut impl Visitor) {
+        fn visit_all($record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
             let mut index = 0;
             $(
                 if visitor.wants(&COLUMNS[index]) {
@@ -94,7 +94,7 @@ macro_rules! schema {
             )+
         }
 
-        fn visit_known($record: &FlowRecord, visitor: &mut impl Visitor) {
+        fn visit_known($record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
             let mut index = 0;
             $(
                 if visitor.wants(&COLUMNS[index]) {
@@ -119,7 +119,7 @@ impl Row for FlowRecord {
 
     /// Passes the values of the record to a visitor. Computes the Community ID; allocates nothing.
     #[inline]
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         if self.known == FieldSet::ALL {
             visit_all(self, visitor);
         } else {

@@ -19,7 +19,7 @@ pub trait Cell {
     const IS_NULLABLE: bool = false;
 
     /// Passes the value to the method of the visitor for its type.
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor);
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized));
 }
 
 /// Implements [`Cell`] for types whose values are passed to one method of a visitor.
@@ -29,7 +29,7 @@ macro_rules! scalar_cells {
             const TYPE: Type = $type;
 
             #[inline]
-            fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+            fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
                 let $value = self;
                 visitor.$method(column, $convert);
             }
@@ -71,7 +71,7 @@ impl<T: Cell> Cell for Option<T> {
     const IS_NULLABLE: bool = true;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         match self {
             Some(value) => value.visit(column, visitor),
             None => visitor.null(column),
@@ -84,7 +84,7 @@ impl<T: Cell> Cell for &T {
     const IS_NULLABLE: bool = T::IS_NULLABLE;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         (**self).visit(column, visitor);
     }
 }
@@ -93,7 +93,7 @@ impl Cell for Box<str> {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.text(column, self);
     }
 }
@@ -102,7 +102,7 @@ impl<T: Cell> Cell for Vec<T> {
     const TYPE: Type = Type::List(Item::<T>::COLUMN);
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.as_slice()).visit(column, visitor);
     }
 }
@@ -115,7 +115,7 @@ impl<T: Display> Cell for Displayed<T> {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.display(column, &self.0);
     }
 }
@@ -128,8 +128,8 @@ impl<R: Table> Cell for Group<R> {
     const TYPE: Type = Type::Group(R::COLUMNS);
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
-        visitor.group(column, |visitor| self.0.visit(visitor));
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        visitor.group(column, &mut |visitor| self.0.visit(visitor));
     }
 }
 
@@ -156,8 +156,8 @@ where
     const TYPE: Type = Type::List(Item::<I::Item>::COLUMN);
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
-        visitor.list(column, |visitor| {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        visitor.list(column, &mut |visitor| {
             for item in self.0.clone() {
                 item.visit(Item::<I::Item>::COLUMN, visitor);
             }
@@ -169,7 +169,7 @@ impl Cell for History {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         let (letters, len) = self.ascii();
         visitor.text(column, std::str::from_utf8(letters.get(..len).unwrap_or_default()).unwrap_or_default());
     }
@@ -179,16 +179,17 @@ impl Cell for VlanIds {
     const TYPE: Type = Type::List(Item::<u16>::COLUMN);
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
-        visitor.list(column, |visitor| self.iter().for_each(|id| id.visit(Item::<u16>::COLUMN, visitor)));
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        visitor
+            .list(column, &mut |visitor| self.iter().for_each(|id| id.visit(Item::<u16>::COLUMN, visitor)));
     }
 }
 
 impl Cell for Encapsulation {
     const TYPE: Type = Type::List(Item::<Group<EncapsulationHeader>>::COLUMN);
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
-        visitor.list(column, |visitor| {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        visitor.list(column, &mut |visitor| {
             for header in self.headers() {
                 Group(header).visit(Item::<Group<EncapsulationHeader>>::COLUMN, visitor);
             }

@@ -79,7 +79,7 @@ macro_rules! table {
                 clippy::indexing_slicing,
                 reason = "indices of the declared columns, which may be none"
             )]
-            fn visit(&self, visitor: &mut impl $crate::row::Visitor) {
+            fn visit(&self, visitor: &mut (impl $crate::row::Visitor + ?Sized)) {
                 let $row = self;
                 let mut index = 0;
                 $(
@@ -219,8 +219,8 @@ macro_rules! cells {
             const TYPE: $crate::row::Type = $crate::row::Type::Group(<Self as $crate::row::Table>::COLUMNS);
 
             #[inline]
-            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut impl $crate::row::Visitor) {
-                visitor.group(column, |visitor| $crate::row::Row::visit(self, visitor));
+            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut (impl $crate::row::Visitor + ?Sized)) {
+                visitor.group(column, &mut |visitor| $crate::row::Row::visit(self, visitor));
             }
         }
         $crate::row::cells! { $($rest)* }
@@ -242,7 +242,7 @@ macro_rules! cells {
             const TYPE: $crate::row::Type = $crate::row::Type::Name;
 
             #[inline]
-            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut impl $crate::row::Visitor) {
+            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut (impl $crate::row::Visitor + ?Sized)) {
                 visitor.name(column, self.name());
             }
         }
@@ -254,7 +254,7 @@ macro_rules! cells {
             const TYPE: $crate::row::Type = $crate::row::Type::Name;
 
             #[inline]
-            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut impl $crate::row::Visitor) {
+            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut (impl $crate::row::Visitor + ?Sized)) {
                 match self.name() {
                     Some(name) => visitor.name(column, name),
                     None => visitor.display(column, self),
@@ -269,7 +269,7 @@ macro_rules! cells {
             const TYPE: $crate::row::Type = $crate::row::Type::Text;
 
             #[inline]
-            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut impl $crate::row::Visitor) {
+            fn visit(&self, column: &'static $crate::row::Column, visitor: &mut (impl $crate::row::Visitor + ?Sized)) {
                 visitor.display(column, self);
             }
         }

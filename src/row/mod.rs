@@ -57,4 +57,4 @@ pub(crate) use table::concat;
 pub use table::{Row, Table, TableInfo};
 pub use union::{Receiver, Union};
 pub use value::Value;
-pub use visitor::Visitor;
+pub use visitor::{Members, Visitor};

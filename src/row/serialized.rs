@@ -8,7 +8,7 @@ use super::column::Column;
 use super::table::{Row, TableInfo};
 use super::union::{Receiver, Union};
 use super::value::Value;
-use super::visitor::Visitor;
+use super::visitor::{Members, Visitor};
 
 /// A row that is serialized as a map of its columns. Absent values are null, times are numbers of nanoseconds.
 ///
@@ -85,7 +85,7 @@ impl<M: SerializeMap> Entries<M> {
     }
 
     /// Returns the values that `visit` passes to this visitor.
-    fn collect(&mut self, visit: impl FnOnce(&mut Self)) -> Vec<(&'static Column, Value)> {
+    fn collect(&mut self, visit: Members<'_>) -> Vec<(&'static Column, Value)> {
         let outer = self.nested.replace(Vec::new());
         visit(self);
         std::mem::replace(&mut self.nested, outer).unwrap_or_default()
@@ -116,12 +116,12 @@ impl<M: SerializeMap> Visitor for Entries<M> {
         }
     }
 
-    fn list(&mut self, column: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
         let items = self.collect(items).into_iter().map(|(_, value)| value).collect();
         self.put(column, Value::List(items));
     }
 
-    fn group(&mut self, column: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
         let members = self.collect(members);
         self.put(column, Value::Group(members));
     }

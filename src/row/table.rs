@@ -13,7 +13,7 @@ pub trait Row {
     fn columns() -> Vec<&'static Column>;
 
     /// Passes the values of all columns that the visitor wants to it.
-    fn visit(&self, visitor: &mut impl Visitor);
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized));
 
     /// Returns the value of the column with an index; [`Value::Null`] if there is no such column. Linear in the number
     /// of columns; for sorting and for tables of a few columns.
@@ -40,7 +40,7 @@ impl<A: Row, B: Row> Row for (A, B) {
     }
 
     #[inline]
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         self.0.visit(visitor);
         self.1.visit(visitor);
     }
@@ -52,7 +52,7 @@ impl<R: Row> Row for &R {
     }
 
     #[inline]
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         (**self).visit(visitor);
     }
 }

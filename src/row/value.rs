@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::column::Column;
 use super::column_set::ColumnSet;
-use super::visitor::Visitor;
+use super::visitor::{Members, Visitor};
 use crate::base::Timestamp;
 
 /// A value of a row.
@@ -142,7 +142,7 @@ impl<'s> Picker<'s> {
     }
 
     /// Returns the values that `visit` passes to this visitor.
-    fn nested(&mut self, visit: impl FnOnce(&mut Self)) -> Vec<(Option<&'static Column>, Value)> {
+    fn nested(&mut self, visit: Members<'_>) -> Vec<(Option<&'static Column>, Value)> {
         let wanted = std::mem::replace(&mut self.wanted, Wanted::All);
         let picked = std::mem::take(&mut self.picked);
         visit(self);
@@ -188,12 +188,12 @@ impl Visitor for Picker<'_> {
         self.put(column, Value::Text(value.to_owned()));
     }
 
-    fn list(&mut self, column: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
         let items = self.nested(items).into_iter().map(|(_, value)| value).collect();
         self.put(column, Value::List(items));
     }
 
-    fn group(&mut self, column: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
         let members = self.nested(members).into_iter();
         self.put(
             column,

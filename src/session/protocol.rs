@@ -34,7 +34,7 @@ impl Cell for Role {
     const TYPE: Type = Type::Name;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.name(column, self.name());
     }
 }

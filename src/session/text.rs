@@ -51,7 +51,7 @@ impl Cell for Text<'_> {
     const TYPE: Type = Type::Text;
 
     #[inline]
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         match std::str::from_utf8(self.0) {
             Ok(text) => visitor.text(column, text),
             // Written in pieces, without a copy.

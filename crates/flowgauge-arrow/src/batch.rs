@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use flowgauge::base::Timestamp;
-use flowgauge::row::{Column, Row, Visitor};
+use flowgauge::row::{Column, Members, Row, Visitor};
 
 use crate::columns::{Buffer, Values};
 use crate::options::Options;
@@ -235,7 +235,7 @@ impl<const IS_PLACED: bool> Fill<'_, IS_PLACED> {
 
     /// Visits the items of a list or the members of a group.
     #[inline]
-    fn inside(&mut self, columns: Vec<Values>, visit: impl FnOnce(&mut Self)) -> Vec<Values> {
+    fn inside(&mut self, columns: Vec<Values>, visit: Members<'_>) -> Vec<Values> {
         let outer = std::mem::replace(&mut self.columns, columns);
         let place = (self.places.take(), self.at, self.next);
         (self.at, self.next) = (0, 0);
@@ -280,7 +280,7 @@ impl<const IS_PLACED: bool> Visitor for Fill<'_, IS_PLACED> {
     }
 
     #[inline]
-    fn list(&mut self, column: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
         let Some(Buffer::List(list)) = self.buffer() else { return self.refuse(column) };
         let values = std::mem::take(&mut list.items);
         let width = values.first().map_or(0, Values::width);
@@ -298,7 +298,7 @@ impl<const IS_PLACED: bool> Visitor for Fill<'_, IS_PLACED> {
     }
 
     #[inline]
-    fn group(&mut self, column: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
         let Some(Buffer::Group(group)) = self.buffer() else { return self.refuse(column) };
         let values = std::mem::take(&mut group.members);
         let values = self.inside(values, members);
@@ -348,7 +348,7 @@ impl<const IS_PLACED: bool> Visitor for Fill<'_, IS_PLACED> {
         self.put(column, |values| values.push_octets(value));
     }
 
-    fn display(&mut self, column: &'static Column, value: impl Display) {
+    fn display(&mut self, column: &'static Column, value: &dyn Display) {
         match self.buffer().and_then(|buffer| buffer.push_displayed(value)) {
             Some(len) => self.octet_count += len,
             None => self.refuse(column),

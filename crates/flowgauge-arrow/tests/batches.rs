@@ -168,7 +168,7 @@ impl Row for Wrong {
         Sample::columns()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         for column in Self::columns() {
             if visitor.wants(column) {
                 visitor.text(column, "a text");

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use crate::base::Timestamp;
 use crate::export::text;
-use crate::row::{Column, Row, Type, Visitor};
+use crate::row::{Column, Members, Row, Type, Visitor};
 
 const UNSET: &[u8] = b"-";
 const EMPTY: &[u8] = b"(empty)";
@@ -122,7 +122,7 @@ impl Visitor for Line<'_> {
         self.value(|out| write_text(out, value, place));
     }
 
-    fn list(&mut self, _: &'static Column, items: impl FnOnce(&mut Self)) {
+    fn list(&mut self, _: &'static Column, items: Members<'_>) {
         let start = self.out.len();
         let outer = std::mem::replace(&mut self.place, ITEM);
         items(self);
@@ -137,7 +137,7 @@ impl Visitor for Line<'_> {
     }
 
     /// Rows of this format have no groups; the members would be columns.
-    fn group(&mut self, _: &'static Column, members: impl FnOnce(&mut Self)) {
+    fn group(&mut self, _: &'static Column, members: Members<'_>) {
         members(self);
     }
 

@@ -284,7 +284,7 @@ impl Row for DnsMessage<'_> {
         Outlined::columns()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         let (outline, written) = (Outline::of(self), Written::new(self));
         Outlined { message: self, outline, written }.visit(visitor);
     }

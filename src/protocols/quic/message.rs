@@ -208,7 +208,7 @@ impl Row for ClientHello<'_> {
         Self::COLUMNS.iter().collect()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         ClientPacket(self).visit(visitor);
         self.hello.visit(visitor);
         ClientParameters(self).visit(visitor);
@@ -248,7 +248,7 @@ impl Row for ServerHello<'_> {
         Self::COLUMNS.iter().collect()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         ServerPacket(self).visit(visitor);
         self.hello.visit(visitor);
     }

@@ -40,7 +40,7 @@ impl fmt::Debug for ConnectionId<'_> {
 impl Cell for ConnectionId<'_> {
     const TYPE: Type = Type::Octets;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.octets(column, self.0);
     }
 }

@@ -233,7 +233,7 @@ crate::row::cells! { displayed Version; }
 impl Cell for Versions<'_> {
     const TYPE: Type = ListOf::<Version>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter()).visit(column, visitor);
     }
 }

@@ -189,7 +189,7 @@ crate::table! {
 impl Cell for &[Recipient] {
     const TYPE: Type = ListOf::<Group<Recipient>>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter().map(Group)).visit(column, visitor);
     }
 }

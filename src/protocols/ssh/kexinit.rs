@@ -38,7 +38,7 @@ impl<'a> NameList<'a> {
 impl Cell for NameList<'_> {
     const TYPE: Type = ListOf::<Text<'_>>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter()).visit(column, visitor);
     }
 }

@@ -93,7 +93,7 @@ impl fmt::Debug for Ja4 {
 impl Cell for Ja4 {
     const TYPE: Type = Type::Text;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.text(column, self.as_str());
     }
 }

@@ -189,7 +189,7 @@ impl fmt::Debug for Hex<'_> {
 impl<T: From<u16> + Cell> Cell for Numbers<'_, T> {
     const TYPE: Type = ListOf::<T>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter().take(LISTED_COUNT_MAX)).visit(column, visitor);
     }
 }
@@ -197,7 +197,7 @@ impl<T: From<u16> + Cell> Cell for Numbers<'_, T> {
 impl Cell for AlpnNames<'_> {
     const TYPE: Type = ListOf::<Text<'_>>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter().take(LISTED_COUNT_MAX)).visit(column, visitor);
     }
 }
@@ -206,7 +206,7 @@ impl Cell for AlpnNames<'_> {
 impl Cell for Extensions<'_> {
     const TYPE: Type = ListOf::<ExtensionType>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter().take(LISTED_COUNT_MAX).map(|extension| extension.kind)).visit(column, visitor);
     }
 }
@@ -214,7 +214,7 @@ impl Cell for Extensions<'_> {
 impl Cell for Hex<'_> {
     const TYPE: Type = Type::Octets;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         visitor.octets(column, self.0);
     }
 }

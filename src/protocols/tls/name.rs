@@ -315,7 +315,7 @@ crate::table! {
 impl Cell for AltNames<'_> {
     const TYPE: Type = ListOf::<Group<AltName<'_>>>::TYPE;
 
-    fn visit(&self, column: &'static Column, visitor: &mut impl Visitor) {
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
         List(self.iter().take(ALT_NAME_COUNT_MAX).map(Group)).visit(column, visitor);
     }
 }

@@ -26,7 +26,7 @@ impl Row for GroupRow {
         COLUMNS.get().cloned().unwrap_or_default()
     }
 
-    fn visit(&self, visitor: &mut impl Visitor) {
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         let columns = COLUMNS.get().map(Vec::as_slice).unwrap_or_default();
         for (column, value) in columns.iter().zip(&self.0) {
             if visitor.wants(column) {
@@ -37,7 +37,7 @@ impl Row for GroupRow {
 }
 
 /// Passes a value to a visitor.
-fn pass(column: &'static Column, value: &Value, visitor: &mut impl Visitor) {
+fn pass(column: &'static Column, value: &Value, visitor: &mut (impl Visitor + ?Sized)) {
     match value {
         Value::Null => visitor.null(column),
         Value::Bool(value) => visitor.bool(column, *value),
@@ -53,12 +53,13 @@ fn pass(column: &'static Column, value: &Value, visitor: &mut impl Visitor) {
         Value::Octets(value) => visitor.octets(column, value),
         Value::List(items) => match column.column_type {
             Type::List(item_column) => {
-                visitor
-                    .list(column, |visitor| items.iter().for_each(|item| pass(item_column, item, visitor)));
+                visitor.list(column, &mut |visitor| {
+                    items.iter().for_each(|item| pass(item_column, item, visitor))
+                });
             }
             _ => visitor.null(column),
         },
-        Value::Group(members) => visitor.group(column, |visitor| {
+        Value::Group(members) => visitor.group(column, &mut |visitor| {
             for (member, value) in members {
                 if visitor.wants(member) {
                     pass(member, value, visitor);
