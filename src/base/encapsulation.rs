@@ -50,11 +50,40 @@ pub enum HeaderKind {
     Nsh,
     /// An EtherIP header. It has no id.
     EtherIp,
+    /// A time stamp of Cisco (TTag). It has no id.
+    TimeTag,
+    /// Cisco MetaData. The id is the security group, or zero without one.
+    CiscoMetadata,
+    /// An HSR tag. It has no id.
+    Hsr,
+    /// An IEEE 802.1CB redundancy tag. It has no id.
+    RedundancyTag,
+    /// A time stamp of Arista. It has no id.
+    AristaTime,
+    /// A FabricPath tag. The id is the forwarding tag.
+    FabricPath,
+    /// A TRILL header. The id contains the nickname of the egress in the upper 16 bits and that of the ingress in the
+    /// lower 16 bits.
+    Trill,
+    /// An 802.11 header inside another encapsulation. It has no id.
+    Wlan,
+    /// A header of the TaZmen Sniffer Protocol. It has no id.
+    Tzsp,
+    /// An EoIP header. The id is the tunnel id.
+    Eoip,
+    /// A LISP header. The id is the instance id, or zero without one.
+    Lisp,
+    /// A header of remote mirroring by switches of HP. It has no id.
+    HpErm,
+    /// An AYIYA header. It has no id.
+    Ayiya,
+    /// A CAPWAP header. It has no id.
+    Capwap,
 }
 
 impl HeaderKind {
     /// All kinds of encapsulation headers.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 34] = [
         Self::Ethernet,
         Self::Vlan,
         Self::ProviderBackbone,
@@ -75,6 +104,20 @@ impl HeaderKind {
         Self::L2tp,
         Self::Nsh,
         Self::EtherIp,
+        Self::TimeTag,
+        Self::CiscoMetadata,
+        Self::Hsr,
+        Self::RedundancyTag,
+        Self::AristaTime,
+        Self::FabricPath,
+        Self::Trill,
+        Self::Wlan,
+        Self::Tzsp,
+        Self::Eoip,
+        Self::Lisp,
+        Self::HpErm,
+        Self::Ayiya,
+        Self::Capwap,
     ];
 
     /// Returns the kind of header whose [`name`](Self::name) is `name`.
@@ -106,13 +149,43 @@ impl HeaderKind {
             Self::L2tp => "L2TP",
             Self::Nsh => "NSH",
             Self::EtherIp => "EtherIP",
+            Self::TimeTag => "TTag",
+            Self::CiscoMetadata => "Cisco-MetaData",
+            Self::Hsr => "HSR",
+            Self::RedundancyTag => "R-TAG",
+            Self::AristaTime => "Arista-time",
+            Self::FabricPath => "FabricPath",
+            Self::Trill => "TRILL",
+            Self::Wlan => "802.11",
+            Self::Tzsp => "TZSP",
+            Self::Eoip => "EoIP",
+            Self::Lisp => "LISP",
+            Self::HpErm => "HP-ERM",
+            Self::Ayiya => "AYIYA",
+            Self::Capwap => "CAPWAP",
         }
     }
 
     /// Returns whether headers of this kind have an id.
     #[must_use]
     const fn has_id(self) -> bool {
-        !matches!(self, Self::Ethernet | Self::Macsec | Self::Ip | Self::Teredo | Self::EtherIp)
+        !matches!(
+            self,
+            Self::Ethernet
+                | Self::Macsec
+                | Self::Ip
+                | Self::Teredo
+                | Self::EtherIp
+                | Self::TimeTag
+                | Self::Hsr
+                | Self::RedundancyTag
+                | Self::AristaTime
+                | Self::Wlan
+                | Self::Tzsp
+                | Self::HpErm
+                | Self::Ayiya
+                | Self::Capwap
+        )
     }
 
     /// Returns whether headers of this kind have a virtual network identifier of 24 bits as their id.

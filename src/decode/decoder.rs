@@ -10,7 +10,7 @@ use super::emit::{Counted, Emit};
 use super::encapsulation::{DecodeContext, PacketEncapsulation};
 use super::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, SkipStats};
 use super::fragment::{FragmentStats, PoolConfig};
-use super::link::{Decapsulation, FrameEncapsulation, Walked};
+use super::link::{Decapsulation, FrameEncapsulation, NoPacket, Unsupported, Walked, aggregated};
 use super::verifier::{ChecksumHandling, ChecksumStats, Verifier};
 use crate::base::{ConfigError, Frame, Resources, Timestamp};
 
@@ -53,6 +53,7 @@ pub(crate) struct DecoderCounters {
     fragments: FragmentStats,
     orphan_counts: (u64, u64),
     outer_packet_count: u64,
+    aggregated_count: u64,
 }
 
 /// Converts frames to packets: decapsulates, reassembles fragments, verifies checksums, and counts nested
@@ -67,6 +68,10 @@ pub(crate) struct Decoder {
     walked: Walked<FrameEncapsulation>,
     encapsulation: PacketEncapsulation,
     skipped: SkipStats,
+    /// True if the frame that was walked last is an 802.11 aggregate of several frames.
+    is_aggregate: bool,
+    /// Number of frames in aggregates in addition to the first of each.
+    aggregated_count: u64,
 }
 
 impl Decoder {
@@ -88,6 +93,8 @@ impl Decoder {
             walked: Walked::new(FrameEncapsulation::new(is_linked)),
             encapsulation: PacketEncapsulation::new(config.is_encapsulation_kept, is_linked),
             skipped: SkipStats::default(),
+            is_aggregate: false,
+            aggregated_count: 0,
         })
     }
 
@@ -108,8 +115,7 @@ impl Decoder {
     #[inline(never)]
     fn walk<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
         if let Err(reason) = self.extractor.walk(frame, None, &mut self.walked) {
-            self.skipped.count(&Skip::from(reason));
-            return Decoded::Nothing;
+            return self.without_packet(reason);
         }
         if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked.packet) {
             return Decoded::Nothing;
@@ -119,12 +125,42 @@ impl Decoder {
         if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
     }
 
+    /// Counts a frame without a packet, unless it is an aggregate, which [`frame`](Self::frame) divides.
+    #[cold]
+    fn without_packet(&mut self, reason: NoPacket) -> Decoded {
+        self.is_aggregate = matches!(reason, NoPacket::Unsupported(Unsupported::WlanAggregate));
+        if self.is_aggregate {
+            return Decoded::Several;
+        }
+        self.skipped.count(&Skip::from(reason));
+        Decoded::Nothing
+    }
+
+    /// Processes each part of an aggregate as a frame of its own.
+    #[inline(never)]
+    fn aggregate<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, emit: &mut E) {
+        self.is_aggregate = false;
+        for (index, part) in aggregated(frame).into_iter().flatten().enumerate() {
+            self.aggregated_count += u64::from(index > 0);
+            let mut packet = Packet::EMPTY;
+            match self.read(&part, &mut packet) {
+                Decoded::Packet => emit.packet(&packet),
+                // An Ethernet frame is no aggregate.
+                Decoded::Several => self.frame(&part, &packet, emit),
+                Decoded::Nothing => {}
+            }
+        }
+    }
+
     /// Emits the packets of the frame for which [`read`](Self::read) just returned `Several`; `packet` is the
-    /// innermost one. If flows are linked, the packets of the outer flows are emitted first. If `packet` is a
+    /// innermost one, unless the frame is an aggregate. If flows are linked, the packets of the outer flows are emitted first. If `packet` is a
     /// fragment that completes its datagram, all packets of the datagram are emitted.
     #[cold]
     #[inline(never)]
     pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
+        if self.is_aggregate {
+            return self.aggregate(frame, emit);
+        }
         let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
         let Self { extractor, encapsulation, fragments, walked, .. } = self;
         let mut context = DecodeContext { extractor, encapsulation, emit };
@@ -194,14 +230,16 @@ impl Decoder {
             fragments: self.fragments(),
             orphan_counts: self.orphan_counts(),
             outer_packet_count: self.outer_packet_count(),
+            aggregated_count: self.aggregated_count,
         }
     }
 
     pub(crate) fn set_counters(&mut self, counters: DecoderCounters) {
-        let DecoderCounters { skipped, checksums, fragments, orphan_counts, outer_packet_count } = counters;
+        let DecoderCounters { skipped, checksums, fragments, orphan_counts, .. } = counters;
+        self.aggregated_count = counters.aggregated_count;
         self.skipped = skipped;
         self.verifier.stats = checksums;
-        self.encapsulation.outer_packet_count = outer_packet_count;
+        self.encapsulation.outer_packet_count = counters.outer_packet_count;
         if let Some(own) = &mut self.fragments {
             own.set_counters(fragments, orphan_counts);
         }
@@ -234,6 +272,11 @@ impl Decoder {
     /// flows.
     pub(crate) const fn outer_packet_count(&self) -> u64 {
         self.encapsulation.outer_packet_count
+    }
+
+    /// Returns the number of frames in 802.11 aggregates in addition to the first of each.
+    pub(crate) const fn aggregated_count(&self) -> u64 {
+        self.aggregated_count
     }
 
     /// Panics unless the fragment pool is consistent with its own accounting. Takes time linear in the

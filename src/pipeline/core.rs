@@ -176,6 +176,7 @@ impl<S: Default> Core<S> {
             orphan_fragment_octet_count,
             fragments: self.decoder.fragments(),
             outer_packet_count: self.decoder.outer_packet_count(),
+            aggregated_count: self.decoder.aggregated_count(),
             tracker: *self.tracker.stats(),
             unsaved: self.unsaved,
             ..PipelineStats::default()

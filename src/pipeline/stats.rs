@@ -44,6 +44,9 @@ pub struct PipelineStats {
     /// Number of packets that were counted for an outer flow, in addition to the innermost flow; zero unless
     /// [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both) is set.
     pub outer_packet_count: u64,
+    /// Number of frames in 802.11 aggregates (A-MSDU) in addition to the first of each: an aggregate counts as one frame,
+    /// and each frame in it has a packet or a reason in `skipped`.
+    pub aggregated_count: u64,
     /// Counters of the TCP reassembler; all zero without streams.
     pub streams: ReassemblerStats,
     /// Counters of the session driver; all zero without sessions.
@@ -68,6 +71,7 @@ impl PipelineStats {
         self.orphan_fragment_octet_count += other.orphan_fragment_octet_count;
         self.fragments.add(&other.fragments);
         self.outer_packet_count += other.outer_packet_count;
+        self.aggregated_count += other.aggregated_count;
         self.streams.add(&other.streams);
         self.sessions.add(&other.sessions);
         self.tracker.add(&other.tracker);

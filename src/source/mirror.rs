@@ -82,7 +82,7 @@ impl MirrorEncapsulation {
                 MirroredFrame::of_ether_type(Some(vni), protocol, payload, vxlan::HEADER_LEN)
             }
             Self::Geneve => {
-                let header = geneve::header(payload)?;
+                let header = geneve::header(payload).filter(|header| !header.is_control)?;
                 MirroredFrame::of_ether_type(Some(header.vni), header.protocol, payload, header.len)
             }
             Self::Tzsp => {

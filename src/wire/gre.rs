@@ -1,6 +1,6 @@
 //! GRE (RFC 2784, RFC 2890) and the enhanced GRE of PPTP (RFC 2637 section 4.1).
 
-use super::{be16, be32, ip, ipv4};
+use super::{be16, be32, ip, ipv4, le16};
 use crate::base::EtherType;
 
 /// EtherType of ERSPAN types I and II as a GRE payload.
@@ -30,9 +30,14 @@ const HAS_SEQUENCE: u16 = 0x1000;
 const HAS_ACKNOWLEDGMENT: u16 = 0x80;
 const VERSION_MASK: u16 = 7;
 
+/// Flags, version and protocol of EoIP.
+const EOIP: u32 = 0x2001_6400;
+
 mod field {
     pub(super) const FLAGS: usize = 0;
     pub(super) const PROTOCOL: usize = 2;
+    pub(super) const EOIP_LEN: usize = 4;
+    pub(super) const EOIP_TUNNEL: usize = 6;
 }
 
 /// Fields of a GRE header.
@@ -53,6 +58,35 @@ pub(crate) struct GreHeader {
     /// True if the GRE header contains a sequence number. A PPTP packet without a sequence number has no
     /// payload.
     pub(crate) has_sequence: bool,
+}
+
+/// Fields of a header of EoIP, the form of GRE with which routers of MikroTik carry Ethernet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EoipHeader {
+    /// Identifier of the tunnel.
+    pub(crate) tunnel_id: u16,
+    /// Length of the payload in octets.
+    pub(crate) payload_len: usize,
+}
+
+/// Length of an EoIP header in octets.
+pub(crate) const EOIP_LEN: usize = 8;
+
+/// Reads an EoIP header: flags and version as in PPTP, a protocol of its own, the length of the payload, and the
+/// identifier of the tunnel in little-endian order. `None` if the header is truncated or of another kind.
+#[must_use]
+pub(crate) fn eoip(data: &[u8]) -> Option<EoipHeader> {
+    let header = data.first_chunk::<EOIP_LEN>()?;
+    let is_eoip = be32(header, field::FLAGS)? == EOIP;
+    let payload_len = be16(header, field::EOIP_LEN)?.into();
+    is_eoip.then_some(EoipHeader { tunnel_id: le16(header, field::EOIP_TUNNEL)?, payload_len })
+}
+
+/// Returns whether a GRE payload is an 802.11 frame, as between access points and controllers of Aruba: 0x8200, 0x8210
+/// and so on to 0x8370, one for each pair of radio and SSID.
+#[must_use]
+pub(crate) const fn is_aruba(protocol: EtherType) -> bool {
+    matches!(protocol.0, 0x8200..=0x8370) && protocol.0 & 0x0f == 0
 }
 
 /// Reads a GRE header; `None` if the header is truncated, has an unknown version, or contains the source routes
@@ -141,6 +175,16 @@ mod tests {
         assert_eq!(subnet(&[0x20, 0, 8, 0, 0x12, 0x34, 0x56, 9]), None);
         assert_eq!(subnet(&[0x30, 0, 0x65, 0x58, 0x12, 0x34, 0x56, 9, 0, 0, 0, 1]), None);
         assert_eq!((wccp_header_len(&[0x45]), wccp_header_len(&[0x00]), wccp_header_len(&[])), (0, 4, 0));
+    }
+
+    #[test]
+    fn vendors_have_payloads_of_their_own() {
+        let data = [0x20, 1, 0x64, 0, 1, 2, 7, 0, 9];
+        assert_eq!(eoip(&data), Some(EoipHeader { tunnel_id: 7, payload_len: 0x102 }));
+        assert_eq!((eoip(&data[..7]), header(&data)), (None, None));
+        assert_eq!(eoip(&[0x20, 1, 0x64, 1, 1, 2, 7, 0]), None);
+        let aruba: Vec<_> = (0..=u16::MAX).filter(|number| is_aruba(EtherType(*number))).collect();
+        assert_eq!((aruba.len(), aruba[0], aruba[23]), (24, 0x8200, 0x8370));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Wireless LAN frames (IEEE 802.11, clause 9.2).
 
+use super::be16;
+
 /// Length of the header of an 802.11 frame with three addresses, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 24;
 /// Length of the header of an 802.11 frame with four addresses, in octets.
@@ -10,6 +12,9 @@ const HIGH_THROUGHPUT_LEN: usize = 4;
 
 /// Length of the header before LLC in each part of an aggregated frame, in octets: two addresses and a length.
 pub(crate) const AGGREGATE_LEN: usize = 14;
+
+/// Parts of an aggregate begin at multiples of this number of octets.
+const AGGREGATE_ALIGNMENT: usize = 4;
 
 /// Length of the frame check sequence in octets.
 pub(crate) const CHECK_SEQUENCE_LEN: usize = 4;
@@ -37,6 +42,8 @@ mod field {
     /// Offset of the fragment number and the lower part of the sequence number.
     pub(super) const SEQUENCE: usize = 22;
     pub(super) const ADDRESS_4: usize = 24;
+    /// Offset of the length in the header of a part of an aggregate.
+    pub(super) const AGGREGATED_LEN: usize = 12;
 }
 
 /// Kind of an 802.11 frame, with the position of the payload of a data frame.
@@ -63,7 +70,20 @@ pub(crate) enum Wlan {
 /// Reads the header of an 802.11 frame; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<Wlan> {
-    let (kind, flags) = (*data.get(field::KIND)?, *data.get(field::FLAGS)?);
+    header_of(*data.get(field::KIND)?, *data.get(field::FLAGS)?, data)
+}
+
+/// Reads the header of an 802.11 frame in CAPWAP as [`header`] does. Access points of Cisco exchange the two octets of the
+/// frame control field; they are exchanged if only the second one is that of a data frame.
+#[must_use]
+pub(crate) fn header_in_capwap(data: &[u8]) -> Option<Wlan> {
+    let (first, second) = (*data.get(field::KIND)?, *data.get(field::FLAGS)?);
+    let is_data = |octet: u8| octet & VERSION_AND_TYPE_MASK == DATA;
+    let is_exchanged = !is_data(first) && is_data(second);
+    if is_exchanged { header_of(second, first, data) } else { header_of(first, second, data) }
+}
+
+fn header_of(kind: u8, flags: u8, data: &[u8]) -> Option<Wlan> {
     let subtype = kind >> 4;
     if kind & VERSION_AND_TYPE_MASK != DATA || subtype & WITHOUT_DATA != 0 {
         return Some(Wlan::Other);
@@ -89,6 +109,19 @@ pub(crate) fn header(data: &[u8]) -> Option<Wlan> {
     };
     let is_aggregate = is_quality && header.get(quality_offset)? & AGGREGATE != 0;
     Some(Wlan::Data { len, source_offset, is_aggregate })
+}
+
+/// Returns the length in octets of the part of an aggregate at the start of `data`: its header of two addresses and a
+/// length, which is that of Ethernet, and its payload. `None` if the header is truncated.
+#[must_use]
+pub(crate) fn aggregated_len(data: &[u8]) -> Option<usize> {
+    be16(data, field::AGGREGATED_LEN).map(|len| AGGREGATE_LEN + usize::from(len))
+}
+
+/// Returns the length in octets of a part of an aggregate with the padding behind it, which all parts but the last have.
+#[must_use]
+pub(crate) const fn aggregated_padded_len(len: usize) -> usize {
+    len.next_multiple_of(AGGREGATE_ALIGNMENT)
 }
 
 #[cfg(test)]
@@ -119,6 +152,24 @@ mod tests {
                 Some(Wlan::Data { len: len + 6, source_offset, is_aggregate: false })
             );
         }
+    }
+
+    #[test]
+    fn exchanged_octets_are_those_of_a_data_frame() {
+        let data = Some(Wlan::Data { len: 24, source_offset: 10, is_aggregate: false });
+        assert_eq!(header_in_capwap(&frame(0x08, 1, 24)), data);
+        assert_eq!(
+            (header_in_capwap(&frame(1, 0x08, 24)), header(&frame(1, 0x08, 24))),
+            (data, Some(Wlan::Other))
+        );
+        assert_eq!(header_in_capwap(&frame(0x80, 0, 24)), Some(Wlan::Other));
+    }
+
+    #[test]
+    fn parts_of_aggregates_are_padded() {
+        let part = [&[0; 12][..], &[1, 2]].concat();
+        assert_eq!((aggregated_len(&part), aggregated_len(&part[..13])), (Some(14 + 258), None));
+        assert_eq!([16, 17, 20].map(aggregated_padded_len), [16, 20, 20]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) const MORE_FRAGMENTS: u16 = 0x2000;
 pub(crate) const VERSION: u8 = 4;
 
 /// First octet of an IPv4 header without options: version 4, and a header length of five words.
-const VERSION_AND_PLAIN_LEN: u8 = 0x45;
+pub(crate) const VERSION_AND_PLAIN_LEN: u8 = 0x45;
 const FRAGMENT_OFFSET_MASK: u16 = 0x1fff;
 const HEADER_LEN_MASK: u8 = 0xf;
 

@@ -9,6 +9,8 @@
 //! by a [`Writer`]; a field of a header that is already in a buffer is changed in place.
 
 pub(crate) mod arp;
+pub(crate) mod ayiya;
+pub(crate) mod capwap;
 pub(crate) mod checksum;
 pub(crate) mod erspan;
 pub(crate) mod ether_ip;
@@ -19,6 +21,7 @@ pub(crate) mod geneve;
 pub(crate) mod gre;
 pub(crate) mod gtpu;
 pub(crate) mod hdlc;
+pub(crate) mod hp_erm;
 pub(crate) mod icmp;
 pub(crate) mod ieee80211;
 pub(crate) mod ip;
@@ -26,6 +29,7 @@ pub(crate) mod ipv4;
 pub(crate) mod ipv6;
 pub(crate) mod ipv6_extension;
 pub(crate) mod l2tp;
+pub(crate) mod lisp;
 pub(crate) mod llc;
 pub(crate) mod macsec;
 pub(crate) mod mpls;
@@ -41,10 +45,10 @@ pub(crate) mod pseudowire;
 pub(crate) mod radio;
 pub(crate) mod sctp;
 pub(crate) mod sll;
+pub(crate) mod tag;
 pub(crate) mod tcp;
 pub(crate) mod teredo;
 pub(crate) mod token_ring;
-#[cfg(feature = "net")]
 pub(crate) mod tzsp;
 pub(crate) mod udp;
 #[cfg(all(feature = "tun", target_os = "linux"))]

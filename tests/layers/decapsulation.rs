@@ -20,29 +20,29 @@ const ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 const INNER_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 4];
 
 /// A UDP datagram in IPv4 between the inner hosts.
-fn inner() -> Vec<u8> {
+pub(crate) fn inner() -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(INNER.0, INNER.1, 64).udp(1000, 2000);
     builder.write(&mut packet, &[1, 2, 3, 4]).unwrap();
     packet
 }
 
-fn inner_ipv6() -> Vec<u8> {
+pub(crate) fn inner_ipv6() -> Vec<u8> {
     let mut packet = Vec::new();
     PacketBuilder::ipv6([1; 16], [2; 16], 64).udp(1000, 2000).write(&mut packet, &[1, 2, 3, 4]).unwrap();
     packet
 }
 
-fn join(parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
 /// Returns an Ethernet frame with an EtherType and a payload.
-fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     join(&[&ETHERNET, &ether_type.to_be_bytes(), payload])
 }
 
-fn inner_ethernet(payload: &[u8]) -> Vec<u8> {
+pub(crate) fn inner_ethernet(payload: &[u8]) -> Vec<u8> {
     join(&[&INNER_ETHERNET, &[8, 0], payload])
 }
 
@@ -53,20 +53,20 @@ fn outer(protocol: u8, payload: &[u8]) -> Vec<u8> {
     join(&[&fixed, &OUTER.0, &OUTER.1, payload])
 }
 
-fn in_ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn in_ip(protocol: u8, payload: &[u8]) -> Vec<u8> {
     ethernet(0x0800, &outer(protocol, payload))
 }
 
-fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn udp(source: u16, destination: u16, payload: &[u8]) -> Vec<u8> {
     let len = (8 + payload.len() as u16).to_be_bytes();
     join(&[&source.to_be_bytes(), &destination.to_be_bytes(), &len, &[0, 0], payload])
 }
 
-fn in_udp(destination: u16, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn in_udp(destination: u16, payload: &[u8]) -> Vec<u8> {
     in_ip(17, &udp(40_000, destination, payload))
 }
 
-fn walk(link_type: LinkType, data: &[u8]) -> Decapsulated {
+pub(crate) fn walk(link_type: LinkType, data: &[u8]) -> Decapsulated {
     let frame = Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, data) };
     decapsulate(&frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT)
 }
@@ -96,7 +96,7 @@ fn without_endpoints(encapsulation: &Encapsulation) -> Vec<EncapsulationHeader> 
 
 /// Checks that the frame is decapsulated to the inner datagram, through the given headers.
 #[track_caller]
-fn assert_decapsulated(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
+pub(crate) fn assert_decapsulated(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
     let packet = found(link_type, data);
     let headers: Vec<_> = headers.iter().map(|(kind, id)| EncapsulationHeader::new(*kind, *id)).collect();
     assert_eq!(without_endpoints(&around(link_type, data)), headers);
@@ -117,7 +117,7 @@ fn assert_decapsulated(link_type: LinkType, data: &[u8], headers: &[(HeaderKind,
 
 /// Checks that the frame is not decapsulated, so that it belongs to the flow of the outer hosts.
 #[track_caller]
-fn assert_not_decapsulated(data: &[u8]) -> IpPacket {
+pub(crate) fn assert_not_decapsulated(data: &[u8]) -> IpPacket {
     let packet = found(LinkType::ETHERNET, data);
     assert_eq!((packet.offset, around(LinkType::ETHERNET, data)), (14, Encapsulation::NONE));
     packet
@@ -369,13 +369,12 @@ fn invalid_tunnel_content_belongs_to_the_outer_flow() {
     assert_not_decapsulated(&in_udp(1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 0, 0, 0]));
     assert_not_decapsulated(&in_ip(47, &[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 7, 0, 0, 0, 1]));
     assert_not_decapsulated(&in_ip(50, &inner()));
-    // GENEVE with options that do not fill their length, a control packet, and an unknown version.
+    // GENEVE with options that do not fill their length, and an unknown version.
     let geneve = |first: u8, flags: u8, words: u8| {
         let header = [first, flags, 8, 0, 0, 0, 42, 0, 1, 2, 3, words];
         assert_not_decapsulated(&in_udp(6081, &join(&[&header, &inner()])));
     };
     geneve(1, 0, 1);
-    geneve(1, 0x80, 0);
     geneve(0x41, 0, 0);
     // A fragment has only a part of the tunnel.
     let mut fragment = in_udp(4789, &vxlan);
@@ -528,6 +527,20 @@ fn the_key_policy_sets_decapsulation_tunnel_ports_and_vni() {
     let mut policy = KeyPolicy::DEFAULT;
     policy.vni = true;
     assert_eq!(extracted(&data, policy).unwrap().key.vni(), Some(42));
+    // The network of a frame without an IP packet inside.
+    let arp = join(&[&INNER_ETHERNET, &[8, 6], &[0; 28]]);
+    for network in [
+        in_udp(4789, &join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &arp])),
+        in_udp(4790, &join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &arp])),
+        in_udp(6081, &join(&[&[0, 0, 0x65, 0x58, 0, 0, 42, 0], &arp])),
+        in_ip(47, &join(&[&[0x20, 0, 0x65, 0x58, 0, 0, 42, 0], &arp])),
+        in_udp(4789, &join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &[7; 13]])),
+    ] {
+        let of_network = extracted(&network, policy).unwrap();
+        assert_eq!((of_network.key.vni(), of_network.key.address(Side::A)), (Some(42), OUTER.0.into()));
+        assert_eq!(extracted(&network, KeyPolicy::DEFAULT).unwrap().key.vni(), None);
+    }
+    assert_eq!(extracted(&in_udp(4789, &[8, 0, 0, 0, 0, 0]), policy).unwrap().key.vni(), None);
     policy.decapsulation = Decapsulation::Outermost;
     let outermost = extracted(&data, policy).unwrap();
     assert_eq!((outermost.key.port(outermost.side), outermost.key.vni()), (Some(40_000), None));

@@ -17,6 +17,7 @@ mod hostile;
 mod interest;
 mod merging;
 mod paths;
+mod rare_links;
 mod read_ahead;
 mod records;
 mod session_eviction;

@@ -97,7 +97,8 @@ fn check_sums(stats: &PipelineStats, setup: &Setup, sink: &Observer) {
         + stats.checksums.dropped_count
         + stats.filtered_count
         + stats.orphan_fragment_count;
-    assert_eq!(stats.frame_count + stats.outer_packet_count, stats.tracker.packet_count + dropped);
+    let counted = stats.frame_count + stats.outer_packet_count + stats.aggregated_count;
+    assert_eq!(counted, stats.tracker.packet_count + dropped);
     assert_eq!(totals.packet_count, stats.tracker.packet_count);
     if !setup.is_linked() {
         assert_eq!((stats.outer_packet_count, totals.carried_packet_count), (0, 0));

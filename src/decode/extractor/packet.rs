@@ -1,7 +1,8 @@
 //! Properties of a packet that the decoder reads from its headers.
 
-use crate::base::{LinkType, Packet, PacketMarks, Transport};
-use crate::wire::icmp;
+use crate::base::{Limits, LinkType, Packet, PacketMarks, Transport};
+use crate::decode::link::fragment_header;
+use crate::wire::{icmp, ip};
 
 impl Packet<'_> {
     /// Marks the packet if the link type of its frame is that of super-packets. Called after the packet was written,
@@ -29,5 +30,19 @@ impl Packet<'_> {
             Transport::Icmp => icmp::kind_and_code(self.transport_bytes()),
             _ => None,
         }
+    }
+
+    /// Returns the identification of the datagram of which the packet is a fragment, and the offset of the fragment in the
+    /// datagram's payload, in octets: 16 bits of identification for IPv4, 32 bits for IPv6 (RFC 791 section 3.1, RFC 8200
+    /// section 4.5). `None` for other packets, and for fragments of which a pipeline kept no header
+    /// ([`FragmentHandling::Reassemble`](crate::decode::FragmentHandling)).
+    #[must_use]
+    pub fn fragment(&self) -> Option<(u32, u16)> {
+        let packet = self
+            .frame
+            .get(self.ip_offset as usize..)
+            .filter(|_| self.marks.contains(PacketMarks::FRAGMENT))?;
+        let header = fragment_header(packet, ip::ether_type(packet)?, &Limits::DEFAULT)?;
+        Some((header.identification, header.offset))
     }
 }

@@ -36,7 +36,9 @@ crate::base::configuration! {
         pub ports: bool,
         /// VLAN ids of the frame. Off by default, because many networks tag the two directions differently.
         pub vlan_ids: bool,
-        /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
+        /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. A frame with another
+        /// protocol than IP in such a tunnel counts for the flow of the tunnel, with the identifier of its network, unless
+        /// flows are linked ([`Decapsulation::Both`]). Off by default.
         pub vni: bool,
         /// Decapsulation of tunnels. Enabled by default: a frame counts for its innermost flow.
         pub decapsulation: Decapsulation,

@@ -5,7 +5,10 @@ use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, VlanIds};
 use crate::wire::macsec::SecTag;
-use crate::wire::{ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, vn_tag};
+use crate::wire::tag::Tagged;
+use crate::wire::{
+    ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, tag, vn_tag,
+};
 
 impl<H: HeaderRecorder> Walk<'_, H> {
     /// Reads the Ethernet header at the cursor and moves the cursor behind it. Replaces the recorded hardware
@@ -33,7 +36,7 @@ impl<H: HeaderRecorder> Walk<'_, H> {
     }
 
     /// Reads the header that follows an EtherType other than IPv4 and IPv6: VLAN tags, MPLS, PPPoE, a
-    /// provider backbone tag, MACsec, a VN-Tag, NSH, or bridged Ethernet.
+    /// provider backbone tag, MACsec, a VN-Tag, NSH, bridged Ethernet, or a rare tag.
     pub(super) fn protocol(&mut self, mut ether_type: EtherType) -> Step {
         let mut tag_count = 0;
         while ethernet::is_vlan(ether_type) {
@@ -61,8 +64,34 @@ impl<H: HeaderRecorder> Walk<'_, H> {
                 self.ethernet()
             }
             length if tag_count > 0 && length.0 < ethernet::ETHERTYPE_MIN => self.length_or_type(length),
-            other => Err(Stop::Unsupported(Unsupported::EtherType(other))),
+            other => self.rare_tag(other),
         }
+    }
+
+    /// Reads a tag other than a VLAN tag, or the header before a whole frame, that an EtherType announces.
+    #[cold]
+    #[inline(never)]
+    fn rare_tag(&mut self, ether_type: EtherType) -> Step {
+        let (kind, id, len) = match (ether_type, tag::tag(ether_type, self.rest())) {
+            (tag::FABRIC_PATH, _) => {
+                let id = tag::fabric_path(self.rest());
+                let truncated = || self.truncated(Layer::Ethernet, tag::FABRIC_PATH_LEN);
+                (HeaderKind::FabricPath, id.ok_or_else(truncated)?, tag::FABRIC_PATH_LEN)
+            }
+            (tag::TRILL, _) => {
+                let header = tag::trill(self.rest());
+                let (id, len) = header.ok_or_else(|| self.truncated(Layer::Ethernet, tag::TRILL_LEN_MIN))?;
+                (HeaderKind::Trill, id, len)
+            }
+            (_, Tagged::Tag(tag)) => {
+                self.enter(tag.kind, tag.id, tag.len)?;
+                return Ok(Next::Protocol(tag.ether_type));
+            }
+            (_, Tagged::Truncated) => return Err(self.truncated(Layer::Ethernet, tag::LEN_MIN)),
+            (_, Tagged::Other) => return Err(Stop::Unsupported(Unsupported::EtherType(ether_type))),
+        };
+        self.enter(kind, id, len)?;
+        Ok(Next::Ethernet)
     }
 
     pub(super) fn llc(&mut self) -> Step {

@@ -29,11 +29,13 @@
 //! ```
 
 mod addresses;
+mod aggregate;
 mod checksum;
 mod encapsulation;
 mod fragment_header;
 mod ip;
 mod layer2;
+mod other_tunnels;
 mod outcome;
 mod policy;
 mod start;
@@ -41,6 +43,7 @@ mod tunnels;
 mod walk;
 
 pub use crate::base::MacAddresses;
+pub use aggregate::{Aggregated, aggregated};
 pub use checksum::{Checksum, Checksums, checksums};
 pub(crate) use encapsulation::{FrameEncapsulation, HeaderPosition, HeaderRecorder};
 pub(crate) use fragment_header::fragment_header;

@@ -14,7 +14,8 @@ pub struct LinkInfo {
     pub mac_addresses: MacAddresses,
     /// VLAN ids after the innermost Ethernet header, outermost first.
     pub vlan_ids: VlanIds,
-    /// The virtual network identifier (24 bits) of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header.
+    /// The virtual network identifier (24 bits) of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. If such a
+    /// header in the packet leads to no IP packet, as for ARP, it is that of this header.
     pub vni: Option<u32>,
 }
 
@@ -99,6 +100,8 @@ pub enum Unsupported {
     WlanFragment,
     /// An 802.11 frame without data: management and control.
     WlanManagement,
+    /// An 802.11 aggregate of several frames, which [`aggregated`](super::aggregated) returns.
+    WlanAggregate,
     /// A netfilter log entry without a packet.
     Nflog,
     /// A Network Service Header with a protocol other than IP and Ethernet behind it.
@@ -140,6 +143,7 @@ impl fmt::Display for Unsupported {
             Self::WlanEncrypted => f.write_str("encrypted 802.11"),
             Self::WlanFragment => f.write_str("802.11 fragment"),
             Self::WlanManagement => f.write_str("802.11 management or control"),
+            Self::WlanAggregate => f.write_str("802.11 aggregate"),
             Self::Nflog => f.write_str("NFLOG without a packet"),
             Self::NshPayload => f.write_str("NSH payload other than IP"),
         }
@@ -196,7 +200,9 @@ const fn ether_type_name(ether_type: EtherType) -> Option<&'static str> {
         0x88f8 => "NC-SI",
         0x88fb => "PRP",
         0x8902 => "CFM",
+        0x8903 => "FabricPath",
         0x8906 => "FCoE",
+        0x8909 => "Cisco MetaData",
         0x890d => "802.11 data encapsulation",
         0x8914 => "FCoE initialization",
         0x8915 => "RoCE",
@@ -205,6 +211,7 @@ const fn ether_type_name(ether_type: EtherType) -> Option<&'static str> {
         0x893a => "IEEE 1905.1",
         0x9000 => "Ethernet loopback",
         0x9200 => "802.1Q",
+        0xd28b => "Arista",
         _ => return None,
     })
 }

@@ -25,7 +25,7 @@ pub enum UdpTunnel {
     VxlanGpe,
     /// GENEVE (RFC 8926), by destination port.
     Geneve,
-    /// GTP-U (3GPP TS 29.281), by destination port.
+    /// GTP-U (3GPP TS 29.281), by either port.
     GtpU,
     /// Teredo (RFC 4380), by either port.
     Teredo,
@@ -33,13 +33,25 @@ pub enum UdpTunnel {
     Mpls,
     /// L2TP (RFC 2661, RFC 3931), by either port.
     L2tp,
+    /// GRE (RFC 8086), by destination port.
+    Gre,
+    /// TaZmen Sniffer Protocol, by destination port.
+    Tzsp,
+    /// LISP (RFC 9300), by destination port.
+    Lisp,
+    /// Remote mirroring by switches of HP, by destination port.
+    HpErm,
+    /// AYIYA (draft-massar-v6ops-ayiya-02), by either port.
+    Ayiya,
+    /// Data of CAPWAP (RFC 5415), by either port.
+    Capwap,
 }
 
 impl UdpTunnel {
     /// Returns whether the source port identifies the tunnel protocol too, because a server replies from its
     /// well-known port.
     const fn is_by_either_port(self) -> bool {
-        matches!(self, Self::Teredo | Self::L2tp)
+        matches!(self, Self::Teredo | Self::L2tp | Self::GtpU | Self::Ayiya | Self::Capwap)
     }
 }
 
@@ -57,7 +69,8 @@ impl TunnelPorts {
     pub const NONE: Self = Self { entries: [None; Self::COUNT_MAX] };
 
     /// Default ports: VXLAN 4789 (and 8472, the old default of Linux), VXLAN-GPE 4790, GENEVE 6081, GTP-U
-    /// 2152, Teredo 3544, MPLS 6635, L2TP 1701.
+    /// 2152, Teredo 3544, MPLS 6635, L2TP 1701, GRE 4754, TZSP 37008, LISP 4341, mirroring of HP 7932, AYIYA 5072,
+    /// CAPWAP 5247.
     pub const DEFAULT: Self = {
         let mut ports = Self::NONE;
         ports.entries[0] = Some((4789, UdpTunnel::Vxlan));
@@ -68,6 +81,12 @@ impl TunnelPorts {
         ports.entries[5] = Some((3544, UdpTunnel::Teredo));
         ports.entries[6] = Some((6635, UdpTunnel::Mpls));
         ports.entries[7] = Some((1701, UdpTunnel::L2tp));
+        ports.entries[8] = Some((4754, UdpTunnel::Gre));
+        ports.entries[9] = Some((37_008, UdpTunnel::Tzsp));
+        ports.entries[10] = Some((4341, UdpTunnel::Lisp));
+        ports.entries[11] = Some((7932, UdpTunnel::HpErm));
+        ports.entries[12] = Some((5072, UdpTunnel::Ayiya));
+        ports.entries[13] = Some((5247, UdpTunnel::Capwap));
         ports
     };
 
@@ -150,7 +169,7 @@ mod tests {
         assert_eq!(ports.tunnel(1, 4789), Some(UdpTunnel::Geneve));
         assert_eq!((ports.tunnel(4789, 1), ports.tunnel(1, 8472)), (None, None));
         assert_eq!(ports.tunnel(3544, 1), Some(UdpTunnel::Teredo));
-        let full = (1..=9).try_fold(TunnelPorts::DEFAULT, |ports, port| ports.with(port, UdpTunnel::Vxlan));
+        let full = (1..=3).try_fold(TunnelPorts::DEFAULT, |ports, port| ports.with(port, UdpTunnel::Vxlan));
         assert_eq!(full, None);
     }
 

@@ -1,9 +1,11 @@
 //! First step of a walk: reads the header of the link layer according to the link type.
 
+use super::aggregate::first_part;
 use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
-use super::{MacAddresses, Unsupported};
+use super::{HeaderKind, MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, LinkType};
+use crate::wire::ieee80211::Wlan;
 use crate::wire::{fibre_channel, frame_relay, hdlc, ieee80211, nflog, null, ppp, radio, sll, token_ring};
 
 impl<H: HeaderRecorder> Walk<'_, H> {
@@ -59,6 +61,22 @@ impl<H: HeaderRecorder> Walk<'_, H> {
             },
             other => Err(Stop::Unsupported(Unsupported::LinkType(other))),
         }
+    }
+
+    /// Reads an 802.11 frame in a tunnel, with a radio header if its link type has one.
+    pub(super) fn wireless(&mut self, link_type: LinkType) -> Step {
+        self.walked.encapsulation.push(HeaderKind::Wlan, self.at, 0);
+        match link_type {
+            LinkType::IEEE802_11 => wlan(self, false),
+            _ => radio(self, radio::prism(self.rest())),
+        }
+    }
+
+    /// Reads an 802.11 frame in CAPWAP.
+    pub(super) fn wireless_in_capwap(&mut self) -> Step {
+        self.walked.encapsulation.push(HeaderKind::Wlan, self.at, 0);
+        let header = ieee80211::header_in_capwap(self.rest());
+        wlan_data(self, header, false)
     }
 }
 
@@ -177,14 +195,20 @@ fn radio<H: HeaderRecorder>(walk: &mut Walk<'_, H>, header: Option<radio::Radio>
 }
 
 fn wlan<H: HeaderRecorder>(walk: &mut Walk<'_, H>, is_padded: bool) -> Step {
-    use ieee80211::Wlan;
-    let unsupported = match ieee80211::header(walk.rest()) {
+    let header = ieee80211::header(walk.rest());
+    wlan_data(walk, header, is_padded)
+}
+
+fn wlan_data<H: HeaderRecorder>(walk: &mut Walk<'_, H>, header: Option<Wlan>, is_padded: bool) -> Step {
+    let unsupported = match header {
         Some(Wlan::Data { len, source_offset, is_aggregate }) => {
-            walk.link.mac_addresses = MacAddresses::source_only((walk.at + source_offset) as u32);
             let len = if is_padded { len.next_multiple_of(4) } else { len };
-            // For an aggregate, the first part counts: a frame is one packet.
-            let aggregate_len = if is_aggregate { ieee80211::AGGREGATE_LEN } else { 0 };
-            return behind(walk, len + aggregate_len, Next::Llc);
+            if is_aggregate {
+                walk.at += len;
+                return aggregate(walk);
+            }
+            walk.link.mac_addresses = MacAddresses::source_only((walk.at + source_offset) as u32);
+            return behind(walk, len, Next::Llc);
         }
         Some(Wlan::Protected) => Unsupported::WlanEncrypted,
         Some(Wlan::LaterFragment) => Unsupported::WlanFragment,
@@ -192,4 +216,20 @@ fn wlan<H: HeaderRecorder>(walk: &mut Walk<'_, H>, is_padded: bool) -> Step {
         None => return Err(walk.truncated(Layer::Ieee80211, ieee80211::HEADER_LEN_MIN)),
     };
     Err(Stop::Unsupported(unsupported))
+}
+
+/// Reads the header of the only part of an aggregate, or of the first one in a tunnel. Several parts are several frames,
+/// which [`aggregated`](super::aggregated) returns.
+fn aggregate<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
+    let (data, wire_len) = (walk.rest(), walk.wire_len());
+    let Some((part_len, padded_len)) = first_part(data, wire_len) else {
+        return Err(walk.truncated(Layer::Ieee80211, ieee80211::AGGREGATE_LEN));
+    };
+    let is_followed = wire_len.saturating_sub(padded_len) >= ieee80211::AGGREGATE_LEN;
+    if is_followed && !walk.is_inside() {
+        return Err(Stop::Unsupported(Unsupported::WlanAggregate));
+    }
+    walk.shorten(part_len);
+    walk.link.mac_addresses = MacAddresses::ethernet(walk.at as u32);
+    behind(walk, ieee80211::AGGREGATE_LEN, Next::Llc)
 }

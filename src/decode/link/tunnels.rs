@@ -6,9 +6,9 @@
 use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, UdpTunnel};
-use crate::base::{EtherType, IpProtocol};
+use crate::base::{EtherType, IpProtocol, LinkType};
 use crate::wire::udp::Udp;
-use crate::wire::{erspan, ether_ip, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
+use crate::wire::{erspan, ether_ip, geneve, gre, gtpu, ipv4, l2tp, teredo, udp, vxlan};
 
 impl<H: HeaderRecorder> Walk<'_, H> {
     /// Enters the tunnel that the payload of the IP packet at the cursor contains, if there is one. `len` and
@@ -73,6 +73,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
             UdpTunnel::Teredo => self.teredo(),
             UdpTunnel::Mpls => self.mpls(),
             UdpTunnel::L2tp => self.l2tp(l2tp::in_udp(self.rest())),
+            UdpTunnel::Gre => self.gre_header(),
+            other => self.other_udp(other),
         }
     }
 
@@ -99,7 +101,12 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         let Some(header) = gtpu::header(self.rest()) else { return Err(Stop::Done) };
         self.shorten(header.message_len);
         self.enter(HeaderKind::GtpU, header.teid, header.len)?;
-        Ok(Next::RawIp)
+        // The most common case; the other function returns the same result.
+        if self.rest().first() == Some(&ipv4::VERSION_AND_PLAIN_LEN) {
+            Ok(Next::RawIp)
+        } else {
+            self.user_data()
+        }
     }
 
     fn teredo(&mut self) -> Step {
@@ -115,7 +122,11 @@ impl<H: HeaderRecorder> Walk<'_, H> {
     #[inline(never)]
     fn gre(&mut self, len: usize, header_len: usize) -> Step {
         self.enter_ip(len, header_len);
-        let Some(header) = gre::header(self.rest()) else { return Err(Stop::Done) };
+        self.gre_header()
+    }
+
+    fn gre_header(&mut self) -> Step {
+        let Some(header) = gre::header(self.rest()) else { return self.vendor_gre() };
         if header.version == 1 {
             return self.pptp(&header);
         }
@@ -134,6 +145,7 @@ impl<H: HeaderRecorder> Walk<'_, H> {
             gre::ERSPAN_II => self.erspan(erspan::type_2(self.rest())),
             gre::ERSPAN_III => self.erspan(erspan::type_3(self.rest())),
             gre::WCCP => self.wccp(),
+            other if gre::is_aruba(other) => self.carried(LinkType::IEEE802_11),
             other => self.announced(other),
         }
     }

@@ -95,21 +95,7 @@ fn walk<H: HeaderRecorder>(
     walked: &mut Walked<H>,
 ) -> Result<(), NoPacket> {
     walked.encapsulation.begin();
-    let mut walk = Walk {
-        data: frame.data,
-        at: entry.map_or(0, |entry| entry.offset),
-        end: (frame.wire_len as usize).max(frame.data.len()),
-        limits: settings.limits,
-        tunnel_ports: settings.tunnel_ports,
-        is_outermost: settings.decapsulation == Decapsulation::Outermost,
-        link: entry.map(|entry| entry.link).unwrap_or_default(),
-        depth: 0,
-        walked,
-        plain: None,
-        is_found: false,
-        is_outer_len_bad: false,
-        error: None,
-    };
+    let mut walk = Walk::new(frame, entry, settings, walked);
     let mut next = match entry {
         None => walk.link_layer(frame.link_type),
         Some(_) => Ok(Next::RawIp),
@@ -177,6 +163,30 @@ pub(super) struct Walk<'a, H> {
 }
 
 impl<'a, H: HeaderRecorder> Walk<'a, H> {
+    #[inline(always)]
+    pub(super) fn new(
+        frame: &Frame<'a>,
+        entry: Option<Entry>,
+        settings: &WalkSettings<'a>,
+        walked: &'a mut Walked<H>,
+    ) -> Self {
+        Self {
+            data: frame.data,
+            at: entry.map_or(0, |entry| entry.offset),
+            end: (frame.wire_len as usize).max(frame.data.len()),
+            limits: settings.limits,
+            tunnel_ports: settings.tunnel_ports,
+            is_outermost: settings.decapsulation == Decapsulation::Outermost,
+            link: entry.map(|entry| entry.link).unwrap_or_default(),
+            depth: 0,
+            walked,
+            plain: None,
+            is_found: false,
+            is_outer_len_bad: false,
+            error: None,
+        }
+    }
+
     fn step(&mut self, next: Next) -> Step {
         match next {
             Next::Protocol(EtherType::IPV4) => self.ip(EtherType::IPV4),
@@ -364,21 +374,36 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         self.walked.encapsulation.keep(found);
     }
 
-    fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
-        let error = self.error.filter(|_| matches!(stop, Stop::Error));
+    fn outcome(mut self, stop: Stop) -> Result<(), NoPacket> {
         if self.is_found {
             if let Some(plain) = self.plain {
                 self.walked.packet.ip = plain.header();
             }
             self.walked.encapsulation.finish();
-            self.walked.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
+            self.walked.packet.is_too_deep = false;
+            if !matches!(stop, Stop::Done) {
+                self.without_inner_packet(stop);
+            }
             return Ok(());
         }
-        Err(match (stop, error) {
+        Err(match (stop, self.error.filter(|_| matches!(stop, Stop::Error))) {
             (Stop::Unsupported(unsupported), _) => NoPacket::Unsupported(unsupported),
             (_, Some(error)) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
             (_, Some(error)) => NoPacket::Malformed(error),
             (_, None) => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
         })
+    }
+
+    /// Completes the packet that was found last if its payload is a tunnel without an IP packet. The packet is in the
+    /// virtual network of the tunnel, unless flows are linked: the flow of the tunnel then contains the packets of all its
+    /// networks.
+    #[cold]
+    #[inline(never)]
+    fn without_inner_packet(&mut self, stop: Stop) {
+        let error = self.error.filter(|_| matches!(stop, Stop::Error));
+        self.walked.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
+        if !self.walked.encapsulation.keeps_packets() {
+            self.walked.packet.link.vni = self.link.vni;
+        }
     }
 }

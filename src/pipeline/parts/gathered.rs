@@ -2,7 +2,8 @@
 
 use super::memory::charge;
 use crate::base::{Account, Budget, FlowKey, Frame, FrameBatch, Resources};
-use crate::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, quoted_key};
+use crate::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quoted_key};
+use crate::decode::link::Unsupported;
 use crate::source::{End, Next, PartRange, PartReaders, Source};
 
 /// Maximum length of the frames of a part in octets.
@@ -69,20 +70,24 @@ pub(super) fn gather(
         }
         for frame in batch.iter() {
             let mut packet = Packet::EMPTY;
-            let is_packet = extractor.extract_into(&frame, &mut packet).is_ok();
+            let extracted = extractor.extract_into(&frame, &mut packet);
+            let is_packet = extracted.is_ok();
+            // The packets in an aggregate are not examined here.
+            let is_aggregate = extracted == Err(Skip::Unsupported(Unsupported::WlanAggregate));
             let is_fragment = is_packet && packet.marks.contains(PacketMarks::FRAGMENT);
             let own_ns = frame.timestamp.as_nanos();
             if clock_ns == 0 {
                 gathered.first_ns = gathered.first_ns.min(own_ns);
             }
-            let is_wanted = is_packet
-                && (is_fragment
-                    || wants(&packet.key)
-                    || quoted_key(&packet, &policy).is_some_and(|(key, _)| wants(&key)));
+            let is_wanted = is_aggregate
+                || is_packet
+                    && (is_fragment
+                        || wants(&packet.key)
+                        || quoted_key(&packet, &policy).is_some_and(|(key, _)| wants(&key)));
             if is_wanted && !gathered.push(&frame, clock_ns) {
                 return None;
             }
-            if is_packet && !is_fragment {
+            if is_aggregate || is_packet && !is_fragment {
                 clock_ns = clock_ns.max(own_ns);
             }
         }
