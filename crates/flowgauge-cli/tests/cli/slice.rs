@@ -4,6 +4,9 @@ use std::fs;
 use std::io::Read as _;
 use std::process::Stdio;
 
+use flowgauge::source::PcapngWriter;
+use flowgauge::{Frame, Timestamp};
+
 use super::{Folder, command, comparable_records, data, objects, records, repository, run, run_with_input};
 
 #[test]
@@ -102,4 +105,52 @@ fn a_slice_of_a_truncated_capture_has_the_packets_before_the_truncation() {
     assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
     let before = self::run(&["flows", &truncated, "--filter", "tcp", "--format", "ndjson", "-q"]);
     assert_eq!(comparable_records(&records(&[&out])), comparable_records(&objects(&before.out)));
+}
+
+/// Returns an Ethernet frame with a part of a UDP datagram in IPv4: identification, offset in octets, whether more follow.
+fn fragment(identification: u16, (offset, has_more): (u16, bool), payload: &[u8]) -> Vec<u8> {
+    let [length, place] =
+        [20 + payload.len() as u16, offset / 8 | if has_more { 0x2000 } else { 0 }].map(u16::to_be_bytes);
+    let id = identification.to_be_bytes();
+    let header = [0x45, 0, length[0], length[1], id[0], id[1], place[0], place[1], 64, 17, 0, 0];
+    [&[2; 12][..], &[8, 0], &header, &[10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
+}
+
+/// Returns a capture of frames with times in seconds.
+fn capture(frames: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let mut writer = PcapngWriter::new(Vec::new()).unwrap();
+    for (seconds, data) in frames {
+        writer.write(&Frame::ethernet(Timestamp::from_parts(*seconds, 0), data), &[]).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+#[test]
+fn a_slice_contains_all_fragments_of_its_datagrams() {
+    let first = |identification, port: u16| {
+        let ports = [port.to_be_bytes(), 9999_u16.to_be_bytes()].concat();
+        fragment(identification, (0, true), &[&ports[..], &[0, 24, 0, 0], &[1; 8]].concat())
+    };
+    let later = |identification, octet| fragment(identification, (16, false), &[octet; 8]);
+    let frames = [
+        // A later fragment before the first one; datagrams of two flows; the same identification again.
+        (1, later(7, 7)),
+        (1, later(8, 8)),
+        (1, first(7, 5000)),
+        (1, first(8, 5001)),
+        (1, later(9, 9)),
+        (2, first(10, 5000)),
+        (2, later(10, 10)),
+        (3, first(10, 5001)),
+        (3, later(10, 11)),
+        // The rest arrives too late.
+        (4, first(12, 5000)),
+        (100, later(12, 12)),
+    ];
+    let folder = Folder::new();
+    let (file, out) = (folder.file("fragments.pcapng", &capture(&frames)), folder.path("slice.pcapng"));
+    let run = run(&["slice", &file, "--filter", "udp port 5000", "-w", &out]);
+    assert_eq!(run.status, 0, "{}", run.err);
+    let wanted: Vec<_> = [0, 2, 5, 6, 9].map(|index: usize| frames[index].clone()).into();
+    assert_eq!(fs::read(&out).unwrap(), capture(&wanted));
 }

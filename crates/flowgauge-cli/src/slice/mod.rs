@@ -1,14 +1,18 @@
 //! `flowgauge slice`: extracts the packets of selected flows.
 
+mod fragments;
+
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{ArgGroup, Args};
+use flowgauge::decode::extractor::PacketMarks;
 use flowgauge::source::PcapngWriter;
 use flowgauge::{Flow, Flows, FragmentHandling, Frame, Interest, Interface, Packet, Sink};
 
+use self::fragments::Fragments;
 use crate::args::{Pages, SharedArgs, check, parse_community_id, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
@@ -20,8 +24,8 @@ use crate::summary::SummaryLineArgs;
 /// Write the packets of selected flows to a pcapng file.
 ///
 /// The packets of both directions are written. A filter with `src`, `dst` or `vlan` depends on properties that may be
-/// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. Fragments without a
-/// transport header belong to no flow with ports, so a filter by port does not select them.
+/// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. The fragments of a datagram
+/// are written with the one that contains its ports.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
 #[command(after_long_help = "Examples:
@@ -77,7 +81,7 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&builder, &resources))?;
     let Some(input) = Input::open_for_frames(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet);
-    let mut pipeline = builder.build(Slicer::new(choice, output))?;
+    let mut pipeline = builder.build(Slicer::new(choice, output, Fragments::new(resources.limits)))?;
     let stats = input.run_with(console, |source, options| {
         pipeline.run_frames(source, options, |slicer, frame, interfaces| slicer.frame(frame, interfaces))
     })?;
@@ -108,19 +112,40 @@ struct Slicer {
     output: Output,
     started_count: u64,
     chosen_count: u64,
-    /// True if the packet that was tracked last belongs to a selected flow.
+    /// True if a packet of the current frame belongs to a selected flow.
     is_frame_chosen: bool,
+    fragments: Fragments,
     outcome: Result<(), Failure>,
 }
 
 impl Slicer {
-    const fn new(choice: Choice, output: Output) -> Self {
-        Self { choice, output, started_count: 0, chosen_count: 0, is_frame_chosen: false, outcome: Ok(()) }
+    fn new(choice: Choice, output: Output, fragments: Fragments) -> Self {
+        Self {
+            choice,
+            output,
+            started_count: 0,
+            chosen_count: 0,
+            is_frame_chosen: false,
+            fragments,
+            outcome: Ok(()),
+        }
     }
 
-    /// Writes a frame if its packet belongs to a selected flow.
+    /// Writes a frame if a packet in it belongs to a selected flow, after the fragments of the same datagram that
+    /// preceded it.
     fn frame(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) {
-        if std::mem::take(&mut self.is_frame_chosen) && self.outcome.is_ok() {
+        let is_chosen = std::mem::take(&mut self.is_frame_chosen) || self.fragments.selects(frame);
+        if !is_chosen {
+            return;
+        }
+        for held in self.fragments.awaited() {
+            self.write(&held.frame(), interfaces);
+        }
+        self.write(frame, interfaces);
+    }
+
+    fn write(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) {
+        if self.outcome.is_ok() {
             self.outcome = self.output.write(frame, interfaces);
         }
     }
@@ -141,8 +166,11 @@ impl Sink for Slicer {
         *flow.state = Mark { is_chosen };
     }
 
-    fn packet(&mut self, flow: &mut Flow<'_, Mark>, _: &Packet<'_>) {
-        self.is_frame_chosen = flow.state.is_chosen;
+    fn packet(&mut self, flow: &mut Flow<'_, Mark>, packet: &Packet<'_>) {
+        self.is_frame_chosen |= flow.state.is_chosen;
+        if flow.state.is_chosen && packet.marks.contains(PacketMarks::FRAGMENT) {
+            self.fragments.selected(packet);
+        }
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
