@@ -18,6 +18,7 @@ use super::limits::Limits;
 /// | [`Streams`](Self::Streams), [`Sessions`](Self::Sessions) | 15/16 | octets kept for comparison, then holes of streams; sessions |
 /// | [`Flows`](Self::Flows), [`Queues`](Self::Queues) | the limit | flows, for each new one |
 /// | [`Uniflows`](Self::Uniflows) | 15/16 | uniflows, which are emitted alone |
+/// | [`Sinks`](Self::Sinks) | 15/16 | sessions, then flows |
 /// | [`Sources`](Self::Sources) | the limit | nothing: it has a limit of its own, see [`Limits::source_bytes_max`] |
 ///
 /// Each layer counts what it discards and reports it as an event: a datagram that ended, a gap, or a flow that ended
@@ -43,9 +44,11 @@ pub enum Account {
     Sources = 6,
     /// Memory of uniflows that wait for the one of the other direction.
     Uniflows = 7,
+    /// Memory that sinks allocate for open flows, such as that of open transactions, outside of the flow table.
+    Sinks = 8,
 }
 
-const ACCOUNTS: usize = 8;
+const ACCOUNTS: usize = 9;
 
 impl Account {
     /// All accounts, in the order of their discriminants.
@@ -58,6 +61,7 @@ impl Account {
         Self::Dedup,
         Self::Sources,
         Self::Uniflows,
+        Self::Sinks,
     ];
 
     /// Returns the fraction of the budget's limit, in sixteenths, up to which the total of all accounts may rise when
@@ -66,7 +70,7 @@ impl Account {
         match self {
             Self::Dedup => 13,
             Self::Fragments => 14,
-            Self::Streams | Self::Sessions | Self::Uniflows => 15,
+            Self::Streams | Self::Sessions | Self::Uniflows | Self::Sinks => 15,
             Self::Flows | Self::Queues | Self::Sources => 16,
         }
     }
@@ -151,6 +155,19 @@ impl Budget {
     #[must_use]
     pub(crate) fn is_pressed(&self, account: Account) -> bool {
         self.held() > self.ceiling(account)
+    }
+
+    /// Returns the number of bytes by which an account may grow.
+    pub(crate) fn left(&self, account: Account) -> u64 {
+        self.ceiling(account).saturating_sub(self.held())
+    }
+
+    /// Charges `bytes` that are allocated already to an account, whatever the total is.
+    pub(crate) fn charge_allocated(&self, account: Account, bytes: u64) {
+        let ledger = &*self.shared;
+        ledger.per_account[account as usize].fetch_add(bytes, Relaxed);
+        let before = ledger.total.fetch_add(bytes, Relaxed);
+        ledger.peak.fetch_max(before.saturating_add(bytes), Relaxed);
     }
 
     /// Charges `bytes` to an account, or nothing if the account may not grow by that much. Returns whether the bytes

@@ -106,7 +106,7 @@ where
             .and_then(|()| K::Stage::load_engine(&mut self.engine, &mut fields))
             .map_err(|invalid| reader.invalid(invalid))?;
         reader.advance()?;
-        let Self { core, engine, sink } = self;
+        let Self { core, engine, sink, .. } = self;
         core.tracker_mut()
             .load(reader, |tracker, id, fields| load_flow::<K>(tracker, (engine, sink), id, fields))?;
         core.tracker_mut().wake_by(K::Stage::next_due_ns(engine));
@@ -120,7 +120,7 @@ where
         wants: impl Fn(&FlowKey) -> bool,
     ) -> Result<(), Error> {
         reader.advance()?;
-        let Self { core, engine, sink } = self;
+        let Self { core, engine, sink, .. } = self;
         core.tracker_mut().absorb(reader, wants, |tracker, id, fields| {
             load_flow::<K>(tracker, (engine, sink), id, fields)
         })?;
@@ -145,6 +145,7 @@ where
     if !state.is_empty() {
         return Err(Invalid::new("the state of another kind of flow"));
     }
+    sink.restored(&mut slot.state);
     let mut flow = Flow::new(slot, view);
     K::Stage::load(engine, sink, &mut flow, fields)?;
     if flow.is_muted() {

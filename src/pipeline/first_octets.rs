@@ -101,6 +101,15 @@ impl<K: Sink<Stage = Streams>> Sink for FirstOctets<K> {
         self.inner.ended(view, reason, state);
     }
 
+    fn restored(&mut self, state: &mut K::State) {
+        self.inner.restored(state);
+    }
+
+    #[inline]
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        self.inner.held_bytes(left)
+    }
+
     fn batch_ended(&mut self) -> ControlFlow<()> {
         self.inner.batch_ended()
     }

@@ -32,6 +32,7 @@ mod error;
 mod first_octets;
 #[cfg(all(feature = "tun", target_os = "linux"))]
 mod forwarder;
+mod held;
 mod iterators;
 mod jumps;
 #[cfg(feature = "protocols")]

@@ -1,5 +1,6 @@
 //! Adapter from the callbacks of the tracker, which is independent of the layers above it, to the stage and the sink.
 
+use super::held::Held;
 use super::sink::sealed::Stage as _;
 use super::sink::{EngineOf, PerFlow, Sink, SlotOf};
 use crate::base::{EndReason, Timestamp};
@@ -10,12 +11,21 @@ use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Trac
 pub(super) struct StageObserver<'a, K: Sink + ?Sized> {
     engine: &'a mut EngineOf<K>,
     sink: &'a mut K,
+    held: &'a mut Held,
 }
 
 impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
     #[inline]
-    pub(super) const fn new(engine: &'a mut EngineOf<K>, sink: &'a mut K) -> Self {
-        Self { engine, sink }
+    pub(super) const fn new(engine: &'a mut EngineOf<K>, sink: &'a mut K, held: &'a mut Held) -> Self {
+        Self { engine, sink, held }
+    }
+
+    /// Evicts flows as long as the memory of the sink is short.
+    #[cold]
+    fn evict_flows(&mut self, tracker: &mut Tracker<SlotOf<K>>) {
+        while self.held.must_release() && tracker.evict_for_memory(self) {
+            self.held.update(|left| self.sink.held_bytes(left));
+        }
     }
 
     /// Calls the sink with a flow, and mutes the flow if the sink does.
@@ -100,7 +110,11 @@ impl<K: Sink + ?Sized> Relieve<SlotOf<K>> for StageObserver<'_, K> {
 
     #[inline]
     fn relieve(&mut self, tracker: &mut Tracker<SlotOf<K>>) {
-        K::Stage::relieve(self.engine, self.sink, tracker);
+        self.held.update(|left| self.sink.held_bytes(left));
+        K::Stage::relieve(self.engine, self.sink, self.held, tracker);
+        if self.held.must_release() {
+            self.evict_flows(tracker);
+        }
     }
 }
 

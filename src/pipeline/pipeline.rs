@@ -7,6 +7,7 @@ use super::config::Config;
 use super::core::Core;
 use super::dispatch::{Block, Lent, QueueStats};
 use super::error::Error;
+use super::held::Held;
 use super::observer::StageObserver;
 use super::runner::{self, Intake, IntakeState, Outcome, RunOptions, Summary};
 use super::sink::sealed::Stage as _;
@@ -27,12 +28,16 @@ pub struct Pipeline<K: Sink> {
     pub(super) core: Core<SlotOf<K>>,
     pub(super) engine: EngineOf<K>,
     pub(super) sink: K,
+    pub(super) held: Held,
 }
 
 impl<K: Sink> Pipeline<K> {
-    pub(super) fn new(config: &Config, resources: &Resources, sink: K) -> Result<Self, ConfigError> {
+    pub(super) fn new(config: &Config, resources: &Resources, mut sink: K) -> Result<Self, ConfigError> {
         let engine = K::Stage::engine(config, resources)?;
-        Ok(Self { core: Core::new(config, resources)?, engine, sink })
+        let core = Core::new(config, resources)?;
+        let mut held = Held::new(resources.budget.clone());
+        held.update(|left| sink.held_bytes(left));
+        Ok(Self { core, engine, sink, held })
     }
 
     /// Processes all frames of a source, then ends all open flows.
@@ -219,7 +224,7 @@ impl<K: Sink> Pipeline<K> {
 
     #[inline(always)]
     fn parts(&mut self) -> (&mut Core<SlotOf<K>>, StageObserver<'_, K>) {
-        (&mut self.core, StageObserver::new(&mut self.engine, &mut self.sink))
+        (&mut self.core, StageObserver::new(&mut self.engine, &mut self.sink, &mut self.held))
     }
 
     /// Returns the sink of the pipeline.

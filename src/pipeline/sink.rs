@@ -154,6 +154,25 @@ pub trait Sink {
         let _ = (flow, reason, state);
     }
 
+    /// Called with the state of an open flow that was read from a checkpoint, for sinks that count
+    /// [what their states hold](Self::held_bytes).
+    fn restored(&mut self, state: &mut Self::State) {
+        let _ = state;
+    }
+
+    /// Returns the memory in bytes that the sink has allocated for the open flows of the pipeline, beside their
+    /// [`State`](Self::State) in the flow table. The pipeline charges it to the budget
+    /// ([`Account::Sinks`](crate::base::Account::Sinks)). While memory is short, the pipeline evicts sessions, then flows, so
+    /// that the sink can free what it has for them. By default 0.
+    ///
+    /// Called when the pipeline is built, after each group of at most 32 packets, and after each eviction, so that it must
+    /// take constant time. `left` is the memory in bytes by which the budget permits the sink to grow. A sink that may
+    /// allocate more than a few KiB per packet should free memory itself when it grows by more than a part of this.
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let _ = left;
+        0
+    }
+
     /// Called after a batch of frames was processed. [`ControlFlow::Break`] ends the run as if the input had ended
     /// here.
     fn batch_ended(&mut self) -> ControlFlow<()> {
@@ -224,6 +243,16 @@ macro_rules! forward {
             }
 
             #[inline]
+            fn restored(&mut self, state: &mut K::State) {
+                (**self).restored(state);
+            }
+
+            #[inline]
+            fn held_bytes(&mut self, left: u64) -> u64 {
+                (**self).held_bytes(left)
+            }
+
+            #[inline]
             fn batch_ended(&mut self) -> ControlFlow<()> {
                 (**self).batch_ended()
             }
@@ -265,6 +294,7 @@ pub(super) type EngineOf<K> = <<K as Sink>::Stage as sealed::Stage>::Engine;
 
 pub(super) mod sealed {
     use super::super::config::Config;
+    use super::super::held::Held;
     use super::super::stats::PipelineStats;
     use super::{Sink, SlotOf};
     use crate::base::Packet;
@@ -371,6 +401,7 @@ pub(super) mod sealed {
         fn relieve<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
+            _: &mut Held,
             _: &mut Tracker<SlotOf<K>>,
         ) where
             Self: super::Stage,

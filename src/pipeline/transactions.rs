@@ -10,7 +10,7 @@ use crate::checkpoint::{Invalid, Reader, Saved, State, StateWriter, Writer};
 use crate::codec::{self, Prefix};
 use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
-use crate::session::{MessageMeta, SessionEvent};
+use crate::session::{Fault, MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 use crate::transaction::{FlowTransactions, Joins, Transaction, TransactionConfig};
 
@@ -22,12 +22,23 @@ pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
 
 /// A sink that joins the messages of each flow to transactions for a [`TransactionSink`]. All callbacks are passed on.
 ///
-/// Transactions of a flow that ends are delivered before its last [`record`](Sink::record).
+/// Transactions of a flow that ends are delivered before its last [`record`](Sink::record). The memory of open transactions
+/// is charged to the budget. If it is short, transactions end before their time, with
+/// [`Lack::Limit`](crate::transaction::Lack::Limit): those of a session or flow that is evicted, and those of a flow with a
+/// message that allocates more than is left.
 #[derive(Debug)]
 pub struct Transactions<K> {
     inner: K,
     joins: Joins,
+    /// Memory of the transactions in bytes up to which they may grow before the pipeline charges it.
+    held_max: u64,
 }
+
+/// Memory in bytes by which transactions may grow between two charges, even if there is none.
+const UNCHARGED_MAX: u64 = 256 << 10;
+
+/// Part of the memory that is left by which transactions may grow between two charges.
+const LEFT_PART: u64 = 16;
 
 /// The state of a flow: of the transactions, and of the inner sink.
 #[derive(Debug, Default)]
@@ -68,7 +79,7 @@ impl<S: State> State for TransactionState<S> {
 impl<K> Transactions<K> {
     /// Creates a sink that passes transactions to another one.
     pub fn new(sink: K) -> Self {
-        Self { inner: sink, joins: Joins::default() }
+        Self { inner: sink, joins: Joins::default(), held_max: u64::MAX }
     }
 
     /// Returns the sink with another configuration.
@@ -166,6 +177,16 @@ impl<F: FnMut(&FlowView<'_>, &Transaction)> TransactionSink for OnTransaction<F>
     }
 }
 
+impl<K: TransactionSink> Transactions<K> {
+    /// Ends the open transactions of a flow to release their memory.
+    #[cold]
+    fn evict(&mut self, flow: &mut Flow<'_, TransactionState<K::State>>) {
+        let TransactionState { open, inner, .. } = &mut *flow.state;
+        let view = &flow.view;
+        open.evict(&mut self.joins, |transaction| self.inner.transaction(view, inner, &transaction));
+    }
+}
+
 impl<K: TransactionSink> Sink for Transactions<K> {
     type State = TransactionState<K::State>;
     type Stage = Sessions<Standard>;
@@ -198,16 +219,24 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         open.message(&mut self.joins, of, meta, message, |transaction| {
             self.inner.transaction(view, inner, &transaction);
         });
+        if self.joins.flows_len() as u64 > self.held_max {
+            self.evict(flow);
+        }
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &SessionEvent) {
+        if let SessionEvent::Stopped { fault: Fault::EVICTED | Fault::NO_MEMORY, .. } = event {
+            self.evict(flow);
+        }
         flow.project(|state| &mut state.inner, |flow| self.inner.session(flow, event));
     }
 
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
         // The next record has another start.
         flow.state.start.get_or_insert(flow.view.start());
-        if reason != EndReason::ActiveTimeout {
+        if reason == EndReason::LackOfResources {
+            self.evict(flow);
+        } else if reason != EndReason::ActiveTimeout {
             let TransactionState { open, inner, .. } = &mut *flow.state;
             let view = &flow.view;
             open.end(&mut self.joins, |transaction| self.inner.transaction(view, inner, &transaction));
@@ -219,6 +248,18 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         let TransactionState { mut open, mut inner, .. } = state;
         open.end(&mut self.joins, |transaction| self.inner.transaction(flow, &mut inner, &transaction));
         self.inner.ended(flow, reason, inner);
+    }
+
+    fn restored(&mut self, state: &mut Self::State) {
+        state.open.restored(&mut self.joins);
+        self.inner.restored(&mut state.inner);
+    }
+
+    #[inline]
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let growth_max = (left / LEFT_PART).max(UNCHARGED_MAX);
+        self.held_max = self.joins.flows_len() as u64 + growth_max;
+        self.joins.heap_len() as u64 + self.inner.held_bytes(left)
     }
 
     #[inline]

@@ -249,6 +249,16 @@ impl<S: Default> Tracker<S> {
         }
     }
 
+    /// [Evicts](Self::evict) a flow because its caller needs memory. Returns false if no flow is open.
+    pub(crate) fn evict_for_memory<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
+        let is_open = !self.is_empty();
+        if is_open {
+            self.stats.evicted_by_budget_count += 1;
+            self.evict(observer);
+        }
+        is_open
+    }
+
     /// Returns the slot of the least recently used flow among the oldest entries of the given recency lists.
     fn least_recent(&self, lists: impl Iterator<Item = u8>) -> Option<u32> {
         lists

@@ -112,6 +112,9 @@ impl Write for Content {
 }
 
 impl Decoder {
+    /// Memory of a decoder in bytes.
+    pub(super) const HEAP_LEN: usize = 48 << 10;
+
     /// Returns the decoder of a coding; `None` for an unknown one, or if too many bodies are being decoded.
     pub(super) fn new(coding: &str, digests: Digests) -> Option<Self> {
         let is = |name: &str| coding.trim().eq_ignore_ascii_case(name);

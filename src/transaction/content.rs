@@ -30,6 +30,12 @@ impl Transaction {
         self.span.protocol
     }
 
+    /// Returns what the transaction lacks.
+    #[must_use]
+    pub const fn lacks(&self) -> Option<Lack> {
+        self.lacks
+    }
+
     /// Returns the side of the client.
     #[must_use]
     pub const fn client(&self) -> Side {

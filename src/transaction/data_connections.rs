@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::open::allocated;
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::base::{FlowKey, Side};
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
@@ -52,7 +53,22 @@ impl Saved for DataConnections {
     }
 }
 
+impl Control {
+    fn heap_len(&self) -> usize {
+        let transfers: usize = self.open.iter().chain(&self.last).map(Transfer::heap_len).sum();
+        allocated(self.files.capacity() * size_of::<(u64, Transferred)>())
+            + allocated(self.open.capacity() * size_of::<Transfer>())
+            + transfers
+    }
+}
+
 impl DataConnections {
+    /// Returns the memory of all connections in bytes. Takes linear time.
+    pub(super) fn heap_len(&self) -> usize {
+        let controls: usize = self.0.iter().map(Control::heap_len).sum();
+        allocated(self.0.capacity() * size_of::<Control>()) + controls
+    }
+
     /// Returns what is known of a control connection, which is added if it is not.
     fn control(&mut self, flow: FlowOrigin) -> Option<&mut Control> {
         let known = self.0.iter().rposition(|known| known.flow == flow);

@@ -5,6 +5,7 @@ use sha1::Sha1;
 use sha2::digest::common::hazmat::{SerializableState, SerializedState};
 use sha2::{Digest, Sha256};
 
+use super::open::allocated;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::protocols::tls::Hex;
@@ -117,6 +118,11 @@ impl Digests {
             hashes.sha1.update(octets);
             hashes.sha256.update(octets);
         }
+    }
+
+    /// Returns the memory in bytes that was allocated.
+    pub(super) fn heap_len(&self) -> usize {
+        allocated(self.first.capacity()) + self.hashes.as_ref().map_or(0, |_| allocated(size_of::<Hashes>()))
     }
 
     /// Notes that octets are missing, so that there are no digests.

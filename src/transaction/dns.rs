@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
 use crate::checkpoint::state;
 use crate::protocols::dns::{Class, DnsMessage, Flags, Message, Opcode, Rcode, RecordType, Section};
@@ -98,7 +98,14 @@ pub(super) struct DnsOpen(Open<Dns>);
 
 state! { numbers DnsOpen }
 
+/// A query that waits has no lists.
+impl HeapLen for Dns {}
+
 impl DnsOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.0.heap_len()
+    }
+
     pub(super) fn message(
         &mut self,
         meta: &MessageMeta,

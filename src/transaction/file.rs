@@ -6,7 +6,7 @@ use super::config::TransactionConfig;
 use super::digests::{Description, Digests, media_type};
 use super::lack::Lack;
 use super::mail::file_name;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
 use super::transfer::Transfer;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
@@ -151,7 +151,21 @@ const fn number_of(transaction: u64, role: Role) -> u64 {
     transaction << 1 | role.index() as u64
 }
 
+impl HeapLen for OpenFile {
+    fn heap_len(&self) -> usize {
+        #[cfg(feature = "compression")]
+        let decoder_len = self.decoder.as_ref().map_or(0, |_| Decoder::HEAP_LEN);
+        #[cfg(not(feature = "compression"))]
+        let decoder_len = 0;
+        self.digests.heap_len() + decoder_len
+    }
+}
+
 impl FilesOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.0.heap_len()
+    }
+
     /// Adds octets of a body. `head` returns what its head states, and is called for the first octets.
     pub(super) fn body(
         &mut self,

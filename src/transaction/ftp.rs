@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::data_connections::DataConnections;
 use super::digests::media_type;
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending, TEXT_LEN_MAX};
+use super::open::{Copier, HeapLen, Open, Pending, TEXT_LEN_MAX, allocated};
 use super::span::Span;
 use super::transfer::{FlowOrigin, Transfer, Transferred, last_part};
 use crate::base::Timestamp;
@@ -119,7 +119,19 @@ fn is_transfer(verb: Text<'_>) -> bool {
     ftp::TRANSFERS.iter().any(|known| verb.0.eq_ignore_ascii_case(known.as_bytes()))
 }
 
+impl HeapLen for Ftp {
+    fn heap_len(&self) -> usize {
+        self.transferred.as_ref().map_or(0, |_| allocated(size_of::<Transferred>()))
+    }
+}
+
 impl FtpOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        let texts = [&self.named, &self.user, &self.folder];
+        let texts: usize = texts.into_iter().flatten().map(|text| allocated(text.len())).sum();
+        self.open.heap_len() + self.answered.as_ref().map_or(0, Pending::heap_len) + texts
+    }
+
     /// Notes the folder that the reply to the last command states or confirms.
     fn change_folder(&mut self) {
         let Some(ftp) = self.answered.as_ref().map(|pending| &pending.content) else { return };

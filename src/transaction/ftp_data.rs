@@ -21,6 +21,11 @@ pub(super) struct DataOpen {
 state! { struct DataOpen { files, is_begun, transfer } }
 
 impl DataOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        // A file that ended has left; the names are those of the command.
+        self.files.heap_len() + self.transfer.as_ref().map_or(0, |transfer| transfer.heap_len())
+    }
+
     pub(super) fn message(
         &mut self,
         (joins, flow): (&mut Joins, FlowOrigin),

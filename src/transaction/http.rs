@@ -3,7 +3,7 @@
 use super::config::TransactionConfig;
 use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
@@ -110,6 +110,15 @@ struct OpenHttp {
 state! { struct HttpOpen { open, files } }
 state! { struct OpenHttp { http, request_body, response_body } }
 
+impl HeapLen for OpenHttp {
+    fn heap_len(&self) -> usize {
+        let Http { interim_statuses, proxied, .. } = &self.http;
+        let lists = allocated(2 * interim_statuses.capacity()) + allocated(16 * proxied.capacity());
+        // The versions are not counted as texts.
+        2 * allocated(3) + lists
+    }
+}
+
 /// What ended.
 #[allow(clippy::large_enum_variant, reason = "with pointers of 64 bits; it is passed on at once")]
 pub(super) enum Ended {
@@ -143,6 +152,10 @@ fn body_head(
 }
 
 impl HttpOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.open.heap_len() + self.files.heap_len()
+    }
+
     pub(super) fn message1(
         &mut self,
         meta: &MessageMeta,
@@ -352,6 +365,9 @@ impl HttpOpen {
         let mut pending = open.get(number);
         files.end(meta, number, is_complete, &mut |file| {
             if let Some(pending) = &mut pending {
+                let mut copier = Copier::default();
+                copier.count(file.content.name.as_deref());
+                pending.add(&copier);
                 *meta.from.of_mut(&mut pending.content.http.bodies) = Some(file.content.kind());
             }
             out(Ended::File(file));

@@ -6,6 +6,8 @@ use super::ftp::FtpOpen;
 use super::ftp_data::DataOpen;
 use super::http::{Ended, HttpOpen};
 use super::joins::Joins;
+use super::lack::Lack;
+use super::open::allocated;
 use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
 use super::tftp::TftpOpen;
@@ -20,26 +22,39 @@ use crate::session::MessageMeta;
 /// with the first message of a flow, and released at its end.
 #[derive(Debug, Default)]
 pub struct FlowTransactions {
-    open: Option<Box<Open>>,
+    open: Option<Box<OpenFlow>>,
 }
 
-/// The open transactions of a flow, whose protocol may change.
-#[derive(Debug, Default)]
-struct Open {
-    http: HttpOpen,
-    dns: DnsOpen,
-    tls: TlsOpen,
-    quic: QuicOpen,
-    ssh: SshOpen,
-    mail: MailOpen,
-    ftp: FtpOpen,
-    ftp_data: DataOpen,
-    tftp: TftpOpen,
-    /// The flow; known with its first message.
-    flow: Option<FlowOrigin>,
+/// A flow with open transactions.
+#[derive(Debug)]
+struct OpenFlow {
+    flow: FlowOrigin,
+    open: Open,
+    /// Memory of the flow in bytes that [`Joins`] has counted.
+    counted_len: usize,
+}
+
+/// The open transactions of the protocol of a flow. The first message of another protocol ends them.
+#[derive(Debug)]
+enum Open {
+    Http(HttpOpen),
+    Dns(DnsOpen),
+    Tls(TlsOpen),
+    Quic(QuicOpen),
+    Ssh(SshOpen),
+    Mail(Box<MailOpen>),
+    Ftp(Box<FtpOpen>),
+    FtpData(DataOpen),
+    Tftp(TftpOpen),
 }
 
 state! { struct FlowTransactions { open } }
+// What is counted belongs to the process.
+state! { struct OpenFlow { flow, open, .. counted_len } }
+state! { enum Open {
+    0 = Http(http), 1 = Dns(dns), 2 = Tls(tls), 3 = Quic(quic), 4 = Ssh(ssh), 5 = Mail(mail), 6 = Ftp(ftp),
+    7 = FtpData(ftp_data), 8 = Tftp(tftp),
+} }
 
 impl FlowTransactions {
     /// Adds a message of the flow with this key and start. Passes the transactions that end with it to `out`. Messages of
@@ -53,78 +68,178 @@ impl FlowTransactions {
         message: &Message<'_>,
         mut out: impl FnMut(Transaction),
     ) {
-        if !matches!(message, Message::Mdns(_)) {
-            let open = self.open.get_or_insert_default();
-            let flow = *open.flow.get_or_insert(FlowOrigin { key: *key, start });
-            open.message((joins, flow), meta, message, &mut out);
+        let Some(empty) = Open::of(message) else { return };
+        let flow = self.open.get_or_insert_with(|| {
+            Box::new(OpenFlow { flow: FlowOrigin { key: *key, start }, open: empty(), counted_len: 0 })
+        });
+        if !flow.open.takes(message) {
+            flow.finish(joins, &mut out);
+            flow.open = empty();
         }
+        flow.message(joins, meta, message, &mut out);
+        flow.count(joins);
     }
 
     /// Ends all transactions of the flow, and passes them to `out`: the flow ended.
     pub fn end(&mut self, joins: &mut Joins, mut out: impl FnMut(Transaction)) {
-        if let Some(mut open) = self.open.take() {
-            open.finish(joins, &mut out);
+        if let Some(mut flow) = self.open.take() {
+            joins.flows_len = joins.flows_len.saturating_sub(flow.counted_len);
+            flow.finish(joins, &mut out);
+        }
+    }
+
+    /// Ends all transactions of the flow as [`end`](Self::end) does, to release their memory: they lack something because
+    /// of a [limit](Lack::Limit).
+    #[cold]
+    pub fn evict(&mut self, joins: &mut Joins, mut out: impl FnMut(Transaction)) {
+        self.end(joins, |mut transaction| {
+            transaction.lacks = Some(Lack::Limit);
+            out(transaction);
+        });
+    }
+
+    /// Returns the memory in bytes that was allocated for the flow. Takes time linear in the number of open transactions, at
+    /// most [`OPEN_MAX`](super::OPEN_MAX) and as many bodies.
+    #[must_use]
+    pub fn heap_len(&self) -> usize {
+        self.open.as_deref().map_or(0, OpenFlow::heap_len)
+    }
+
+    /// Counts the memory of a flow that was read from a checkpoint.
+    pub(crate) fn restored(&mut self, joins: &mut Joins) {
+        if let Some(flow) = &mut self.open {
+            flow.count(joins);
         }
     }
 }
 
-state! { struct Open { http, dns, tls, quic, ssh, mail, ftp, ftp_data, tftp, flow } }
+impl OpenFlow {
+    fn heap_len(&self) -> usize {
+        let Self { open, .. } = self;
+        let open_len = match open {
+            Open::Http(http) => http.heap_len(),
+            Open::Dns(dns) => dns.heap_len(),
+            Open::Tls(tls) => tls.heap_len(),
+            Open::Quic(quic) => quic.heap_len(),
+            Open::Ssh(ssh) => ssh.heap_len(),
+            Open::Mail(mail) => allocated(size_of::<MailOpen>()) + mail.heap_len(),
+            Open::Ftp(ftp) => allocated(size_of::<FtpOpen>()) + ftp.heap_len(),
+            Open::FtpData(files) => files.heap_len(),
+            Open::Tftp(files) => files.heap_len(),
+        };
+        allocated(size_of::<Self>()) + open_len
+    }
 
-impl Open {
+    /// Counts the memory of the flow.
+    #[inline]
+    fn count(&mut self, joins: &mut Joins) {
+        let len = self.heap_len();
+        let counted_len = std::mem::replace(&mut self.counted_len, len);
+        joins.flows_len = (joins.flows_len + len).saturating_sub(counted_len);
+    }
+
     fn message(
         &mut self,
-        (joins, flow): (&mut Joins, FlowOrigin),
+        joins: &mut Joins,
         meta: &MessageMeta,
         message: &Message<'_>,
         out: &mut dyn FnMut(Transaction),
     ) {
-        let config = joins.config;
-        let has_hashes = config.has_hashes;
-        match message {
-            Message::Http1(message) => {
-                self.http.message1(meta, (message, config), &mut |ended| out(ended.into()));
+        let Self { flow, open, .. } = self;
+        let (flow, config) = (*flow, joins.config);
+        match (open, message) {
+            (Open::Http(open), Message::Http1(message)) => {
+                open.message1(meta, (message, config), &mut |ended| out(ended.into()));
             }
-            Message::Http2(message) => {
-                self.http.message2(meta, (message, config), &mut |ended| out(ended.into()));
+            (Open::Http(open), Message::Http2(message)) => {
+                open.message2(meta, (message, config), &mut |ended| out(ended.into()));
             }
-            Message::Dns(message) | Message::Llmnr(message) => {
-                self.dns.message(meta, message, &mut |ended| out(ended.into()));
+            (Open::Dns(open), Message::Dns(message) | Message::Llmnr(message)) => {
+                open.message(meta, message, &mut |ended| out(ended.into()));
             }
-            Message::Tls(message) | Message::Dtls(message) => {
-                let certificates = self.tls.message(meta, message, &mut |ended| out(ended.into()));
+            (Open::Tls(open), Message::Tls(message) | Message::Dtls(message)) => {
+                let certificates = open.message(meta, message, &mut |ended| out(ended.into()));
                 certificates.into_iter().for_each(|certificate| out(certificate.into()));
             }
-            Message::Quic(message) => self.quic.message(meta, message, &mut |ended| out(ended.into())),
-            Message::Ssh(message) => self.ssh.message(meta, message, &mut |ended| out(ended.into())),
-            Message::Smtp(message) => {
-                self.mail.message(meta, (message, has_hashes), &mut |ended| out(ended.into()));
+            (Open::Quic(open), Message::Quic(message)) => {
+                open.message(meta, message, &mut |ended| out(ended.into()));
             }
-            Message::Ftp(message) => {
+            (Open::Ssh(open), Message::Ssh(message)) => {
+                open.message(meta, message, &mut |ended| out(ended.into()));
+            }
+            (Open::Mail(open), Message::Smtp(message)) => {
+                open.message(meta, (message, config.has_hashes), &mut |ended| out(ended.into()));
+            }
+            (Open::Ftp(open), Message::Ftp(message)) => {
+                joins.is_changed = true;
                 let connections = (&mut joins.connections, flow);
-                self.ftp.message(connections, meta, message, &mut |ended| out(ended.into()));
+                open.message(connections, meta, message, &mut |ended| out(ended.into()));
             }
-            Message::FtpData(message) => {
-                self.ftp_data.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
+            (Open::FtpData(open), Message::FtpData(message)) => {
+                joins.is_changed = true;
+                open.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
             }
-            Message::Tftp(message) => {
-                self.tftp.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
+            (Open::Tftp(open), Message::Tftp(message)) => {
+                joins.is_changed = true;
+                open.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
             }
-            Message::Mdns(_) => {}
+            _ => {}
         }
     }
 
     fn finish(&mut self, joins: &mut Joins, out: &mut dyn FnMut(Transaction)) {
-        self.http.finish(&mut |ended| out(ended.into()));
-        self.dns.finish(&mut |ended| out(ended.into()));
-        self.tls.finish(&mut |ended| out(ended.into()));
-        self.quic.finish(&mut |ended| out(ended.into()));
-        self.ssh.finish(&mut |ended| out(ended.into()));
-        self.mail.finish(&mut |ended| out(ended.into()));
-        self.tftp.finish(&mut |ended| out(ended.into()));
-        if let Some(flow) = self.flow {
-            self.ftp.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
-            self.ftp_data.finish((joins, flow), &mut |ended| out(ended.into()));
+        let flow = self.flow;
+        match &mut self.open {
+            Open::Http(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Dns(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Tls(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Quic(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Ssh(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Mail(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Tftp(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::Ftp(open) => {
+                joins.is_changed = true;
+                open.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
+            }
+            Open::FtpData(open) => open.finish((joins, flow), &mut |ended| out(ended.into())),
         }
+    }
+}
+
+impl Open {
+    /// Returns the constructor of the transactions of a message's protocol, none of which is open; `None` if the protocol has
+    /// none.
+    #[inline]
+    fn of(message: &Message<'_>) -> Option<fn() -> Self> {
+        Some(match message {
+            Message::Http1(_) | Message::Http2(_) => || Self::Http(HttpOpen::default()),
+            Message::Dns(_) | Message::Llmnr(_) => || Self::Dns(DnsOpen::default()),
+            Message::Tls(_) | Message::Dtls(_) => || Self::Tls(TlsOpen::default()),
+            Message::Quic(_) => || Self::Quic(QuicOpen::default()),
+            Message::Ssh(_) => || Self::Ssh(SshOpen::default()),
+            Message::Smtp(_) => || Self::Mail(Box::default()),
+            Message::Ftp(_) => || Self::Ftp(Box::default()),
+            Message::FtpData(_) => || Self::FtpData(DataOpen::default()),
+            Message::Tftp(_) => || Self::Tftp(TftpOpen::default()),
+            Message::Mdns(_) => return None,
+        })
+    }
+
+    /// Returns whether these are transactions of the protocol of a message.
+    #[inline]
+    fn takes(&self, message: &Message<'_>) -> bool {
+        matches!(
+            (self, message),
+            (Self::Http(_), Message::Http1(_) | Message::Http2(_))
+                | (Self::Dns(_), Message::Dns(_) | Message::Llmnr(_))
+                | (Self::Tls(_), Message::Tls(_) | Message::Dtls(_))
+                | (Self::Quic(_), Message::Quic(_))
+                | (Self::Ssh(_), Message::Ssh(_))
+                | (Self::Mail(_), Message::Smtp(_))
+                | (Self::Ftp(_), Message::Ftp(_))
+                | (Self::FtpData(_), Message::FtpData(_))
+                | (Self::Tftp(_), Message::Tftp(_))
+        )
     }
 }
 

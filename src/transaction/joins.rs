@@ -13,6 +13,12 @@ pub struct Joins {
     pub(super) config: TransactionConfig,
     pub(super) connections: DataConnections,
     pub(super) requests: Requests,
+    /// Memory of the open transactions of all flows in bytes.
+    pub(super) flows_len: usize,
+    /// Memory of connections and requests in bytes, as measured last.
+    common_len: usize,
+    /// True if connections or requests may have changed since they were measured.
+    pub(super) is_changed: bool,
 }
 
 impl Joins {
@@ -20,6 +26,21 @@ impl Joins {
     #[must_use]
     pub fn new(config: TransactionConfig) -> Self {
         Self { config, ..Self::default() }
+    }
+
+    /// Returns the memory in bytes that was allocated: for the open transactions of all flows that were passed messages with
+    /// this value, and for what the flows have in common. Takes constant time, unless there were messages of FTP or TFTP since
+    /// the last call; then, time linear in the number of their connections and requests, which is at most 256 of each.
+    pub fn heap_len(&mut self) -> usize {
+        if std::mem::take(&mut self.is_changed) {
+            self.common_len = self.connections.heap_len() + self.requests.heap_len();
+        }
+        self.flows_len + self.common_len
+    }
+
+    /// Returns the memory of the open transactions of all flows in bytes.
+    pub(crate) const fn flows_len(&self) -> usize {
+        self.flows_len
     }
 
     /// Writes the connections and requests to a checkpoint.
@@ -31,6 +52,7 @@ impl Joins {
     /// Reads connections and requests from a checkpoint.
     pub(crate) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
         (self.connections, self.requests) = (Saved::load(reader)?, Saved::load(reader)?);
+        self.is_changed = true;
         Ok(())
     }
 

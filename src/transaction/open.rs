@@ -14,11 +14,30 @@ pub const OPEN_MAX: usize = 128;
 pub const TEXT_LEN_MAX: usize = 4096;
 /// Maximum length of the texts of the open transactions of a protocol in a flow, in octets.
 const TEXTS_LEN_MAX: usize = 256 << 10;
+/// Maximum memory of the texts of a transaction in a checkpoint.
+const HEAP_LEN_MAX: usize = 4 << 20;
+/// Maximum number of transactions for which memory is kept while none is open.
+const SPARE_MAX: usize = 4;
+
+/// Returns the memory in bytes that an allocation of this length takes, with what allocators add to it.
+pub(super) const fn allocated(len: usize) -> usize {
+    if len == 0 { 0 } else { (len + 8).next_multiple_of(16) }
+}
+
+/// Memory of the content of a transaction, in bytes.
+pub(super) trait HeapLen {
+    /// Returns the memory that was allocated for the content beside its texts, which a [`Copier`] counts.
+    fn heap_len(&self) -> usize {
+        0
+    }
+}
 
 /// Copies texts, and counts their octets.
 #[derive(Debug, Default)]
 pub(super) struct Copier {
     len: usize,
+    /// Memory of the texts in bytes.
+    heap_len: usize,
     /// A text was longer than permitted.
     pub(super) is_truncated: bool,
 }
@@ -29,12 +48,20 @@ impl Copier {
         self.is_truncated |= end < text.0.len();
         let copy = String::from_utf8_lossy(text.0.get(..end).unwrap_or_default());
         self.len += copy.len();
+        self.heap_len += allocated(copy.len());
         copy.into()
     }
 
     /// Counts a text that was copied before, and is copied again.
     pub(super) fn count(&mut self, text: Option<&str>) {
-        self.len += text.map_or(0, str::len);
+        let len = text.map_or(0, str::len);
+        self.len += len;
+        self.heap_len += allocated(len);
+    }
+
+    /// Counts a list of this many items of a type, beside the texts in it.
+    pub(super) fn count_list<T>(&mut self, item_count: usize) {
+        self.heap_len += allocated(item_count * size_of::<T>());
     }
 
     pub(super) fn optional(&mut self, text: Option<Text<'_>>) -> Option<Box<str>> {
@@ -56,17 +83,20 @@ pub(super) struct Pending<T> {
     pub(super) lacks: Option<Lack>,
     pub(super) content: T,
     text_len: usize,
+    /// Memory of the texts in bytes.
+    heap_len: usize,
 }
 
 impl<T> Pending<T> {
     pub(super) fn new(number: u64, span: Span, content: T, copier: &Copier) -> Self {
         let lacks = copier.is_truncated.then_some(Lack::Limit);
-        Self { number, span, lacks, content, text_len: copier.len }
+        Self { number, span, lacks, content, text_len: copier.len, heap_len: copier.heap_len }
     }
 
     /// Adds what was copied for a later message of the transaction.
     pub(super) const fn add(&mut self, copier: &Copier) {
         self.text_len += copier.len;
+        self.heap_len += copier.heap_len;
         if copier.is_truncated {
             self.lacks = Some(Lack::Limit);
         }
@@ -74,13 +104,20 @@ impl<T> Pending<T> {
 
     /// Replaces the content.
     pub(super) fn map<U>(self, with: impl FnOnce(T) -> U) -> Pending<U> {
-        let Self { number, span, lacks, content, text_len } = self;
-        Pending { number, span, lacks, content: with(content), text_len }
+        let Self { number, span, lacks, content, text_len, heap_len } = self;
+        Pending { number, span, lacks, content: with(content), text_len, heap_len }
     }
 
     /// Notes that something is missing, unless something else is that is noted first.
     pub(super) fn lack(&mut self, lack: Lack) {
         self.lacks = Some(self.lacks.map_or(lack, |known| known.min(lack)));
+    }
+}
+
+impl<T: HeapLen> Pending<T> {
+    /// Returns the memory in bytes that was allocated for the transaction.
+    pub(super) fn heap_len(&self) -> usize {
+        self.heap_len + self.content.heap_len()
     }
 }
 
@@ -99,8 +136,21 @@ impl<T> Default for Open<T> {
 impl<T> Open<T> {
     /// Adds a transaction. Those that are too many end.
     pub(super) fn push(&mut self, pending: Pending<T>, out: &mut dyn FnMut(Pending<T>)) {
+        let (len, capacity) = (self.pending.len(), self.pending.capacity());
+        if len == capacity {
+            // A transaction takes up to a KiB, and most flows have one at a time.
+            self.pending.reserve_exact(len.div_ceil(2).max(1));
+        }
         self.pending.push(pending);
         self.trim(out);
+    }
+
+    /// Frees the memory of many transactions when none is left.
+    #[inline]
+    fn shrink(&mut self) {
+        if self.pending.is_empty() && self.pending.capacity() > SPARE_MAX {
+            self.pending = Vec::new();
+        }
     }
 
     /// Ends the oldest transactions if there are too many, or their texts are too long.
@@ -127,7 +177,9 @@ impl<T> Open<T> {
 
     pub(super) fn take(&mut self, number: u64) -> Option<Pending<T>> {
         let index = self.pending.iter().rposition(|pending| pending.number == number)?;
-        Some(self.pending.remove(index))
+        let pending = self.pending.remove(index);
+        self.shrink();
+        Some(pending)
     }
 
     /// Returns the oldest transaction if there are at least `count`.
@@ -141,14 +193,23 @@ impl<T> Open<T> {
     }
 }
 
+impl<T: HeapLen> Open<T> {
+    /// Returns the memory in bytes that was allocated for the transactions.
+    pub(super) fn heap_len(&self) -> usize {
+        let contents: usize = self.pending.iter().map(Pending::heap_len).sum();
+        allocated(self.pending.capacity() * size_of::<Pending<T>>()) + contents
+    }
+}
+
 impl<T: Saved> Saved for Pending<T> {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        let Self { number, span, lacks, content, text_len } = self;
+        let Self { number, span, lacks, content, text_len, heap_len } = self;
         number.save(writer)?;
         span.save(writer)?;
         lacks.save(writer)?;
         content.save(writer)?;
-        text_len.save(writer)
+        text_len.save(writer)?;
+        heap_len.save(writer)
     }
 
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
@@ -159,6 +220,7 @@ impl<T: Saved> Saved for Pending<T> {
             content: Saved::load(reader)?,
             // Longer ones have the same effect, and their sum could overflow.
             text_len: usize::load(reader)?.min(TEXTS_LEN_MAX + 1),
+            heap_len: usize::load(reader)?.min(HEAP_LEN_MAX),
         })
     }
 }

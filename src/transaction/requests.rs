@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::open::allocated;
 use crate::base::FlowKey;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
@@ -19,6 +20,13 @@ pub(super) struct Request {
 }
 
 state! { struct Request { number, name } }
+
+impl Request {
+    /// Returns the memory of a request in bytes, in a box.
+    pub(super) fn heap_len(&self) -> usize {
+        allocated(size_of::<Self>()) + self.name.as_ref().map_or(0, |name| allocated(name.len()))
+    }
+}
 
 /// The requests that announced flows, oldest first.
 #[derive(Debug, Default)]
@@ -39,6 +47,12 @@ impl Saved for Requests {
 }
 
 impl Requests {
+    /// Returns the memory of all requests in bytes. Takes linear time.
+    pub(super) fn heap_len(&self) -> usize {
+        let names: usize = self.0.iter().map(|(_, request)| request.heap_len()).sum();
+        allocated(self.0.capacity() * size_of::<(AnnouncedEnds, Request)>()) + names
+    }
+
     /// Notes a request, and the flow with its file that the server opens. A repeated one replaces the earlier one.
     pub(super) fn announce(&mut self, ends: AnnouncedEnds, request: Request) {
         if let Some(place) = self.0.iter().rposition(|(known, _)| *known == ends) {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::file::{File, OpenFile, ended};
 use super::lack::Lack;
 use super::mail::{Event, Header, Part, Reader, addresses};
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
@@ -133,6 +133,24 @@ state! {
 }
 state! { struct OpenContent { reader, mail, part, read_len, is_limited } }
 
+impl HeapLen for OpenContent {
+    fn heap_len(&self) -> usize {
+        // The texts of the columns are counted, and their lists are short.
+        let part = self.part.as_ref().map_or(0, Pending::heap_len);
+        self.reader.heap_len() + part + self.mail.heap_len()
+    }
+}
+
+impl HeapLen for Mail {
+    fn heap_len(&self) -> usize {
+        let text_count = self.to.capacity() + self.cc.capacity();
+        allocated(16 * text_count)
+            + allocated(16 * (self.received.capacity() + self.last_received.capacity()))
+            + allocated(size_of::<Attachment>() * self.attachments.capacity())
+            + allocated(size_of::<IpAddr>() * self.received_from.capacity())
+    }
+}
+
 /// What ended.
 #[allow(clippy::large_enum_variant, reason = "it is passed on at once")]
 pub(super) enum Ended {
@@ -153,6 +171,13 @@ enum Piece<'p> {
 }
 
 impl MailOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        let texts = [self.helo.as_deref(), self.reply.as_ref().map(|(_, text)| &**text)];
+        let texts: usize = texts.into_iter().flatten().map(|text| allocated(text.len())).sum();
+        let starts = allocated(self.starts.capacity() * size_of::<(u64, Timestamp)>());
+        self.contents.heap_len() + texts + starts
+    }
+
     pub(super) fn message(
         &mut self,
         meta: &MessageMeta,

@@ -1,7 +1,7 @@
 //! Connections of SSH.
 
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
 use crate::checkpoint::state;
 use crate::protocols::ssh::Message;
@@ -64,7 +64,13 @@ pub(super) struct SshOpen {
 
 state! { struct SshOpen { open, supports_2, is_over } }
 
+impl HeapLen for Ssh {}
+
 impl SshOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.open.heap_len()
+    }
+
     pub(super) fn message(
         &mut self,
         meta: &MessageMeta,

@@ -22,6 +22,10 @@ pub(super) struct TftpOpen {
 state! { struct TftpOpen { files, is_begun, request } }
 
 impl TftpOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.files.heap_len() + self.request.as_ref().map_or(0, |request| request.heap_len())
+    }
+
     pub(super) fn message(
         &mut self,
         (joins, flow): (&mut Joins, FlowOrigin),

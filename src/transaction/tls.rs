@@ -1,7 +1,7 @@
 //! Connections of TLS, DTLS and QUIC.
 
 use super::lack::Lack;
-use super::open::{Copier, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use super::x509::X509;
 use crate::checkpoint::state;
@@ -151,6 +151,7 @@ fn certified_names(x509: &X509, subject: DistinguishedName<'_>, copier: &mut Cop
     if x509.dns_names.is_empty() {
         return subject.common_name().map(|name| copier.display(name)).into_iter().collect();
     }
+    copier.count_list::<Box<str>>(x509.dns_names.len());
     x509.dns_names.iter().for_each(|name| copier.count(Some(name)));
     x509.dns_names.clone()
 }
@@ -160,6 +161,7 @@ impl Tls {
         // A second one follows a request of the server, and has the same names.
         self.server_name = copier.optional(hello.server_name());
         self.offered_version = Some(hello.version());
+        copier.count_list::<Box<str>>(LIST_LEN_MAX);
         self.offered_alpn = hello.alpn().iter().take(LIST_LEN_MAX).map(|name| copier.text(name)).collect();
         self.ja3.get_or_insert_with(|| copier.display(hello.ja3()));
         self.ja4.get_or_insert_with(|| copier.display(hello.ja4()));
@@ -198,7 +200,28 @@ pub(super) struct TlsOpen {
 
 state! { struct TlsOpen { open, changed, encrypted } }
 
+impl HeapLen for Tls {
+    fn heap_len(&self) -> usize {
+        let names = self.certificates.capacity() + self.client_certificates.capacity();
+        allocated(16 * names)
+            + allocated(self.history.capacity())
+            + allocated(2 * self.alerts.capacity())
+            + allocated(2 * self.client_alerts.capacity())
+    }
+}
+
+impl HeapLen for Quic {
+    fn heap_len(&self) -> usize {
+        let versions = allocated(4 * self.server_versions.capacity());
+        allocated(self.history.capacity()) + versions + self.tls.heap_len()
+    }
+}
+
 impl TlsOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.open.heap_len()
+    }
+
     /// Adds a message. Returns the certificates in it.
     pub(super) fn message(
         &mut self,
@@ -228,6 +251,7 @@ impl TlsOpen {
                 for (position, certificate) in chain.iter().enumerate() {
                     let mut own = Copier::default();
                     let x509 = X509::new(&certificate, meta.from, position as u32, &mut own);
+                    copier.count(Some(&x509.sha256));
                     names.push(x509.sha256.clone());
                     if position == 0 && meta.from == Role::Server {
                         tls.certified_names = Some(certified_names(&x509, certificate.subject, &mut copier));
@@ -288,6 +312,10 @@ pub(super) struct QuicOpen(Open<Quic>);
 state! { numbers QuicOpen }
 
 impl QuicOpen {
+    pub(super) fn heap_len(&self) -> usize {
+        self.0.heap_len()
+    }
+
     pub(super) fn message(
         &mut self,
         meta: &MessageMeta,

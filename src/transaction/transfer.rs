@@ -1,6 +1,7 @@
 //! A transfer of FTP: its command, and the file in its data connection. The name of a file in a path.
 
 use super::digests::media_type;
+use super::open::allocated;
 use crate::base::{FlowKey, Timestamp};
 use crate::checkpoint::state;
 use crate::session::Role;
@@ -28,6 +29,12 @@ pub(crate) struct Transfer {
 state! { struct Transfer { control, number, command, name } }
 
 impl Transfer {
+    /// Returns the memory of a transfer in bytes, in a box.
+    pub(super) fn heap_len(&self) -> usize {
+        let name_len = self.name.as_ref().map_or(0, |name| allocated(name.len()));
+        allocated(size_of::<Self>()) + allocated(self.command.len()) + name_len
+    }
+
     /// Returns whether the client sends the file.
     pub(super) fn is_upload(&self) -> bool {
         ["STOR", "STOU", "APPE"].iter().any(|known| self.command.eq_ignore_ascii_case(known))

@@ -138,9 +138,9 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
             keys.extend(self.keys());
             keys
         });
-        let Pipeline { core, engine, sink } = &mut self.pipeline;
+        let Pipeline { core, engine, sink, held } = &mut self.pipeline;
         core.restrict_to(Some(Arc::clone(&keys)));
-        core.again(&gathered.frames, &gathered.clocks_ns, &mut StageObserver::new(engine, sink));
+        core.again(&gathered.frames, &gathered.clocks_ns, &mut StageObserver::new(engine, sink, held));
         core.restrict_to(None);
         core.note_clock(part.clock_ns);
         core.jumps_mut().follow(&part.jumps);

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
+use super::super::held::Held;
 use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
@@ -320,6 +321,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
     fn relieve<K: Sink<Stage = Self> + ?Sized>(
         engine: &mut Self::Engine,
         sink: &mut K,
+        held: &mut Held,
         tracker: &mut Tracker<SlotOf<K>>,
     ) {
         while let Some(name) = engine.streams.next_pressed() {
@@ -334,6 +336,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
                 Self::mute(engine, &mut slot.stage);
                 tracker.mute(id);
             }
+            held.update(|left| sink.held_bytes(left));
         }
     }
 

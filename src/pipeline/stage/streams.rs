@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::super::config::Config;
+use super::super::held::Held;
 use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
@@ -154,6 +155,7 @@ impl sealed::Stage for Streams {
     fn relieve<K: Sink<Stage = Self> + ?Sized>(
         streams: &mut Self::Engine,
         sink: &mut K,
+        _: &mut Held,
         tracker: &mut Tracker<SlotOf<K>>,
     ) {
         while let Some(name) = streams.next_pressed() {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::super::open::TEXT_LEN_MAX;
+use super::super::open::{TEXT_LEN_MAX, allocated};
 use crate::checkpoint::state;
 
 /// Maximum length of the name of a field in octets. A line with a longer one is not a field.
@@ -58,6 +58,32 @@ impl Header {
             return true;
         }
         self.field(name).is_some_and(|field| field.is_none())
+    }
+
+    /// Returns the memory of the values in bytes.
+    fn heap_len(&self) -> usize {
+        let fields = [
+            &self.date,
+            &self.from,
+            &self.to,
+            &self.cc,
+            &self.reply_to,
+            &self.message_id,
+            &self.in_reply_to,
+            &self.subject,
+            &self.user_agent,
+            &self.mailer,
+            &self.originating_ip,
+            &self.content_type,
+            &self.content_disposition,
+            &self.transfer_encoding,
+        ];
+        let received = self.received.iter().chain(&self.last_received);
+        let values = fields.into_iter().flatten().chain(received);
+        // Each list has up to four places.
+        let lists = 2 * allocated(4 * size_of::<Vec<u8>>());
+        let hops = allocated(self.hops.capacity() * size_of::<IpAddr>());
+        values.map(|value| allocated(value.capacity())).sum::<usize>() + lists + hops
     }
 
     fn field(&mut self, name: &[u8]) -> Option<&mut Option<Vec<u8>>> {
@@ -149,6 +175,12 @@ state! {
 }
 
 impl HeaderReader {
+    /// Returns the memory of a reader in bytes, in a box.
+    pub(super) fn heap_len(&self) -> usize {
+        let texts = allocated(self.name.capacity()) + allocated(self.value.capacity());
+        allocated(size_of::<Self>()) + texts + self.header.heap_len()
+    }
+
     /// Reads octets of a line. Returns the number of octets after which the line is known not to be a field, so that
     /// the header has ended before it; [`line`](Self::line) has the octets before.
     pub(super) fn text(&mut self, octets: &[u8]) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use memchr::memchr;
 
+use super::super::open::allocated;
 use super::decode::Decoder;
 use super::header::{Header, HeaderReader, LineEnd};
 use super::parameters::{file_name, parameter};
@@ -160,6 +161,17 @@ impl Default for Reader {
 }
 
 impl Reader {
+    /// Returns the memory in bytes that was allocated.
+    pub(in crate::transaction) fn heap_len(&self) -> usize {
+        let header = match &self.entity {
+            Entity::Header(reader, _) => reader.heap_len(),
+            Entity::Part(_) | Entity::Ignored => 0,
+        };
+        let boundaries = self.levels.iter().map(|level| allocated(level.boundary.capacity())).sum::<usize>();
+        let levels = allocated(self.levels.capacity() * size_of::<Level>()) + boundaries;
+        header + levels + allocated(self.held.capacity())
+    }
+
     /// Reads octets of the content.
     pub(in crate::transaction) fn read(&mut self, octets: &[u8], out: Out<'_>) {
         let mut rest = octets;
