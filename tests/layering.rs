@@ -35,7 +35,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("protocols", &["base", "codec", "checkpoint", "row", "session"]),
     ("transaction", &["base", "codec", "checkpoint", "row", "record", "tracker", "session", "protocols"]),
     ("features", &["base", "row", "wire", "record"]),
-    ("ipfix", &["base", "codec", "row", "wire", "record"]),
+    ("ipfix", &["base", "codec", "row", "wire", "record", "tracker"]),
     ("export", &["base", "row", "record", "ipfix", "tracker", "session", "protocols", "transaction"]),
     ("record_file", &["base", "record", "source", "ipfix", "export"]),
     (

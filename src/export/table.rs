@@ -24,12 +24,10 @@ enum Content {
     Field(usize),
     /// A time without its date, from one field.
     TimeOfDay(usize),
-    /// The sum of two fields, one for each direction.
-    Sum(usize, usize),
-    /// The octets of frames in a direction, or those of IP packets if an exporter sent only these; from two fields.
-    Octets(usize, usize),
-    /// The sum of [`Content::Octets`] of both directions: the fields of frames, and those of IP packets.
-    OctetSum([usize; 2], [usize; 2]),
+    /// A count of one direction: the first known one of several fields, because exporters may send only some of them.
+    Count(&'static [usize]),
+    /// The sum of [`Content::Count`] of both directions.
+    Sum(&'static [usize], &'static [usize]),
     /// An address and a port, from two fields.
     Endpoint(usize, usize),
     /// A transport protocol, and the application protocol with its evidence if it is known, from three fields: `tcp`,
@@ -49,11 +47,6 @@ fn sum(first: &Value, second: &Value) -> Value {
     }
 }
 
-/// Returns a value, or another one if it is not known.
-fn known_or(value: Value, other: Value) -> Value {
-    if value == Value::Null { other } else { value }
-}
-
 /// A column of the table. Alignment, minimum width and format follow from the fields of its content.
 #[derive(Clone, Copy, Debug)]
 struct Column {
@@ -70,10 +63,9 @@ impl Column {
     fn indices(self) -> Vec<usize> {
         match self.content {
             Content::Field(index) | Content::TimeOfDay(index) | Content::End(index) => vec![index],
-            Content::Sum(first, second)
-            | Content::Octets(first, second)
-            | Content::Endpoint(first, second) => vec![first, second],
-            Content::OctetSum([first, second], [third, fourth]) => vec![first, second, third, fourth],
+            Content::Endpoint(first, second) => vec![first, second],
+            Content::Count(fields) => fields.to_vec(),
+            Content::Sum(forward, reverse) => [forward, reverse].concat(),
             Content::Protocol(indices) | Content::State(indices) => indices.to_vec(),
         }
     }
@@ -88,11 +80,7 @@ impl Column {
             self.first().column_type,
             Type::Unsigned(_) | Type::Signed(_) | Type::Float | Type::Duration
         );
-        is_number
-            && matches!(
-                self.content,
-                Content::Field(_) | Content::Sum(..) | Content::Octets(..) | Content::OctetSum(..)
-            )
+        is_number && matches!(self.content, Content::Field(_) | Content::Count(_) | Content::Sum(..))
     }
 
     /// Returns the width in characters of the title and of common values, so that later rows seldom exceed it.
@@ -115,6 +103,10 @@ impl Column {
     /// Returns the text of this column for the values of a flow record.
     fn cell(self, values: &[Value]) -> String {
         let value = |index: usize| values.get(index).unwrap_or(&Value::Null);
+        let count = |fields: &[usize]| {
+            let known = fields.iter().map(|index| value(*index)).find(|value| **value != Value::Null);
+            known.unwrap_or(&Value::Null)
+        };
         let unit = self.first().unit;
         match self.content {
             Content::Field(index) => single(unit, value(index)),
@@ -122,14 +114,8 @@ impl Column {
                 let start = single(unit, value(index));
                 start.get(11..).unwrap_or(&start).to_owned()
             }
-            Content::Sum(forward, reverse) => single(unit, &sum(value(forward), value(reverse))),
-            Content::Octets(frames, packets) => {
-                single(unit, &known_or(value(frames).clone(), value(packets).clone()))
-            }
-            Content::OctetSum([forward, reverse], [ip_forward, ip_reverse]) => {
-                let frames = sum(value(forward), value(reverse));
-                single(unit, &known_or(frames, sum(value(ip_forward), value(ip_reverse))))
-            }
+            Content::Count(fields) => single(unit, count(fields)),
+            Content::Sum(forward, reverse) => single(unit, &sum(count(forward), count(reverse))),
             Content::Endpoint(address, port) => match (value(address), value(port)) {
                 (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
                 (address, Value::Unsigned(port)) => format!("{address}:{port}"),
@@ -157,6 +143,22 @@ fn single(unit: Unit, value: &Value) -> String {
     }
 }
 
+const PACKET_COUNTS: [usize; 2] = [field("packet_count"), field("egress_packet_count")];
+const REVERSE_PACKET_COUNTS: [usize; 2] =
+    [field("reverse_packet_count"), field("reverse_egress_packet_count")];
+const OCTET_COUNTS: [usize; 4] = [
+    field("octet_count"),
+    field("ip_octet_count"),
+    field("egress_octet_count"),
+    field("payload_octet_count"),
+];
+const REVERSE_OCTET_COUNTS: [usize; 4] = [
+    field("reverse_octet_count"),
+    field("reverse_ip_octet_count"),
+    field("reverse_egress_octet_count"),
+    field("reverse_payload_octet_count"),
+];
+
 /// The columns of the default table layouts.
 const COLUMNS: [Column; 15] = [
     Column::new("START (UTC)", Content::Field(field("start"))),
@@ -168,18 +170,12 @@ const COLUMNS: [Column; 15] = [
     ),
     Column::new("SOURCE", Content::Endpoint(field("source_address"), field("source_port"))),
     Column::new("DESTINATION", Content::Endpoint(field("destination_address"), field("destination_port"))),
-    Column::new("PKTS->", Content::Field(field("packet_count"))),
-    Column::new("<-PKTS", Content::Field(field("reverse_packet_count"))),
-    Column::new("PACKETS", Content::Sum(field("packet_count"), field("reverse_packet_count"))),
-    Column::new("OCTETS->", Content::Octets(field("octet_count"), field("ip_octet_count"))),
-    Column::new("<-OCTETS", Content::Octets(field("reverse_octet_count"), field("reverse_ip_octet_count"))),
-    Column::new(
-        "OCTETS",
-        Content::OctetSum(
-            [field("octet_count"), field("reverse_octet_count")],
-            [field("ip_octet_count"), field("reverse_ip_octet_count")],
-        ),
-    ),
+    Column::new("PKTS->", Content::Count(&PACKET_COUNTS)),
+    Column::new("<-PKTS", Content::Count(&REVERSE_PACKET_COUNTS)),
+    Column::new("PACKETS", Content::Sum(&PACKET_COUNTS, &REVERSE_PACKET_COUNTS)),
+    Column::new("OCTETS->", Content::Count(&OCTET_COUNTS)),
+    Column::new("<-OCTETS", Content::Count(&REVERSE_OCTET_COUNTS)),
+    Column::new("OCTETS", Content::Sum(&OCTET_COUNTS, &REVERSE_OCTET_COUNTS)),
     Column::new("STATE", Content::State([field("conn_state"), field("icmp_type"), field("icmp_code")])),
     Column::new("HISTORY", Content::Field(field("history"))),
     Column::new("ENDED", Content::End(field("flow_end_reason"))),

@@ -76,6 +76,9 @@ const fn address(ipv4_id: u16, is_ipv6: bool) -> (u16, u16) {
     match (is_ipv6, ipv4_id) {
         (false, id) => (id, 4),
         (true, 8) => (iana::SOURCE_IPV6_ADDRESS, 16),
+        (true, iana::EXPORTER_IPV4_ADDRESS) => (iana::EXPORTER_IPV6_ADDRESS, 16),
+        (true, iana::POST_NAT_SOURCE_IPV4_ADDRESS) => (iana::POST_NAT_SOURCE_IPV6_ADDRESS, 16),
+        (true, iana::POST_NAT_DESTINATION_IPV4_ADDRESS) => (iana::POST_NAT_DESTINATION_IPV6_ADDRESS, 16),
         (true, _) => (iana::DESTINATION_IPV6_ADDRESS, 16),
     }
 }
@@ -106,7 +109,7 @@ impl DataType {
     /// Returns the data type of a column. A time has the length of `Unsigned64`.
     const fn of_column(column: &Column) -> Self {
         match column.column_type {
-            // flowEndReason is a number in IPFIX.
+            // flowEndReason and flowDirection are numbers in IPFIX.
             Type::Name if matches!(column.ipfix, Some(InformationElement::Iana(_))) => Self::Unsigned8,
             Type::Unsigned(8) => Self::Unsigned8,
             Type::Unsigned(16) => Self::Unsigned16,

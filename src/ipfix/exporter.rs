@@ -7,12 +7,12 @@ use std::time::Duration;
 use lru::LruCache;
 
 use super::element::{TYPE_RECORD, TYPE_RECORD_SCOPE_COUNT, TimePrecision, own_columns, write_type_record};
-use super::layout::{FlowDirection, Layout, Selection, write_record};
+use super::layout::{Layout, Selection, write_record};
 use super::transport::Transport;
 use super::{HEADER_LEN, OPTIONS_TEMPLATE_SET_ID, SET_HEADER_LEN, TEMPLATE_ID_MIN, TEMPLATE_SET_ID, VERSION};
 use crate::base::{ConfigError, NANOS_PER_SECOND, Ports, Side, Timestamp};
 use crate::codec::{Fixed, WriteError, Writer};
-use crate::record::{FlowRecord, SideRecord};
+use crate::record::{FlowDirection, FlowRecord, SideRecord};
 
 /// The smallest permitted limit of a message: the limit of RFC 7011 section 10.3.3 for an unknown path MTU.
 const MESSAGE_LEN_MIN: usize = 512;
@@ -511,6 +511,7 @@ fn reverse_uniflow(record: &FlowRecord) -> FlowRecord {
         reverse: SideRecord { mac: record.forward.mac, ..SideRecord::default() },
         history: record.history.turned_over(),
         encapsulation: encapsulation.map(|encapsulation| Box::new(encapsulation.turned())),
+        exported: record.exported.as_deref().map(|exported| Box::new(exported.turned())),
         ..*record
     }
 }

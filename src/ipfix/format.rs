@@ -40,6 +40,8 @@ pub(super) mod iana {
     pub(in crate::ipfix) const DESTINATION_IPV6_ADDRESS: u16 = 28;
     pub(in crate::ipfix) const FLOW_DIRECTION: u16 = 61;
     pub(in crate::ipfix) const APPLICATION_NAME: u16 = 96;
+    pub(in crate::ipfix) const EXPORTER_IPV4_ADDRESS: u16 = 130;
+    pub(in crate::ipfix) const EXPORTER_IPV6_ADDRESS: u16 = 131;
     pub(in crate::ipfix) const FLOW_END_REASON: u16 = 136;
     pub(in crate::ipfix) const FLOW_START_MILLISECONDS: u16 = 152;
     pub(in crate::ipfix) const FLOW_END_MILLISECONDS: u16 = 153;
@@ -47,6 +49,10 @@ pub(super) mod iana {
     pub(in crate::ipfix) const FLOW_END_NANOSECONDS: u16 = 157;
     pub(in crate::ipfix) const DOT1Q_CUSTOMER_VLAN_ID: u16 = 245;
     pub(in crate::ipfix) const SYSTEM_INIT_TIME_MILLISECONDS: u16 = 160;
+    pub(in crate::ipfix) const POST_NAT_SOURCE_IPV4_ADDRESS: u16 = 225;
+    pub(in crate::ipfix) const POST_NAT_DESTINATION_IPV4_ADDRESS: u16 = 226;
+    pub(in crate::ipfix) const POST_NAT_SOURCE_IPV6_ADDRESS: u16 = 281;
+    pub(in crate::ipfix) const POST_NAT_DESTINATION_IPV6_ADDRESS: u16 = 282;
     pub(in crate::ipfix) const INFORMATION_ELEMENT_ID: u16 = 303;
     pub(in crate::ipfix) const INFORMATION_ELEMENT_DATA_TYPE: u16 = 339;
     pub(in crate::ipfix) const INFORMATION_ELEMENT_NAME: u16 = 341;

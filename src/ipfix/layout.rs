@@ -7,7 +7,7 @@ use super::element::{Element, TimePrecision};
 use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLICATION, iana};
 use crate::base::{EndReason, NANOS_PER_SECOND, Timestamp};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
-use crate::record::{EncapsulationRecord, FieldSet, FlowRecord, SideRecord};
+use crate::record::{EncapsulationRecord, FieldSet, FlowDirection, FlowRecord, SideRecord};
 use crate::row::{Column, ColumnSide, InformationElement, Members, Row as _, Table as _, Type, Visitor};
 
 /// The part of the schema that an exporter sends.
@@ -24,6 +24,8 @@ impl Selection {
     fn contains(self, column: &Column) -> bool {
         match column.ipfix {
             None => false,
+            // A uniflow has the direction of its record instead.
+            Some(InformationElement::Iana(iana::FLOW_DIRECTION)) => !self.is_uniflow,
             // The MAC address of the responder is the destination address of a uniflow.
             Some(InformationElement::Iana(_)) => true,
             Some(InformationElement::Reverse(_)) => !self.is_uniflow,
@@ -40,16 +42,37 @@ impl Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout(FieldSet);
 
-const _: () = assert!(FlowRecord::COLUMNS.len() <= Layout::CUSTOMER_VLAN_IDS, "bits for the forms of fields");
+const _: () = assert!(
+    FlowRecord::COLUMNS.len() <= Layout::IS_POST_NAT_DESTINATION_IPV6,
+    "bits for the forms of fields"
+);
 
 impl Layout {
     const IS_IPV6: usize = 127;
     /// Both directions have an inner VLAN id, which may be 0.
     const CUSTOMER_VLAN_IDS: usize = 126;
+    const IS_EXPORTER_IPV6: usize = 125;
+    const IS_POST_NAT_SOURCE_IPV6: usize = 124;
+    const IS_POST_NAT_DESTINATION_IPV6: usize = 123;
 
     #[inline(always)]
     const fn with(self, bit: usize) -> Self {
         Self(self.0.with(bit))
+    }
+
+    /// Returns the bit for the version of IP of an address that may differ from that of the flow.
+    #[inline(always)]
+    const fn version_bit(column: &Column) -> Option<usize> {
+        match column.ipfix {
+            Some(InformationElement::Iana(iana::EXPORTER_IPV4_ADDRESS)) => Some(Self::IS_EXPORTER_IPV6),
+            Some(InformationElement::Iana(iana::POST_NAT_SOURCE_IPV4_ADDRESS)) => {
+                Some(Self::IS_POST_NAT_SOURCE_IPV6)
+            }
+            Some(InformationElement::Iana(iana::POST_NAT_DESTINATION_IPV4_ADDRESS)) => {
+                Some(Self::IS_POST_NAT_DESTINATION_IPV6)
+            }
+            _ => None,
+        }
     }
 
     fn elements(self, selection: Selection) -> impl Iterator<Item = Element> {
@@ -57,7 +80,7 @@ impl Layout {
         let columns =
             FlowRecord::COLUMNS.iter().enumerate().filter(move |(index, _)| self.0.contains(*index));
         let elements = columns.flat_map(move |(_, column)| {
-            let is_ipv6 = self.0.contains(Self::IS_IPV6);
+            let is_ipv6 = self.0.contains(Self::version_bit(column).unwrap_or(Self::IS_IPV6));
             let element = Element::of_column(column, enterprise_number, is_ipv6, selection.precision);
             let is_reverse = column.side == ColumnSide::Reverse;
             let has_customer = is_vlan_ids(column) && self.0.contains(Self::CUSTOMER_VLAN_IDS);
@@ -90,14 +113,6 @@ impl Layout {
         writer.fill(set_len, u16::try_from(len).unwrap_or(u16::MAX));
         Ok(())
     }
-}
-
-/// Direction of a uniflow, as in flowDirection (IPFIX 61).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum FlowDirection {
-    Ingress = 0,
-    Egress = 1,
 }
 
 /// Writes a data record to `buffer`. Returns its layout and its length in octets; an error if it does not fit the
@@ -204,6 +219,9 @@ impl Visitor for Fields<'_, '_> {
             IpAddr::V6(v6) => self.writer.array(v6.octets()),
         };
         self.add(column, outcome);
+        if let Some(bit) = Layout::version_bit(column).filter(|_| value.is_ipv6()) {
+            self.layout = self.layout.with(bit);
+        }
     }
 
     #[inline(always)]
@@ -217,6 +235,9 @@ impl Visitor for Fields<'_, '_> {
         let outcome = match column.ipfix {
             Some(InformationElement::Iana(iana::FLOW_END_REASON)) => {
                 self.writer.be(EndReason::from_name(value).map_or(0, |reason| reason as u8))
+            }
+            Some(InformationElement::Iana(iana::FLOW_DIRECTION)) => {
+                self.writer.be(FlowDirection::from_name(value).map_or(0, |direction| direction as u8))
             }
             _ => self.writer.prefixed(Prefix::Ipfix, value),
         };

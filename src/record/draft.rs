@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use super::encapsulation::EncapsulationRecord;
+use super::exported::ExportedRecord;
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
     Application, ApplicationName, Encapsulation, Evidence, FlowKey, IpProtocol, OuterFlow, Ports, Side,
@@ -58,7 +59,7 @@ pub(crate) trait FieldSource {
 }
 
 /// Parts of a key that few keys have.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyParts {
     pub(crate) echo_id: Option<u16>,
     pub(crate) vni: Option<u32>,
@@ -82,6 +83,7 @@ impl KeyParts {
 }
 
 /// Incomplete flow record, to which fields are added in any order.
+#[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) record: FlowRecord,
     pub(crate) protocol: IpProtocol,
@@ -91,6 +93,8 @@ pub(crate) struct Draft {
     pub(crate) key_parts: KeyParts,
     pub(crate) open_duration_ns: Option<u64>,
     pub(crate) application: (Option<ApplicationName>, Option<Evidence>),
+    /// Memory for the part about the exporter, while the record has none.
+    spare: Option<Box<ExportedRecord>>,
 }
 
 impl Draft {
@@ -106,11 +110,37 @@ impl Draft {
             key_parts: KeyParts::NONE,
             open_duration_ns: None,
             application: (None, None),
+            spare: None,
         }
+    }
+
+    /// Sets the part about the exporter. Allocates only the first time.
+    pub(crate) fn set_exported(&mut self, exported: Option<&ExportedRecord>) {
+        let part = self.record.exported.take().or_else(|| self.spare.take());
+        (self.record.exported, self.spare) = match exported {
+            None => (None, part),
+            Some(exported) => {
+                let mut part = part.unwrap_or_default();
+                *part = *exported;
+                (Some(part), None)
+            }
+        };
+    }
+
+    /// Empties the draft for another record; only the part about the exporter remains.
+    #[inline]
+    pub(crate) fn restart(&mut self) {
+        let (exported, spare) = (self.record.exported.take(), self.spare.take());
+        *self = Self::new();
+        (self.record.exported, self.spare) = (exported, spare);
     }
 
     pub(crate) fn encapsulation(&mut self) -> &mut EncapsulationRecord {
         self.record.encapsulation.get_or_insert_default()
+    }
+
+    pub(crate) fn exported(&mut self) -> &mut ExportedRecord {
+        self.record.exported.get_or_insert_default()
     }
 
     /// Completes the flow record, and returns it or, as the error, the name of a required field that is missing.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::community_id::CommunityId;
 use super::encapsulation::EncapsulationRecord;
+use super::exported::ExportedRecord;
 use crate::base::{
     Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
@@ -86,6 +87,9 @@ pub struct FlowRecord {
     pub counter_scale: Option<u32>,
     /// Encapsulation, outer flows and carried packets of the flow, if they are recorded and present.
     pub encapsulation: Option<Box<EncapsulationRecord>>,
+    /// Exporter of the record, and what it sent beside the properties of the packets; `None` unless the record was
+    /// collected.
+    pub exported: Option<Box<ExportedRecord>>,
     /// Set of the fields whose values are known: all fields in a record from a tracker; in a record from a
     /// collector, the fields that its exporter sent. Other fields are written as absent.
     pub known: FieldSet,
@@ -130,6 +134,7 @@ impl FlowRecord {
             sampling_interval: None,
             counter_scale: None,
             encapsulation: None,
+            exported: None,
             known: FieldSet::ALL,
         }
     }
@@ -184,13 +189,21 @@ impl FlowRecord {
         self.key.community_id(0)
     }
 
+    /// Returns whether the record reports an event of a firewall or a translator that is not the end of a flow, such as
+    /// the beginning of a flow, a denied packet, or a new translation. It is not a flow of its own, but may have counts.
+    #[must_use]
+    #[inline]
+    pub fn is_event(&self) -> bool {
+        self.exported.as_deref().is_some_and(ExportedRecord::is_event)
+    }
+
     /// Returns the number of packets of both sides.
     #[must_use]
     pub const fn packet_count(&self) -> u64 {
         self.forward.counters.packet_count.saturating_add(self.reverse.counters.packet_count)
     }
 
-    /// Returns the number of octets on the wire of the packets of both sides.
+    /// Returns the number of octets of both sides, on the wire if the record has these counts.
     #[must_use]
     pub const fn octet_count(&self) -> u64 {
         self.forward.counters.octet_count.saturating_add(self.reverse.counters.octet_count)

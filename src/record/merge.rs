@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::encapsulation::EncapsulationRecord;
 use super::flow_record::{FieldSet, FlowRecord, SideRecord};
-use super::schema::field_index;
+use super::schema::{EXPORTED, field_index};
 use crate::base::{Application, ConnState, EndReason, Evidence, History, IpProtocol, TcpState};
 use crate::row::{ColumnSide, Table as _};
 
@@ -126,7 +126,13 @@ impl FlowRecord {
         std::mem::swap(&mut self.forward, &mut self.reverse);
         self.history = self.history.turned_over();
         self.encapsulation = self.encapsulation.take().map(|part| Box::new(part.turned()));
+        if let Some(exported) = self.exported.as_deref_mut() {
+            *exported = exported.turned();
+        }
         self.known = self.known.turned();
+        if self.exported.is_some() {
+            self.known = self.known.union(EXPORTED);
+        }
         self.conn_state = self.outcome().unwrap_or(self.conn_state);
     }
 
@@ -164,6 +170,11 @@ impl FlowRecord {
         self.known = self.known.merged(later.known);
         match (&mut self.encapsulation, later.encapsulation) {
             (Some(earlier), Some(later)) => earlier.append(*later),
+            (earlier @ None, later) => *earlier = later,
+            (Some(_), None) => {}
+        }
+        match (&mut self.exported, later.exported) {
+            (Some(earlier), Some(later)) => earlier.append(&later),
             (earlier @ None, later) => *earlier = later,
             (Some(_), None) => {}
         }

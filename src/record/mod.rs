@@ -23,8 +23,10 @@
 //! ```
 
 mod community_id;
+mod counts;
 mod draft;
 mod encapsulation;
+mod exported;
 mod flow_record;
 mod merge;
 #[cfg(feature = "serde")]
@@ -37,7 +39,8 @@ pub use crate::base::OuterFlow;
 pub use community_id::CommunityId;
 pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::EncapsulationRecord;
+pub use exported::{ExportedRecord, FlowDirection};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};
 pub use merge::DifferentFlows;
-pub(crate) use schema::{SETTERS, field_index, field_set, fill};
+pub(crate) use schema::{EXPORTED, SETTERS, field_index, field_set, fill};
 pub use sort_key::SortKey;

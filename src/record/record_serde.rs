@@ -53,36 +53,39 @@ impl<'de> Visitor<'de> for Object {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            // The outcome of the setter; `None` if there is no value.
             let is_set = match setter {
-                Setter::Derived => map.next_value::<IgnoredAny>().map(|_| Some(()))?,
-                Setter::Unsigned(set) => {
-                    map.next_value::<Option<u64>>()?.map_or(Some(()), |value| set(&mut draft, value))
-                }
+                Setter::Derived => map.next_value::<IgnoredAny>().map(|_| Some(Some(())))?,
+                Setter::Unsigned(set) => map.next_value::<Option<u64>>()?.map(|value| set(&mut draft, value)),
                 Setter::Address(set) => {
-                    map.next_value::<Option<IpAddr>>()?.map_or(Some(()), |value| set(&mut draft, value))
+                    map.next_value::<Option<IpAddr>>()?.map(|value| set(&mut draft, value))
                 }
                 Setter::Mac(set) => map
                     .next_value::<Option<Cow<'_, str>>>()?
-                    .map_or(Some(()), |text| parse_mac(&text).and_then(|mac| set(&mut draft, mac))),
+                    .map(|text| parse_mac(&text).and_then(|mac| set(&mut draft, mac))),
                 Setter::Text(set) => {
-                    map.next_value::<Option<Cow<'_, str>>>()?.map_or(Some(()), |text| set(&mut draft, &text))
+                    map.next_value::<Option<Cow<'_, str>>>()?.map(|text| set(&mut draft, &text))
                 }
-                Setter::VlanIds(set) => {
-                    map.next_value::<Option<VlanIds>>()?.map_or(Some(()), |ids| set(&mut draft, ids))
-                }
+                Setter::VlanIds(set) => map.next_value::<Option<VlanIds>>()?.map(|ids| set(&mut draft, ids)),
                 Setter::Encapsulation(set) => map
                     .next_value::<Option<Encapsulation>>()?
-                    .map_or(Some(()), |encapsulation| set(&mut draft, encapsulation)),
+                    .map(|encapsulation| set(&mut draft, encapsulation)),
                 Setter::OuterFlow(set) => {
-                    map.next_value::<Option<OuterFlow>>()?.map_or(Some(()), |flow| set(&mut draft, flow))
+                    map.next_value::<Option<OuterFlow>>()?.map(|flow| set(&mut draft, flow))
                 }
             };
-            is_set.ok_or_else(|| A::Error::custom(format_args!("the value of {} is invalid", field.name)))?;
-            draft.record.known = draft.record.known.with(index);
+            if is_set == Some(None) {
+                return Err(A::Error::custom(format_args!("the value of {} is invalid", field.name)));
+            }
+            // Null is a value of columns that may be absent, and otherwise one that the record does not know.
+            if is_set.is_some() || field.is_nullable {
+                draft.record.known = draft.record.known.with(index);
+            }
         }
         if FlowRecord::COLUMNS.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {
             draft.record.known = FieldSet::ALL;
         }
+        draft.record.complete_counts();
         draft.finish().map_err(A::Error::missing_field)?;
         Ok(draft.record)
     }

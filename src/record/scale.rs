@@ -22,5 +22,8 @@ impl FlowRecord {
                 *count = count.saturating_mul(factor.into());
             }
         }
+        if let Some(exported) = &mut self.exported {
+            exported.scale(factor.into());
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::community_id::CommunityId;
 use super::draft::{Draft, FieldSource, Setter};
 use super::encapsulation::EncapsulationRecord;
+use super::exported::{ExportedRecord, FlowDirection};
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, Encapsulation, EndReason, Evidence, History, IpProtocol,
@@ -28,11 +29,34 @@ macro_rules! setter {
     (vlan_ids $($set:tt)+) => { setter!(@VlanIds $($set)+) };
     (encapsulation $($set:tt)+) => { setter!(@Encapsulation $($set)+) };
     (outer_flow $($set:tt)+) => { setter!(@OuterFlow $($set)+) };
+    (exported_unsigned $($set:tt)+) => { setter!(@Unsigned $($set)+) };
+    (exported_address $($set:tt)+) => { setter!(@Address $($set)+) };
+    (exported_name $($set:tt)+) => { setter!(@Text $($set)+) };
     (@$variant:ident |$draft:ident, $value:ident| $assign:expr) => {
         Setter::$variant(|$draft, $value| {
             $assign;
             Some(())
         })
+    };
+}
+
+/// Sets a column to the value of a source. The few columns of [`EXPORTED`] are set by their [`Setter`] only, so that
+/// other records need not check for them.
+macro_rules! fill_column {
+    (exported_unsigned $($rest:tt)+) => {};
+    (exported_address $($rest:tt)+) => {};
+    (exported_name $($rest:tt)+) => {};
+    ($type:ident ($columns:ident, $index:ident, $target:ident, $source:ident, $invalid:ident)
+        |$draft:ident, $value:ident| $assign:expr) => {
+        if $columns.contains($index) {
+            let is_set = set_value($target, $source.$type($index), |$draft, $value| {
+                $assign;
+                Some(())
+            });
+            if is_set.is_none() {
+                $invalid = $invalid.with($index);
+            }
+        }
     };
 }
 
@@ -66,15 +90,9 @@ macro_rules! schema {
             let mut index = 0;
             $(
                 $(
-                    if columns.contains(index) {
-                        let is_set = set_value(draft, source.$type(index), |$draft, $set| {
-                            $assign;
-                            Some(())
-                        });
-                        if is_set.is_none() {
-                            invalid = invalid.with(index);
-                        }
-                    }
+                    fill_column!(
+                        $type (columns, index, draft, source, invalid) |$draft, $set| $assign
+                    );
                 )?
                 index += 1;
             )+
@@ -194,6 +212,21 @@ fn echo_id(record: &FlowRecord) -> Option<u16> {
 fn encapsulation(record: &FlowRecord) -> Option<&EncapsulationRecord> {
     record.encapsulation.as_deref()
 }
+
+#[inline]
+fn exported(record: &FlowRecord) -> Option<&ExportedRecord> {
+    record.exported.as_deref()
+}
+
+/// Columns of [`ExportedRecord`], which are absent in most records.
+pub(crate) const EXPORTED: FieldSet = {
+    let (mut set, mut index) = (FieldSet::EMPTY, field_index("exporter_address"));
+    while index < COLUMNS.len() {
+        set = set.with(index);
+        index += 1;
+    }
+    set
+};
 
 fn known(encapsulation: &Encapsulation) -> Option<&Encapsulation> {
     Some(encapsulation).filter(|encapsulation| !encapsulation.is_empty())
@@ -470,4 +503,68 @@ schema! { record:
     "key_vlan_ids": Option<VlanIds> [merged(Merge::Key)]
         = Some(record.key.vlan_ids()).filter(|ids| !ids.is_empty()),
         set vlan_ids |draft, value| draft.key_parts.vlan_ids = value;
+    /// Address of the exporter of a collected record.
+    "exporter_address": Option<IpAddr> [iana(130), merged(Merge::First)]
+        = exported(record).and_then(|part| part.exporter_address),
+        set exported_address |draft, value| draft.exported().exporter_address = Some(value);
+    /// Observation domain of a collected record: source id, engine or sub-agent of its exporter.
+    "observation_domain": Option<u32> [iana(149), merged(Merge::First)]
+        = exported(record).and_then(|part| part.observation_domain),
+        set exported_unsigned |draft, value| draft.exported().observation_domain = Some(value.try_into().ok()?);
+    /// Interface of the exporter by which the packets leave.
+    "egress_interface": Option<u32> [iana(14), merged(Merge::First)]
+        = exported(record).and_then(|part| part.egress_interface),
+        set exported_unsigned |draft, value| draft.exported().egress_interface = Some(value.try_into().ok()?);
+    /// Direction of the flow at the interface of the exporter.
+    "flow_direction": Option<Name> [iana(61), merged(Merge::First)]
+        = exported(record).and_then(|part| part.flow_direction).map(|direction| Name(direction.name())),
+        set exported_name |draft, value| draft.exported().flow_direction = Some(FlowDirection::from_name(value)?);
+    /// Packets of the initiator that left the exporter.
+    "egress_packet_count": Option<u64> [packets, forward, iana(24), merged(Merge::Sum)]
+        = exported(record).and_then(|part| part.egress_packet_count),
+        set exported_unsigned |draft, value| draft.exported().egress_packet_count = Some(value);
+    /// Octets of the initiator's IP packets that left the exporter.
+    "egress_octet_count": Option<u64> [octets, forward, iana(23), merged(Merge::Sum)]
+        = exported(record).and_then(|part| part.egress_octet_count),
+        set exported_unsigned |draft, value| draft.exported().egress_octet_count = Some(value);
+    /// Packets of the responder that left the exporter.
+    "reverse_egress_packet_count": Option<u64> [packets, reverse, reverse_of(24), merged(Merge::Sum)]
+        = exported(record).and_then(|part| part.reverse_egress_packet_count),
+        set exported_unsigned |draft, value| draft.exported().reverse_egress_packet_count = Some(value);
+    /// Octets of the responder's IP packets that left the exporter.
+    "reverse_egress_octet_count": Option<u64> [octets, reverse, reverse_of(23), merged(Merge::Sum)]
+        = exported(record).and_then(|part| part.reverse_egress_octet_count),
+        set exported_unsigned |draft, value| draft.exported().reverse_egress_octet_count = Some(value);
+    /// Autonomous system of the initiator, according to the exporter.
+    "source_as": Option<u32> [iana(16), merged(Merge::First)]
+        = exported(record).and_then(|part| part.source_as),
+        set exported_unsigned |draft, value| draft.exported().source_as = Some(value.try_into().ok()?);
+    /// Autonomous system of the responder, according to the exporter.
+    "destination_as": Option<u32> [iana(17), merged(Merge::First)]
+        = exported(record).and_then(|part| part.destination_as),
+        set exported_unsigned |draft, value| draft.exported().destination_as = Some(value.try_into().ok()?);
+    /// Address of the initiator after translation by the exporter (NAT).
+    "post_nat_source_address": Option<IpAddr> [iana(225), merged(Merge::First)]
+        = exported(record).and_then(|part| part.post_nat_source_address),
+        set exported_address |draft, value| draft.exported().post_nat_source_address = Some(value);
+    /// Port of the initiator after translation.
+    "post_nat_source_port": Option<u16> [iana(227), merged(Merge::First)]
+        = exported(record).and_then(|part| part.post_nat_source_port),
+        set exported_unsigned |draft, value| draft.exported().post_nat_source_port = Some(value.try_into().ok()?);
+    /// Address of the responder after translation by the exporter (NAT).
+    "post_nat_destination_address": Option<IpAddr> [iana(226), merged(Merge::First)]
+        = exported(record).and_then(|part| part.post_nat_destination_address),
+        set exported_address |draft, value| draft.exported().post_nat_destination_address = Some(value);
+    /// Port of the responder after translation.
+    "post_nat_destination_port": Option<u16> [iana(228), merged(Merge::First)]
+        = exported(record).and_then(|part| part.post_nat_destination_port),
+        set exported_unsigned |draft, value| draft.exported().post_nat_destination_port = Some(value.try_into().ok()?);
+    /// Event of a firewall: 1 created, 2 deleted, 3 denied, 4 alert, 5 update.
+    "firewall_event": Option<u8> [iana(233), merged(Merge::Max)]
+        = exported(record).and_then(|part| part.firewall_event),
+        set exported_unsigned |draft, value| draft.exported().firewall_event = Some(value.try_into().ok()?);
+    /// Event of a translation, with the numbers of natEvent: 4 and 5 for a session of NAT44 that is created and deleted.
+    "nat_event": Option<u8> [iana(230), merged(Merge::Max)]
+        = exported(record).and_then(|part| part.nat_event),
+        set exported_unsigned |draft, value| draft.exported().nat_event = Some(value.try_into().ok()?);
 }

@@ -76,6 +76,7 @@ pub use config::TrackerConfig;
 pub use event::{Anomaly, FlowEvent};
 pub use flow::{FlowId, FlowScan};
 pub use observer::{Flow, Interest, Observer};
+pub(crate) use services::server_by_port;
 pub(crate) use share::Share;
 pub use snapshot::{Snapshot, SnapshotInfo, read_flows};
 pub use stats::TrackerStats;

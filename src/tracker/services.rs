@@ -1,6 +1,8 @@
 //! Registered service ports, which identify the responder of a flow if the beginning of the flow was not seen.
 
-use crate::base::IpProtocol;
+use std::cmp::Ordering;
+
+use crate::base::{FlowKey, IpProtocol, Side};
 
 /// Upper bound (exclusive) of the system ports, which are assigned by IETF review and in practice used by servers (RFC
 /// 6335 section 6).
@@ -38,6 +40,16 @@ pub(super) fn rank(protocol: IpProtocol, port: u16) -> Rank {
         port if port < SYSTEM_PORTS_END => Rank::System,
         port if REGISTERED.binary_search(&port).is_ok() => Rank::Registered,
         _ => Rank::Other,
+    }
+}
+
+/// Returns the side of a flow on which a server listens more likely, by its port.
+pub(crate) fn server_by_port(key: &FlowKey) -> Option<Side> {
+    let rank = |side| rank(key.protocol(), key.raw_port(side));
+    match rank(Side::A).cmp(&rank(Side::B)) {
+        Ordering::Greater => Some(Side::A),
+        Ordering::Less => Some(Side::B),
+        Ordering::Equal => None,
     }
 }
 

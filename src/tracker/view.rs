@@ -350,6 +350,7 @@ impl FlowView<'_> {
             counter_scale: None,
             application: self.application(),
             encapsulation: self.encapsulation().map(Box::new),
+            exported: None,
             known: FieldSet::ALL,
         }
     }

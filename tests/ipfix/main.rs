@@ -5,6 +5,7 @@
 mod capture_records;
 #[path = "../support/captures.rs"]
 mod captures;
+mod exported;
 mod faults;
 mod netflow;
 mod round_trip;

@@ -30,7 +30,7 @@ fn version5() -> Vec<u8> {
         message.extend(99_000_u32.to_be_bytes());
         message.extend(ports.into_iter().flat_map(u16::to_be_bytes));
         message.extend([0, flags, protocol, 0xb8]);
-        message.extend([0; 8]);
+        message.extend([0xfc, 0, 0, 7, 0, 0, 0, 0]);
     }
     message
 }
@@ -47,6 +47,15 @@ fn version_5_has_the_fields_of_its_format() {
     assert_eq!(tcp.start.as_nanos(), 1_699_999_990_500_000_000);
     assert_eq!(tcp.end.as_nanos(), 1_699_999_999_500_000_000);
     assert_eq!((tcp.forward.tcp_flags.0, tcp.forward.dscp, tcp.interface), (0x1b, Some(46), 3));
+    let exported = tcp.exported.as_deref().unwrap();
+    assert_eq!(
+        (exported.egress_interface, exported.source_as, exported.destination_as),
+        (Some(4), Some(64_512), Some(7))
+    );
+    assert_eq!(
+        (exported.exporter_address, exported.observation_domain),
+        (Some([192, 0, 2, 1].into()), Some(0))
+    );
     let icmp = &records[1];
     assert_eq!((icmp.protocol(), icmp.icmp), (IpProtocol::ICMP, Some((8, 0))));
     assert_eq!(icmp.key.port(icmp.initiator), None);

@@ -14,10 +14,13 @@ use super::capture_records::records;
 use super::captures::{captures, own_captures, root};
 use super::{ENTERPRISE_NUMBER, Stream, collect, export, with_own_elements};
 
+/// Returns records as text, without their exporter, which only collected ones have.
 fn lines(records: &[FlowRecord]) -> Vec<String> {
-    let line = |record| {
+    let line = |record: &FlowRecord| {
         let mut out = Vec::new();
-        write_json(&mut out, record, Style::default());
+        let mut record = record.clone();
+        record.exported = None;
+        write_json(&mut out, &record, Style::default());
         String::from_utf8(out).unwrap()
     };
     records.iter().map(line).collect()

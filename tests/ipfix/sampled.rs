@@ -285,6 +285,7 @@ fn samples_of_sflow_give_the_flows_of_the_frames() {
         domain: 3,
         interface: 5,
         sampling_interval: Some(128),
+        vlan_id: None,
     };
     assert_eq!(exporter_address().ip(), point.exporter);
     assert!(packets.iter().all(|(_, found)| *found == point));
@@ -311,6 +312,47 @@ fn addresses_that_an_agent_sends_instead_of_a_header_are_records() {
     assert_eq!((record.packet_count(), record.forward.counters.ip_octet_count), (1, 1500));
     assert_eq!((record.sampling_interval, record.interface), (Some(10), 9));
     assert_eq!((record.forward.tcp_flags.0, record.forward.dscp), (0x12, Some(46)));
+    let exported = record.exported.as_deref().expect("an exporter");
+    assert_eq!((exported.egress_interface, exported.observation_domain), (None, Some(3)));
+}
+
+/// Extended switch data (format 1001) has the VLAN of the packet in the switch, which a frame from an access port does not
+/// have. An output interface with the format 1 is the reason for which the packet was discarded.
+#[test]
+fn the_switch_data_of_a_sample_belongs_to_its_packet() {
+    let frames = frames("web.pcap");
+    let (format, mut body) = header_sample(&frames.get(5).unwrap(), false);
+    body[7 * 4 + 3] = 2;
+    body.extend(words(&[1001, 16, 7, 0, 8, 0]));
+    let mut discarding = body.clone();
+    discarding[6 * 4..7 * 4].copy_from_slice(&0x4000_0102_u32.to_be_bytes());
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    let mut found = Vec::new();
+    for sample in [(format, body), (format, discarding)] {
+        collector.message(exporter_address(), &sflow(0, &[sample]), Timestamp::ZERO, |collected| {
+            let Collected::Packet(packet) = collected else { panic!("a packet") };
+            found.push((packet.point.vlan_id, packet.egress_interface));
+        });
+    }
+    assert_eq!(found, [(Some(7), Some(6)), (Some(7), None)]);
+    // The same of an agent that sends addresses; the switch data come first.
+    let ipv4 = [
+        words(&[1, 5, 10, 0, 0, 9, 0, 2, 1001, 16, 7, 0, 8, 0, 3, 32, 1500, 6]),
+        vec![192, 0, 2, 1, 192, 0, 2, 2],
+        words(&[40_000, 80, 0x12, 0xb8]),
+    ];
+    let (records, _) = collect([&sflow(0, &[(1, ipv4.concat())])[..]]);
+    assert_eq!(records[0].forward.vlan_ids.iter().collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn notifications_of_discarded_packets_and_unknown_samples_are_counted() {
+    // Sequence number, source, drops, interfaces, reason, and no data (sFlow Dropped Packet Notification Structures).
+    let discarded = words(&[1, 0, 5, 2, 5, 0, 258, 0]);
+    let vendor = (0x0010_9001, words(&[1, 2]));
+    let (records, stats) = collect([&sflow(0, &[(5, discarded.clone()), vendor, (5, discarded)])[..]]);
+    assert_eq!((records.len(), stats.discarded_packet_count, stats.skipped_sample_count), (0, 2, 1));
+    assert_eq!((stats.malformed_message_count, stats.packet_count), (0, 0));
 }
 
 #[test]

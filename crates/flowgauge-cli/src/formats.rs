@@ -232,6 +232,10 @@ impl OutputArgs {
     /// Returns a failure if groups, or `is_series` counts over time, are combined with options that do not concern them.
     pub(crate) fn check_groups(&self, is_series: bool, has_others: bool) -> Result<(), Failure> {
         let option = match (self.groups.is_used(), is_series) {
+            (false, false) if self.groups.count_events => {
+                let problem = "--count-events requires --group-by or --time-series";
+                return Err(Failure::Usage(problem.to_owned()));
+            }
             (false, false) => return Ok(()),
             (true, false) => "--group-by",
             (false, true) => "--time-series",

@@ -3,64 +3,17 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
+use super::family::Family;
 use super::field::{Specifier, unsigned};
+use super::own_elements::OwnElements;
 use super::sampling::SamplingElement;
 use super::times::{AbsoluteUnit, DataContext, Moment, Related, TimeUnit, set_time};
-use crate::base::{ApplicationName, Encapsulation, EndReason, OuterFlow, VlanIds};
-use crate::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana, own_name};
-use crate::record::{Draft, FieldSet, FlowRecord, SETTERS, Setter, SideRecord, field_index, field_set};
+use crate::base::{ApplicationName, Encapsulation, EndReason, OuterFlow, Timestamp, VlanIds};
+use crate::ipfix::{REVERSE_ENTERPRISE_NUMBER, UNKNOWN_APPLICATION, VARIABLE_LEN, iana};
+use crate::record::{
+    Draft, EXPORTED, FieldSet, FlowDirection, FlowRecord, SETTERS, Setter, SideRecord, field_index, field_set,
+};
 use crate::row::{InformationElement, Table as _};
-
-/// Elements that this crate defines, with the enterprise number that the exporter of a domain uses, as learned from its
-/// type records (RFC 5610).
-#[derive(Debug, Default)]
-pub(super) struct OwnElements {
-    elements: Vec<OwnElement>,
-    /// Number of changes; templates that were compiled before the last one are compiled again.
-    revision: u32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct OwnElement {
-    enterprise_number: u32,
-    id: u16,
-    /// Index of the field in the schema.
-    field: usize,
-}
-
-impl OwnElements {
-    /// Maximum number of changes in a domain. Each change costs another compilation of each template.
-    const REVISION_MAX: u32 = 1024;
-
-    pub(super) const fn revision(&self) -> u32 {
-        self.revision
-    }
-
-    /// Records the name of an element, if it is the name of a field.
-    pub(super) fn define(&mut self, enterprise_number: u32, id: u16, name: &str) {
-        let first = name.as_bytes().first();
-        let found = FlowRecord::COLUMNS.iter().position(|column| {
-            column.name.as_bytes().first() == first
-                && matches!(column.ipfix, Some(InformationElement::Own(_)))
-                && own_name(column).eq(name.chars())
-        });
-        let Some(field) = found else { return };
-        let element = OwnElement { enterprise_number, id, field };
-        if self.elements.contains(&element) || self.revision >= Self::REVISION_MAX {
-            return;
-        }
-        self.elements.retain(|known| known.field != field);
-        self.elements.push(element);
-        self.revision += 1;
-    }
-
-    fn field(&self, specifier: Specifier) -> Option<usize> {
-        let element = self.elements.iter().find(|element| {
-            (element.enterprise_number, element.id) == (specifier.enterprise_number, specifier.id)
-        });
-        element.map(|element| element.field)
-    }
-}
 
 /// Direction that an element describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +50,8 @@ pub(super) enum Action {
     Unsigned(usize, Set<u64>),
     Ipv4(usize, Set<IpAddr>),
     Ipv6(usize, Set<IpAddr>),
+    /// Sets an address of either version; zero is no address.
+    AddressIfSet(usize, Set<IpAddr>),
     Mac(usize, Set<[u8; 6]>),
     Text(usize, fn(&mut Draft, &str) -> Option<()>),
     Encapsulation(usize, Set<Encapsulation>),
@@ -113,6 +68,8 @@ pub(super) enum Action {
     Ttl(Direction),
     IcmpTypeCode,
     Time(Moment, TimeUnit),
+    /// Time of an event, for records without other times.
+    Observed(AbsoluteUnit),
     /// Time at which the exporter was started, in milliseconds since 1970.
     InitTime,
     /// Duration of the flow, in the given number of nanoseconds.
@@ -152,6 +109,7 @@ impl Action {
     fn of_field(index: usize, is_ipv6: bool) -> Option<Self> {
         Some(match SETTERS.get(index)? {
             Setter::Unsigned(set) => Self::Unsigned(index, *set),
+            Setter::Address(set) if EXPORTED.contains(index) => Self::AddressIfSet(index, *set),
             Setter::Address(set) if is_ipv6 => Self::Ipv6(index, *set),
             Setter::Address(set) => Self::Ipv4(index, *set),
             Setter::Mac(set) => Self::Mac(index, *set),
@@ -171,6 +129,14 @@ impl Action {
             58 | 243 => Some(Self::VlanId(direction)),
             iana::DOT1Q_CUSTOMER_VLAN_ID => Some(Self::CustomerVlanId(direction)),
             192 => Some(Self::Ttl(direction)),
+            171 => field(direction.select(
+                const { field_index("egress_octet_count") },
+                const { field_index("reverse_egress_octet_count") },
+            )),
+            172 => field(direction.select(
+                const { field_index("egress_packet_count") },
+                const { field_index("reverse_egress_packet_count") },
+            )),
             // Totals since the flow began; redundant if the template also has the counts of the record.
             85 => field(direction.select(
                 const { field_index("ip_octet_count") },
@@ -194,6 +160,27 @@ impl Action {
             21 => Some(Self::Time(End, TimeUnit::Uptime)),
             22 => Some(Self::Time(Start, TimeUnit::Uptime)),
             32 | 139 => Some(Self::IcmpTypeCode),
+            iana::FLOW_DIRECTION => {
+                Some(Self::Unsigned(const { field_index("flow_direction") }, |draft, value| {
+                    draft.exported().flow_direction = Some(FlowDirection::from_number(value)?);
+                    Some(())
+                }))
+            }
+            iana::EXPORTER_IPV6_ADDRESS => field(const { field_index("exporter_address") }),
+            // Those above 40,000 are of early versions of Cisco's NSEL, in NetFlow version 9 only.
+            iana::POST_NAT_SOURCE_IPV6_ADDRESS | 40_001 => {
+                field(const { field_index("post_nat_source_address") })
+            }
+            iana::POST_NAT_DESTINATION_IPV6_ADDRESS | 40_002 => {
+                field(const { field_index("post_nat_destination_address") })
+            }
+            40_003 => field(const { field_index("post_nat_source_port") }),
+            40_004 => field(const { field_index("post_nat_destination_port") }),
+            40_005 => field(const { field_index("firewall_event") }),
+            322 => Some(Self::Observed(AbsoluteUnit::Seconds)),
+            323 => Some(Self::Observed(AbsoluteUnit::Milliseconds)),
+            324 => Some(Self::Observed(AbsoluteUnit::NtpMicroseconds)),
+            325 => Some(Self::Observed(AbsoluteUnit::NtpNanoseconds)),
             iana::APPLICATION_NAME => Some(Self::ApplicationName),
             iana::FLOW_END_REASON => Some(Self::EndReason),
             150 => Some(Self::Time(Start, TimeUnit::Absolute(AbsoluteUnit::Seconds))),
@@ -237,13 +224,30 @@ impl Action {
             | Self::ApplicationName => true,
             Self::Ipv4(..) => len == 4,
             Self::Ipv6(..) => len == 16,
+            Self::AddressIfSet(..) => matches!(len, 4 | 16),
             Self::Mac(..) => len == 6,
             Self::Time(
                 _,
                 TimeUnit::Absolute(AbsoluteUnit::NtpMicroseconds | AbsoluteUnit::NtpNanoseconds),
-            ) => len == 8,
+            )
+            | Self::Observed(AbsoluteUnit::NtpMicroseconds | AbsoluteUnit::NtpNanoseconds) => len == 8,
             Self::IcmpTypeCode => len == 2,
             _ => len != VARIABLE_LEN && matches!(len, 1..=8),
+        }
+    }
+
+    /// Replaces the actions of elements of the other version of IP by [`Action::Skip`] if the template has elements of
+    /// this one for the same fields. Linear in the number of elements.
+    pub(super) fn remove_other_family(actions: &mut [Self], specifiers: &[Specifier], family: Family) {
+        let of_family = |specifier: &Specifier| Family::of_element(specifier).map(|found| found == family);
+        let fields =
+            actions.iter().zip(specifiers).filter(|(_, specifier)| of_family(specifier) == Some(true));
+        let fields = fields.fold(FieldSet::EMPTY, |set, (action, _)| set.union(action.fields()));
+        for (action, specifier) in actions.iter_mut().zip(specifiers) {
+            let is_other = of_family(specifier) == Some(false);
+            if is_other && action.fields().intersection(fields) != FieldSet::EMPTY {
+                *action = Self::Skip;
+            }
         }
     }
 
@@ -262,10 +266,22 @@ impl Action {
             }
         }
         for (index, action) in actions.iter_mut().enumerate() {
-            let sets_fields = action.fields() != FieldSet::EMPTY;
+            // Of two addresses of different versions, each record has one.
+            let sets_fields = action.fields() != FieldSet::EMPTY && !matches!(action, Self::AddressIfSet(..));
             if sets_fields && best.get(&target(action)).is_some_and(|(_, kept)| *kept != index) {
                 *action = Self::Skip;
             }
+        }
+    }
+
+    /// Replaces the times of events by [`Action::Skip`] if the template has other times for the beginning and the end.
+    pub(super) fn remove_observed(actions: &mut [Self]) {
+        let is_observed = |action: &Self| matches!(action, Self::Observed(_));
+        let has = |is_wanted: fn(&Self) -> bool| actions.iter().any(is_wanted);
+        let has_start = has(|action| matches!(action, Self::Time(Moment::Start, _)));
+        let has_end = has(|action| matches!(action, Self::Time(Moment::End, _) | Self::Duration(_)));
+        if has_start && has_end {
+            actions.iter_mut().filter(|action| is_observed(action)).for_each(|action| *action = Self::Skip);
         }
     }
 
@@ -279,7 +295,7 @@ impl Action {
             Self::Time(..) => 3,
             _ => match id {
                 // Totals, counts without a defined layer, the octet of the DSCP, and the VLAN id of NetFlow.
-                85 | 86 | 298 | 299 | 5 | 58 => 0,
+                85 | 86 | 171 | 172 | 298 | 299 | 5 | 58 => 0,
                 _ => 1,
             },
         }
@@ -289,9 +305,11 @@ impl Action {
     pub(super) fn fields(self) -> FieldSet {
         match self {
             Self::Skip | Self::InitTime | Self::Duration(_) | Self::Sampling(_) => FieldSet::EMPTY,
+            Self::Observed(_) => const { field_set(&["start", "end"]) },
             Self::Unsigned(index, _)
             | Self::Ipv4(index, _)
             | Self::Ipv6(index, _)
+            | Self::AddressIfSet(index, _)
             | Self::Mac(index, _)
             | Self::Text(index, _)
             | Self::Encapsulation(index, _)
@@ -366,6 +384,24 @@ impl Action {
             Self::Ttl(direction) => {
                 let ttl = unsigned(octets)?.try_into().ok()?;
                 direction.side(draft).hop_limits = Some((ttl, ttl));
+            }
+            Self::AddressIfSet(_, set) => {
+                let address = match octets.try_into().map(<[u8; 4]>::into) {
+                    Ok(address) => address,
+                    Err(_) => IpAddr::from(<[u8; 16]>::try_from(octets).ok()?),
+                };
+                if !address.is_unspecified() {
+                    set(draft, address)?;
+                }
+            }
+            Self::Observed(unit) => {
+                let time = unit.time(unsigned(octets)?);
+                if record.start == Timestamp::ZERO {
+                    record.start = time;
+                }
+                if record.end == Timestamp::ZERO {
+                    record.end = time;
+                }
             }
             Self::IcmpTypeCode => record.icmp = Some(<[u8; 2]>::try_from(octets).ok()?.into()),
             Self::InitTime => related.times.init_time_ms = unsigned(octets),

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::net::IpAddr;
 
-use ahash::RandomState;
-
-use super::action::OwnElements;
+use super::Collected;
+use super::own_elements::OwnElements;
 use super::packet::{ObservationPoint, SampledPacket};
 use super::sampling::Samplers;
 use super::sequence::Sequence;
+use super::shared::Shared;
 use super::template::{Compilations, Kind, OptionsValues, Template};
 use super::times::{BootTime, DataContext};
-use super::{Collected, CollectorStats};
 use crate::base::{Frame, Timestamp};
 use crate::codec::Reader;
 use crate::ipfix::{OPTIONS_TEMPLATE_SET_ID, SET_HEADER_LEN, TEMPLATE_ID_MIN, TEMPLATE_SET_ID};
-use crate::record::Draft;
+use crate::record::ExportedRecord;
 
 /// Set identifiers of templates and options templates in NetFlow version 9 (RFC 3954 sections 5.2 and 6.1).
 const NETFLOW9_TEMPLATE_SET_ID: u16 = 0;
@@ -113,9 +112,10 @@ impl Templates {
 /// Decoder of the sets of one message.
 pub(super) struct Sets<'d> {
     pub(super) domain: &'d mut Domain,
-    pub(super) stats: &'d mut CollectorStats,
-    pub(super) numbers: &'d RandomState,
+    pub(super) shared: Shared<'d>,
     pub(super) exporter: IpAddr,
+    /// Part of all records about their exporter.
+    pub(super) exported: ExportedRecord,
     pub(super) domain_id: u32,
     pub(super) export_time: Timestamp,
     /// Time at which the exporter was started, for NetFlow version 9.
@@ -206,9 +206,9 @@ impl Sets<'_> {
     }
 
     fn template(&mut self, id: u16, template: Template) {
-        self.stats.template_count += 1;
+        self.shared.stats.template_count += 1;
         if id < TEMPLATE_ID_MIN || !template.is_valid() {
-            self.stats.refused_template_count += 1;
+            self.shared.stats.refused_template_count += 1;
             self.domain.remove(id);
         } else {
             self.domain.insert(id, template);
@@ -241,7 +241,7 @@ impl Sets<'_> {
                     domain.samplers.define(sampler, interval);
                 }
             }
-            self.stats.options_record_count += u64::from(record_count);
+            self.shared.stats.options_record_count += u64::from(record_count);
         } else if let Some(template) = domain.data.map.get_mut(&id) {
             let steps = template.steps(&domain.own_elements, &mut domain.compilations);
             if !steps.has_addresses() {
@@ -252,25 +252,28 @@ impl Sets<'_> {
                     boot_time: self.boot_time,
                     init_time_ms: domain.init_time_ms,
                     samplers: &domain.samplers,
+                    exported: &self.exported,
                 };
-                let mut draft = Draft::new();
+                let draft = &mut *self.shared.draft;
+                let is_empty = self.exported == ExportedRecord::default() && !steps.has_exported();
+                draft.set_exported((!is_empty).then_some(&self.exported));
                 while set.remaining_len() >= steps.len_min() {
-                    let Ok(record) = steps.decode(&mut set, &mut draft, &context, self.stats) else {
+                    let Ok(record) = steps.decode(&mut set, draft, &context, self.shared.stats) else {
                         outcome = None;
                         break;
                     };
                     record_count += 1;
                     match record {
                         Some(record) => {
-                            self.stats.record_count += 1;
+                            self.shared.stats.record_count += 1;
                             emit(Collected::Record(record));
                         }
-                        None => self.stats.unkeyed_record_count += 1,
+                        None => self.shared.stats.unkeyed_record_count += 1,
                     }
                 }
             }
         } else {
-            self.stats.unknown_template_set_count += 1;
+            self.shared.stats.unknown_template_set_count += 1;
             counted.record_count = None;
             return Some(());
         }
@@ -290,7 +293,7 @@ impl Sets<'_> {
         let Some(template) = data.map.get_mut(&id) else { return (0, Some(())) };
         if !template.has_packets() {
             let skipped = template.steps(own_elements, compilations).skip(set);
-            self.stats.unkeyed_record_count += u64::from(skipped.unwrap_or_default());
+            self.shared.stats.unkeyed_record_count += u64::from(skipped.unwrap_or_default());
             return (skipped.unwrap_or_default(), skipped.ok().map(drop));
         }
         let mut record_count = 0;
@@ -302,14 +305,19 @@ impl Sets<'_> {
                 domain: self.domain_id,
                 interface: report.interface,
                 sampling_interval: samplers.interval(&report.sampling, report.interface),
+                vlan_id: None,
             };
             match report.frame(self.export_time) {
                 Some(frame) => {
-                    self.stats.packet_count += 1;
-                    let frame = Frame { interface: point.number(self.numbers), ..frame };
-                    emit(Collected::Packet(SampledPacket { frame, point }));
+                    self.shared.stats.packet_count += 1;
+                    let frame = Frame { interface: point.number(self.shared.numbers), ..frame };
+                    emit(Collected::Packet(SampledPacket {
+                        frame,
+                        point,
+                        egress_interface: report.egress_interface,
+                    }));
                 }
-                None => self.stats.unsupported_packet_count += 1,
+                None => self.shared.stats.unsupported_packet_count += 1,
             }
         }
         (record_count, Some(()))

@@ -55,13 +55,17 @@ mod collected;
 mod config;
 mod domain;
 mod domains;
+mod family;
 mod field;
 mod netflow5;
+mod own_elements;
 mod packet;
 mod sampling;
 mod sequence;
 mod sflow;
+mod shared;
 mod stats;
+mod steps;
 mod template;
 mod times;
 mod uniflow;
@@ -73,8 +77,10 @@ use ahash::RandomState;
 use crate::base::{ConfigError, Frame, Timestamp, hash_state};
 use crate::codec::Reader;
 use crate::ipfix::{HEADER_LEN, VERSION};
+use crate::record::{Draft, ExportedRecord};
 use domain::{Domain, Sets};
 use domains::{DomainKey, Domains};
+use shared::Shared;
 use times::BootTime;
 
 pub use collected::Collected;
@@ -91,13 +97,15 @@ const SFLOW_VERSION: u16 = 0;
 
 /// Collector of flow records and sampled packets.
 ///
-/// Linear in the length of each message. Allocates for templates only.
+/// Linear in the length of each message. Allocates for templates, and once for the part of records about the exporter.
 #[derive(Debug)]
 pub struct Collector {
     domains: Domains,
     /// Keys of the numbers of observation points.
     numbers: RandomState,
     stats: CollectorStats,
+    /// The latest record.
+    draft: Draft,
 }
 
 impl Collector {
@@ -111,6 +119,7 @@ impl Collector {
             domains: Domains::new(config)?,
             numbers: hash_state(None),
             stats: CollectorStats::default(),
+            draft: Draft::new(),
         })
     }
 
@@ -159,9 +168,12 @@ impl Collector {
             NETFLOW9_VERSION => self.netflow9(arrival, reader, emit),
             netflow5::VERSION => {
                 let message = netflow5::Message::parse(reader)?;
-                self.with_domain(arrival, version, message.engine.into(), |domain, _, stats| {
+                let id = message.engine.into();
+                self.with_domain(arrival, version, id, |domain, Shared { stats, draft, .. }| {
                     domain.sequence.check(message.sequence_number, message.record_count, stats);
-                    message.records(stats, emit)
+                    draft.restart();
+                    draft.set_exported(Some(&arrival.exported(id)));
+                    message.records(draft, stats, emit)
                 })
             }
             _ => {
@@ -187,13 +199,12 @@ impl Collector {
         // to its end.
         let is_complete = len == message.len() && len >= HEADER_LEN;
         let export_time = Timestamp::from_parts(export_seconds.into(), 0);
-        let outcome = self.with_domain(arrival, VERSION, id, |domain, numbers, stats| {
-            let exporter = arrival.exporter.ip();
+        let outcome = self.with_domain(arrival, VERSION, id, |domain, shared| {
             let mut sets = Sets {
                 domain,
-                stats,
-                numbers,
-                exporter,
+                shared,
+                exporter: arrival.exporter.ip(),
+                exported: arrival.exported(id),
                 domain_id: id,
                 export_time,
                 boot_time: None,
@@ -201,7 +212,7 @@ impl Collector {
             };
             let body = reader.bytes(len.checked_sub(HEADER_LEN)?.min(reader.remaining_len())).ok()?;
             let counted = sets.decode(Reader::new(body), emit);
-            sets.domain.sequence.check_or_resume(sequence_number, counted.record_count, sets.stats);
+            sets.domain.sequence.check_or_resume(sequence_number, counted.record_count, sets.shared.stats);
             counted.is_well_formed.then_some(())
         });
         outcome.filter(|()| is_complete)
@@ -219,14 +230,13 @@ impl Collector {
         let sequence_number = reader.be::<u32>().ok()?;
         let id = reader.be::<u32>().ok()?;
         let export_time = Timestamp::from_parts(export_seconds.into(), 0);
-        self.with_domain(arrival, NETFLOW9_VERSION, id, |domain, numbers, stats| {
-            let exporter = arrival.exporter.ip();
+        self.with_domain(arrival, NETFLOW9_VERSION, id, |domain, shared| {
             let boot_time = Some(BootTime::new(export_time, uptime_ms));
             let mut sets = Sets {
                 domain,
-                stats,
-                numbers,
-                exporter,
+                shared,
+                exporter: arrival.exporter.ip(),
+                exported: arrival.exported(id),
                 domain_id: id,
                 export_time,
                 boot_time,
@@ -234,7 +244,7 @@ impl Collector {
             };
             let counted = sets.decode(reader, emit);
             // The sequence number counts messages (RFC 3954 section 5.1).
-            sets.domain.sequence.check(sequence_number, 1, sets.stats);
+            sets.domain.sequence.check(sequence_number, 1, sets.shared.stats);
             counted.is_well_formed.then_some(())
         })
     }
@@ -247,15 +257,17 @@ impl Collector {
     ) -> Option<()> {
         let Arrival { exporter, now } = arrival;
         let sub_agent = datagram.sub_agent;
-        self.with_domain(arrival, SFLOW_VERSION, sub_agent, |domain, numbers, stats| {
+        let exported = arrival.exported(sub_agent);
+        self.with_domain(arrival, SFLOW_VERSION, sub_agent, |domain, Shared { stats, draft, numbers }| {
             domain.sequence.check(datagram.sequence_number, 1, stats);
-            datagram.samples(now, stats, |sample, draft, stats| match sample {
+            datagram.samples(stats, |sample, stats| match sample {
                 sflow::Sample::Packet(sampled) => {
                     let point = ObservationPoint {
                         exporter: exporter.ip(),
                         domain: sub_agent,
-                        interface: sampled.interface,
-                        sampling_interval: Some(sampled.interval),
+                        interface: sampled.place.interface,
+                        sampling_interval: Some(sampled.place.interval),
+                        vlan_id: sampled.place.vlan_id,
                     };
                     stats.packet_count += 1;
                     let frame = Frame {
@@ -265,9 +277,15 @@ impl Collector {
                         wire_len: sampled.wire_len,
                         interface: point.number(numbers),
                     };
-                    emit(Collected::Packet(SampledPacket { frame, point }));
+                    emit(Collected::Packet(SampledPacket {
+                        frame,
+                        point,
+                        egress_interface: sampled.place.egress_interface,
+                    }));
                 }
-                sflow::Sample::Record => {
+                sflow::Sample::Record(described, place) => {
+                    draft.set_exported(Some(&exported));
+                    described.fill(place, draft, now);
                     if let Ok(record) = draft.finish() {
                         stats.record_count += 1;
                         emit(Collected::Record(record));
@@ -283,13 +301,13 @@ impl Collector {
         arrival: Arrival,
         version: u16,
         id: u32,
-        decode: impl FnOnce(&mut Domain, &RandomState, &mut CollectorStats) -> R,
+        decode: impl FnOnce(&mut Domain, Shared<'_>) -> R,
     ) -> R {
-        let Self { domains, numbers, stats } = self;
+        let Self { domains, numbers, stats, draft } = self;
         let key = DomainKey { exporter: arrival.exporter, version, id };
         domains.with(key, arrival.now, stats, |domain, stats| {
             let count = stats.record_count + stats.packet_count;
-            let result = decode(domain, numbers, stats);
+            let result = decode(domain, Shared { numbers, stats, draft });
             domain.has_records |= stats.record_count + stats.packet_count > count;
             result
         })
@@ -301,4 +319,16 @@ impl Collector {
 struct Arrival {
     exporter: SocketAddr,
     now: Timestamp,
+}
+
+impl Arrival {
+    /// Returns the part of all records of a message about their exporter. The messages of a file have no sender; without
+    /// one, 0 is not the identifier of a domain (RFC 7011 section 3.1).
+    fn exported(self, domain_id: u32) -> ExportedRecord {
+        let sender = self.exporter.ip();
+        let mut exported = ExportedRecord::default();
+        exported.exporter_address = (!sender.is_unspecified()).then_some(sender);
+        exported.observation_domain = Some(domain_id).filter(|id| *id != 0 || !sender.is_unspecified());
+        exported
+    }
 }

@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use super::template::finish_icmp;
+use super::steps::finish_icmp;
 use super::times::BootTime;
 use super::{Collected, CollectorStats};
 use crate::base::{IpProtocol, TcpFlags, Timestamp};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, field_set};
+use crate::record::{Draft, EXPORTED, FieldSet, field_set};
 
 /// Version number of a NetFlow message of version 5.
 pub(super) const VERSION: u16 = 5;
@@ -33,7 +33,8 @@ const FIELDS: FieldSet = field_set(&[
     "icmp_type",
     "icmp_code",
     "interface",
-]);
+])
+.union(EXPORTED);
 
 /// A message with its header.
 pub(super) struct Message<'a> {
@@ -63,21 +64,29 @@ impl<'a> Message<'a> {
         Some(Self { boot_time, sequence_number, record_count, engine, interval, records: reader })
     }
 
-    /// Decodes all records; returns `None` if there are fewer than the header states.
+    /// Decodes all records in `draft`, which is empty; returns `None` if there are fewer than the header states.
     pub(super) fn records(
         mut self,
+        draft: &mut Draft,
         stats: &mut CollectorStats,
         emit: &mut impl FnMut(Collected<'_>),
     ) -> Option<()> {
         // Filled again for each record, because all records have the same fields.
-        let mut draft = Draft::new();
-        draft.record.known = FIELDS;
+        let mut known = FIELDS;
         if self.interval > 0 {
             draft.record.sampling_interval = Some(self.interval);
-            draft.record.known = FIELDS.union(const { field_set(&["sampling_interval"]) });
+            known = FIELDS.union(const { field_set(&["sampling_interval"]) });
         }
         for _ in 0..self.record_count {
-            self.record(&mut draft).ok()?;
+            self.record(draft).ok()?;
+            let record = &mut draft.record;
+            record.known = known;
+            if record.end < record.start {
+                stats.invalid_value_count += 1;
+                record.end = record.start;
+                record.known = known.difference(const { field_set(&["end", "duration"]) });
+            }
+            record.complete_counts();
             if let Ok(record) = draft.finish() {
                 stats.record_count += 1;
                 emit(Collected::Record(record));
@@ -94,7 +103,7 @@ impl<'a> Message<'a> {
         draft.destination.0 = Some(IpAddr::from(record.array::<4>()?));
         let _next_hop: u32 = record.be()?;
         draft.record.interface = record.be::<u16>()?.into();
-        let _output_interface: u16 = record.be()?;
+        draft.exported().egress_interface = Some(record.be::<u16>()?.into());
         let counters = &mut draft.record.forward.counters;
         counters.packet_count = record.be::<u32>()?.into();
         counters.ip_octet_count = record.be::<u32>()?.into();
@@ -106,6 +115,9 @@ impl<'a> Message<'a> {
         draft.record.forward.tcp_flags = TcpFlags(record.be::<u8>()?.into());
         draft.protocol = IpProtocol(record.be()?);
         draft.record.forward.dscp = Some(record.be::<u8>()? >> 2);
+        let exported = draft.exported();
+        (exported.source_as, exported.destination_as) =
+            (Some(record.be::<u16>()?.into()), Some(record.be::<u16>()?.into()));
         // The version has no elements for ICMP: type and code are in the destination port. Sets or removes both.
         finish_icmp(draft, true);
         Ok(())

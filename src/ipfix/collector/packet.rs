@@ -19,6 +19,8 @@ pub struct SampledPacket<'a> {
     pub frame: Frame<'a>,
     /// Origin of the packet.
     pub point: ObservationPoint,
+    /// Number of the interface by which the packet leaves the exporter (egressInterface, IPFIX 14), if it is known.
+    pub egress_interface: Option<u32>,
 }
 
 /// An interface of an exporter at which packets are sampled.
@@ -32,6 +34,9 @@ pub struct ObservationPoint {
     pub interface: u32,
     /// Number of packets of which one is sampled, if it is known.
     pub sampling_interval: Option<u32>,
+    /// VLAN in which the packet arrived, if the exporter states it beside the packet: an agent of sFlow with extended
+    /// switch data.
+    pub vlan_id: Option<u16>,
 }
 
 impl ObservationPoint {
@@ -44,6 +49,7 @@ impl ObservationPoint {
 /// Elements of data records with a section of a packet.
 mod element {
     pub(super) const INGRESS_INTERFACE: u16 = 10;
+    pub(super) const EGRESS_INTERFACE: u16 = 14;
     pub(super) const IP_TOTAL_LENGTH: u16 = 224;
     pub(super) const DATA_LINK_FRAME_SIZE: u16 = 312;
     pub(super) const IP_HEADER_PACKET_SECTION: u16 = 313;
@@ -68,6 +74,7 @@ pub(super) struct PacketReport<'a> {
     offset: Option<u64>,
     time: Option<Timestamp>,
     pub(super) interface: u32,
+    pub(super) egress_interface: Option<u32>,
     pub(super) sampling: Sampling,
 }
 
@@ -96,6 +103,7 @@ impl<'a> PacketReport<'a> {
             element::DATA_LINK_FRAME_TYPE => self.frame_type = unsigned(octets),
             element::SECTION_OFFSET => self.offset = unsigned(octets),
             element::IP_TOTAL_LENGTH => self.ip_len = unsigned(octets),
+            element::EGRESS_INTERFACE => self.egress_interface = unsigned(octets).map(|number| number as u32),
             element::INGRESS_INTERFACE => self.interface = unsigned(octets).unwrap_or_default() as u32,
             // Times of observation, and times of a flow of one packet.
             322 | 150 => self.time = time(AbsoluteUnit::Seconds),

@@ -152,7 +152,14 @@ impl Samplers {
             return None;
         }
         let own = sampling.sampler.and_then(|id| find(Sampler::Id(id)));
-        own.or_else(|| find(Sampler::Interface(interface.into()))).or_else(|| find(Sampler::Any))
+        // A record that names no sampler can only be of the single one.
+        let single = || match *self.0 {
+            [(Sampler::Id(_), interval)] if sampling.sampler.is_none() => Some(interval),
+            _ => None,
+        };
+        own.or_else(|| find(Sampler::Interface(interface.into())))
+            .or_else(|| find(Sampler::Any))
+            .or_else(single)
     }
 }
 
@@ -195,6 +202,9 @@ mod tests {
     fn records_refer_to_samplers_of_their_domain() {
         let mut samplers = Samplers::default();
         assert_eq!(samplers.interval(&Sampling::default(), 1), None);
+        samplers.define(Sampler::Id(3), 30);
+        assert_eq!(samplers.interval(&Sampling::default(), 1), Some(30), "the only sampler");
+        assert_eq!(samplers.interval(&sampling(&[(302, &[4])]), 1), None, "another sampler");
         samplers.define(Sampler::Any, 10);
         samplers.define(Sampler::Interface(2), 20);
         samplers.define(Sampler::Id(3), 30);

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use super::CollectorStats;
-use super::template::finish_icmp;
-use crate::base::{IpProtocol, LinkType, TcpFlags, Timestamp};
+use super::steps::finish_icmp;
+use crate::base::{IpProtocol, LinkType, TcpFlags, Timestamp, VlanIds};
 use crate::codec::{ReadError, Reader};
-use crate::record::{Draft, FieldSet, FlowRecord, field_set};
+use crate::record::{Draft, EXPORTED, FieldSet, FlowRecord, field_set};
 
 /// Version number of a datagram.
 pub(super) const VERSION: u32 = 5;
@@ -17,6 +17,8 @@ mod sample {
     pub(super) const COUNTERS: u32 = 2;
     pub(super) const EXPANDED_FLOW: u32 = 3;
     pub(super) const EXPANDED_COUNTERS: u32 = 4;
+    /// Notification of a packet that the device discarded (sFlow Dropped Packet Notification Structures).
+    pub(super) const DISCARDED_PACKET: u32 = 5;
 }
 
 /// Formats of the data in a flow sample, of which the enterprise number is zero.
@@ -24,6 +26,8 @@ mod data {
     pub(super) const HEADER: u32 = 1;
     pub(super) const IPV4: u32 = 3;
     pub(super) const IPV6: u32 = 4;
+    /// VLAN ids and priorities of the packet in the switch.
+    pub(super) const EXTENDED_SWITCH: u32 = 1001;
 }
 
 /// Fields of the record of a packet whose addresses and ports an agent sent instead of its header.
@@ -43,7 +47,8 @@ const FIELDS: FieldSet = field_set(&[
     "community_id",
     "interface",
     "sampling_interval",
-]);
+])
+.union(EXPORTED);
 
 /// A datagram with its header.
 pub(super) struct Datagram<'a> {
@@ -59,15 +64,34 @@ pub(super) struct Sampled<'a> {
     pub(super) link_type: LinkType,
     pub(super) octets: &'a [u8],
     pub(super) wire_len: u32,
+    pub(super) place: Place,
+}
+
+/// Path of a sampled packet through the device, and the sampling interval.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
     pub(super) interface: u32,
+    pub(super) egress_interface: Option<u32>,
     pub(super) interval: u32,
+    /// VLAN in which the packet arrived, if it is known.
+    pub(super) vlan_id: Option<u16>,
+}
+
+/// Addresses and ports of a packet, which an agent sent instead of its header.
+pub(super) struct Described {
+    len: u32,
+    protocol: IpProtocol,
+    source: (IpAddr, u16),
+    destination: (IpAddr, u16),
+    tcp_flags: TcpFlags,
+    traffic_class: u8,
 }
 
 /// Content of a flow sample.
 pub(super) enum Sample<'a> {
     Packet(Sampled<'a>),
     /// A record of one packet.
-    Record,
+    Record(Described, Place),
 }
 
 impl<'a> Datagram<'a> {
@@ -86,30 +110,28 @@ impl<'a> Datagram<'a> {
         Some(Self { sub_agent, sequence_number, sample_count, samples: reader })
     }
 
-    /// Decodes all samples, and emits the packets; `draft` has the record of a [`Sample::Record`]. Returns `None` if a
-    /// length contradicts the datagram. Linear in the octets of the datagram.
+    /// Decodes all samples, and emits the packets. Returns `None` if a length contradicts the datagram. Linear in the octets
+    /// of the datagram.
     pub(super) fn samples(
         mut self,
-        now: Timestamp,
         stats: &mut CollectorStats,
-        mut emit: impl FnMut(Sample<'a>, &mut Draft, &mut CollectorStats),
+        mut emit: impl FnMut(Sample<'a>, &mut CollectorStats),
     ) -> Option<()> {
-        let mut draft = Draft::new();
         for _ in 0..self.sample_count {
             let format = self.samples.be::<u32>().ok()?;
             let len = self.samples.be::<u32>().ok()?;
             let body = Reader::new(self.samples.bytes(len as usize).ok()?);
             match format {
                 sample::FLOW | sample::EXPANDED_FLOW => {
-                    let sample = flow_sample(body, format == sample::EXPANDED_FLOW, now, &mut draft).ok()?;
-                    match sample {
-                        Some(sample) => emit(sample, &mut draft, stats),
+                    match flow_sample(body, format == sample::EXPANDED_FLOW).ok()? {
+                        Some(sample) => emit(sample, stats),
                         None => stats.unsupported_packet_count += 1,
                     }
                 }
                 sample::COUNTERS | sample::EXPANDED_COUNTERS => stats.counter_sample_count += 1,
-                // Formats of vendors are skipped.
-                _ => {}
+                sample::DISCARDED_PACKET => stats.discarded_packet_count += 1,
+                // Such as formats of vendors.
+                _ => stats.skipped_sample_count += 1,
             }
         }
         Some(())
@@ -117,57 +139,56 @@ impl<'a> Datagram<'a> {
 }
 
 /// Decodes a flow sample; `None` for one without data of a known format.
-fn flow_sample<'a>(
-    mut body: Reader<'a>,
-    is_expanded: bool,
-    now: Timestamp,
-    draft: &mut Draft,
-) -> Result<Option<Sample<'a>>, ReadError> {
+fn flow_sample(mut body: Reader<'_>, is_expanded: bool) -> Result<Option<Sample<'_>>, ReadError> {
     const INTERFACE_MASK: u32 = 0x3fff_ffff;
+    const FORMAT_SHIFT: u32 = 30;
     let _sequence_number: u32 = body.be()?;
     // Type and index of the source of the sample, in one word or in two.
     body.skip(if is_expanded { 8 } else { 4 })?;
     let interval: u32 = body.be()?;
     // Number of packets that could have been sampled, and of samples that the agent dropped.
     body.skip(8)?;
-    let interface = if is_expanded {
-        let _format: u32 = body.be()?;
-        let input: u32 = body.be()?;
-        body.skip(8)?;
-        input
-    } else {
-        let input: u32 = body.be()?;
-        let _output: u32 = body.be()?;
-        input & INTERFACE_MASK
+    let mut interface = || -> Result<(u32, u32), ReadError> {
+        Ok(if is_expanded {
+            (body.be()?, body.be()?)
+        } else {
+            let word: u32 = body.be()?;
+            (word >> FORMAT_SHIFT, word & INTERFACE_MASK)
+        })
     };
-    let mut found = None;
+    let ((_, interface), (egress_format, egress)) = (interface()?, interface()?);
+    // Other formats are the reason for which a packet was discarded, and the number of several interfaces.
+    let is_interface = egress_format == 0 && !matches!(egress, 0 | INTERFACE_MASK | u32::MAX);
+    let egress_interface = is_interface.then_some(egress);
+    let mut place = Place { interface, egress_interface, interval, vlan_id: None };
+    let (mut packet, mut described) = (None, None);
     for _ in 0..body.be::<u32>()? {
         let format: u32 = body.be()?;
         let len: u32 = body.be()?;
         let mut data = Reader::new(body.bytes(len as usize)?);
         match format {
-            data::HEADER => {
-                if let Some((link_type, octets, wire_len)) = header(&mut data)? {
-                    return Ok(Some(Sample::Packet(Sampled {
-                        link_type,
-                        octets,
-                        wire_len,
-                        interface,
-                        interval,
-                    })));
-                }
+            data::HEADER if packet.is_none() => packet = header(&mut data)?,
+            data::IPV4 | data::IPV6 if described.is_none() => {
+                described = Some(addresses(&mut data, format == data::IPV6)?);
             }
-            data::IPV4 | data::IPV6 => {
-                addresses(&mut data, format == data::IPV6, draft)?;
-                draft.record.interface = interface;
-                draft.record.sampling_interval = Some(interval);
-                (draft.record.start, draft.record.end) = (now, now);
-                found = Some(Sample::Record);
-            }
+            data::EXTENDED_SWITCH => place.vlan_id = vlan_id(&mut data)?,
             _ => {}
         }
     }
-    Ok(found)
+    Ok(match (packet, described) {
+        (Some((link_type, octets, wire_len)), _) => {
+            Some(Sample::Packet(Sampled { link_type, octets, wire_len, place }))
+        }
+        (None, Some(described)) => Some(Sample::Record(described, place)),
+        (None, None) => None,
+    })
+}
+
+/// Decodes the VLAN in which a packet arrived; `None` if it is not known.
+fn vlan_id(data: &mut Reader<'_>) -> Result<Option<u16>, ReadError> {
+    const ID_MAX: u32 = 4094;
+    let id: u32 = data.be()?;
+    Ok((1..=ID_MAX).contains(&id).then_some(id as u16))
 }
 
 /// Link type, octets, and length on the wire of the beginning of a packet.
@@ -194,27 +215,48 @@ fn header<'a>(data: &mut Reader<'a>) -> Result<Option<Header<'a>>, ReadError> {
     Ok((!octets.is_empty()).then_some((link_type, octets, wire_len)))
 }
 
-/// Sets the fields of a record to those of a packet.
-fn addresses(data: &mut Reader<'_>, is_ipv6: bool, draft: &mut Draft) -> Result<(), ReadError> {
-    *draft = Draft::new();
+/// Decodes the addresses and ports of a packet.
+fn addresses(data: &mut Reader<'_>, is_ipv6: bool) -> Result<Described, ReadError> {
     let len: u32 = data.be()?;
     let protocol: u32 = data.be()?;
     let mut address = || -> Result<IpAddr, ReadError> {
         Ok(if is_ipv6 { data.array::<16>()?.into() } else { data.array::<4>()?.into() })
     };
-    draft.source.0 = Some(address()?);
-    draft.destination.0 = Some(address()?);
+    let (source, destination) = (address()?, address()?);
     let [source_port, destination_port, flags, traffic_class] =
         [data.be::<u32>()?, data.be()?, data.be()?, data.be()?];
-    draft.protocol = IpProtocol(protocol as u8);
-    draft.source.1 = Some(source_port as u16);
-    draft.destination.1 = Some(destination_port as u16);
-    let record: &mut FlowRecord = &mut draft.record;
-    record.forward.counters.packet_count = 1;
-    record.forward.counters.ip_octet_count = len.into();
-    record.forward.tcp_flags = TcpFlags(flags as u16 & 0x0fff);
-    record.forward.dscp = Some(traffic_class as u8 >> 2);
-    record.known = FIELDS;
-    finish_icmp(draft, false);
-    Ok(())
+    Ok(Described {
+        len,
+        protocol: IpProtocol(protocol as u8),
+        source: (source, source_port as u16),
+        destination: (destination, destination_port as u16),
+        tcp_flags: TcpFlags(flags as u16 & 0x0fff),
+        traffic_class: traffic_class as u8,
+    })
+}
+
+impl Described {
+    /// Sets the fields of a record to those of the packet, which arrived at the time `now`.
+    pub(super) fn fill(&self, place: Place, draft: &mut Draft, now: Timestamp) {
+        draft.restart();
+        draft.source = (Some(self.source.0), Some(self.source.1));
+        draft.destination = (Some(self.destination.0), Some(self.destination.1));
+        draft.protocol = self.protocol;
+        draft.exported().egress_interface = place.egress_interface;
+        let record: &mut FlowRecord = &mut draft.record;
+        record.forward.counters.packet_count = 1;
+        record.forward.counters.ip_octet_count = self.len.into();
+        record.forward.tcp_flags = self.tcp_flags;
+        record.forward.dscp = Some(self.traffic_class >> 2);
+        record.interface = place.interface;
+        record.sampling_interval = Some(place.interval);
+        (record.start, record.end) = (now, now);
+        record.known = FIELDS;
+        if let Some(id) = place.vlan_id {
+            record.forward.vlan_ids = VlanIds::NONE.push(id);
+            record.known = record.known.union(const { field_set(&["vlan_ids"]) });
+        }
+        record.complete_counts();
+        finish_icmp(draft, false);
+    }
 }

@@ -17,6 +17,10 @@ pub struct CollectorStats {
     pub unsupported_packet_count: u64,
     /// Samples of the counters of interfaces, in sFlow, which are skipped.
     pub counter_sample_count: u64,
+    /// Notifications of packets that a device discarded, in sFlow, which are not samples.
+    pub discarded_packet_count: u64,
+    /// Samples of formats of vendors and other unknown ones, in sFlow, which are skipped.
+    pub skipped_sample_count: u64,
     /// Templates that were received, with repetitions.
     pub template_count: u64,
     /// Data records of options templates.

@@ -3,7 +3,7 @@
 use super::sampling::{Samplers, Sampling};
 use crate::base::{NANOS_PER_SECOND, Timestamp};
 use crate::ipfix::NTP_TO_UNIX_SECONDS;
-use crate::record::{Draft, FieldSet, field_set};
+use crate::record::{Draft, ExportedRecord, FieldSet, FlowRecord, field_index, field_set};
 
 /// Unit of a time, and the point to which it refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,8 @@ pub(super) struct DataContext<'d> {
     pub(super) boot_time: Option<BootTime>,
     pub(super) init_time_ms: Option<u64>,
     pub(super) samplers: &'d Samplers,
+    /// Exporter of the message.
+    pub(super) exported: &'d ExportedRecord,
 }
 
 /// Time at which an exporter was started, to which times in milliseconds of its uptime refer.
@@ -147,6 +149,24 @@ impl RelativeTimes {
         }
         absent
     }
+}
+
+/// Completes the times of a record of which `known` are known: an end before the start is the start, and a time that is
+/// not known is the other one, or that of the message. Returns the times that are known and invalid.
+#[cold]
+pub(super) fn complete_times(record: &mut FlowRecord, known: FieldSet, export_time: Timestamp) -> FieldSet {
+    let has = |index| known.contains(index);
+    match (has(const { field_index("start") }), has(const { field_index("end") })) {
+        (true, true) if record.end < record.start => {
+            record.end = record.start;
+            return const { field_set(&["end"]) };
+        }
+        (true, true) => {}
+        (true, false) => record.end = record.end.max(record.start),
+        (false, true) => record.start = record.end,
+        (false, false) => (record.start, record.end) = (export_time, export_time),
+    }
+    FieldSet::EMPTY
 }
 
 /// Sets a time of a record, or keeps it until the exporter's start is known.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use lru::LruCache;
 
-use crate::base::{Account, Allowance, ConfigError, FlowKey, Resources, Side, Timestamp};
+use crate::base::{Account, Allowance, ConfigError, Counters, FlowKey, Resources, Side, Timestamp};
 use crate::record::FlowRecord;
+use crate::tracker::server_by_port;
 
 /// Interval by which the two uniflows of a flow may lie apart: each ends with its own last packet.
 const GAP_MAX: Duration = Duration::from_secs(10);
@@ -16,8 +17,9 @@ const SAME_SOURCE_COUNT_MAX: usize = 32;
 /// Joins the two uniflows of a flow to one biflow (RFC 5103 section 3).
 ///
 /// A uniflow waits for the one of the other direction, which has the same Flow Key and overlaps in time. The initiator is
-/// the source of the uniflow that begins first; if both begin at the same time, of the one that arrived first. Constant
-/// time per record, on average. Keeps at most the given number of uniflows, and charges their memory to the budget; when
+/// the source of the uniflow that begins first. If both begin in the same millisecond or second, and their times are not
+/// finer, the side with the port of a service is the responder. Otherwise, the uniflow that arrived first is the
+/// initiator's. Constant time per record, on average. Keeps at most the given number of uniflows, and charges their memory to the budget; when
 /// one of the two is exhausted, the one that has waited longest is emitted alone.
 #[derive(Debug)]
 pub struct UniflowJoiner {
@@ -34,7 +36,10 @@ const KEY_BYTES: u64 = (size_of::<(FlowKey, Side)>() + 96) as u64;
 
 /// Returns the memory of a list of uniflows in bytes, including that of its key.
 fn bytes_of(list: &Vec<Waiting>) -> u64 {
-    let heap_bytes = |waiting: &Waiting| waiting.record.encapsulation.as_deref().map_or(0, size_of_val);
+    let heap_bytes = |waiting: &Waiting| {
+        let FlowRecord { encapsulation, exported, .. } = &waiting.record;
+        encapsulation.as_deref().map_or(0, size_of_val) + exported.as_deref().map_or(0, size_of_val)
+    };
     let heap_bytes: usize = list.iter().map(heap_bytes).sum();
     KEY_BYTES + (list.capacity() * size_of::<Waiting>() + heap_bytes) as u64
 }
@@ -65,10 +70,13 @@ impl UniflowJoiner {
     }
 
     /// Adds a record that arrived at the time `now`. Emits the biflow that it completes, the uniflows whose time has
-    /// passed, and the record itself if it is a biflow already.
+    /// passed, and the record itself if it is a biflow already, or reports an
+    /// [event](FlowRecord::is_event).
     pub fn push(&mut self, record: &FlowRecord, now: Timestamp, mut emit: impl FnMut(&FlowRecord)) {
         self.expire(now, &mut emit);
-        if !record.reverse.counters.is_empty() || record.key.is_one_way_icmp() {
+        let Counters { packet_count, octet_count, .. } = record.reverse.counters;
+        let is_biflow = packet_count > 0 || octet_count > 0;
+        if is_biflow || record.key.is_one_way_icmp() || record.is_event() {
             return emit(record);
         }
         if let Some(other) = self.take_other_direction(record) {
@@ -157,8 +165,19 @@ impl UniflowJoiner {
 
 /// Joins two uniflows of opposite directions; `first` arrived first.
 fn join(first: FlowRecord, second: &FlowRecord) -> FlowRecord {
+    let is_second_forward = match server_by_port(&first.key) {
+        Some(server) if is_same_time(first.start, second.start) => second.initiator != server,
+        _ => second.start < first.start,
+    };
     let (forward, reverse) =
-        if second.start < first.start { (second.clone(), first) } else { (first, second.clone()) };
+        if is_second_forward { (second.clone(), first) } else { (first, second.clone()) };
+    let exported = match (forward.exported, reverse.exported.as_deref().map(|part| part.turned())) {
+        (Some(mut exported), Some(reverse)) => {
+            exported.append(&reverse);
+            Some(exported)
+        }
+        (exported, reverse) => exported.or_else(|| reverse.map(Box::new)),
+    };
     let mut reverse_side = reverse.forward;
     reverse_side.mac = reverse_side.mac.or(forward.reverse.mac);
     FlowRecord {
@@ -166,6 +185,17 @@ fn join(first: FlowRecord, second: &FlowRecord) -> FlowRecord {
         open_end: forward.open_end.max(reverse.open_end),
         known: forward.known.union(reverse.known.turned_sides()),
         reverse: reverse_side,
+        exported,
         ..forward
     }
+}
+
+/// Returns whether two times do not state which one was first: they are equal within the resolution of the coarser one, a
+/// second or a millisecond. Finer times are equal only in uniflows of one biflow, of which the exporter sends the
+/// initiator's first.
+fn is_same_time(first: Timestamp, second: Timestamp) -> bool {
+    const UNITS_NS: [u64; 2] = [1_000_000_000, 1_000_000];
+    let [first, second] = [first, second].map(Timestamp::as_nanos);
+    let resolution = |time: u64| UNITS_NS.into_iter().find(|unit| time.is_multiple_of(*unit)).unwrap_or(0);
+    first.abs_diff(second) < resolution(first).max(resolution(second))
 }

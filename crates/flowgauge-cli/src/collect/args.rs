@@ -15,7 +15,7 @@ use crate::write::WriteArgs;
 /// Print or export flow records that other programs and devices export with IPFIX, NetFlow or sFlow.
 ///
 /// Receives IPFIX, NetFlow version 9, NetFlow version 5 and sFlow version 5 over UDP, and IPFIX over TCP, until Ctrl-C.
-/// Also reads files of IPFIX messages, and captures that contain the messages. Fields that an exporter does not send are
+/// Also reads files of IPFIX messages, and captures that contain the messages: over UDP, TCP and SCTP. Fields that an exporter does not send are
 /// absent. Packets that an exporter sampled become flows; the field `sampling_interval` states that one of so many
 /// packets was counted.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(crate) struct CollectArgs {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "files")]
     pub(crate) listen: Vec<Endpoint>,
 
-    /// UDP port of the messages in captures; may be repeated [default: 2055, 4739, 6343, 9995, 9996]
+    /// Port of the messages in captures; may be repeated [default: 2055, 4739, 6343, 9995, 9996]
     #[arg(long, value_name = "N", requires = "files")]
     pub(crate) port: Vec<u16>,
 

@@ -2,6 +2,8 @@
 
 mod args;
 mod capture;
+mod framing;
+mod guess;
 mod listener;
 mod packets;
 
@@ -70,6 +72,8 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         collector: Collector::new(CollectorConfig::default())?,
         sampled: SampledFlows::new(&resources, active_timeout)?,
         output: Output::new(rows, joiner, args.scale),
+        resources,
+        notes: Vec::new(),
     };
     let (mut drop_count, mut refused_count) = (0, 0);
     match events {
@@ -114,7 +118,11 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
             }
         }
     }
+    let notes = std::mem::take(&mut collection.notes);
     let (stats, record_count, omitted_count) = collection.finish()?;
+    if !args.quiet {
+        notes.iter().for_each(|note| write_line(note));
+    }
     if !args.quiet && args.summary.is_json() {
         let own = [
             ("written_record_count", record_count),
@@ -153,6 +161,9 @@ struct Collection {
     collector: Collector,
     sampled: SampledFlows,
     output: Output,
+    resources: Resources,
+    /// Lines about messages that were not read.
+    notes: Vec<String>,
 }
 
 /// Output of records, which may be joined before.
@@ -229,7 +240,7 @@ impl Output {
 impl Collection {
     /// Decodes a message that arrived at the time `now`.
     fn message(&mut self, exporter: SocketAddr, message: &[u8], now: Timestamp) {
-        let Self { collector, sampled, output } = self;
+        let Self { collector, sampled, output, .. } = self;
         let mut input = Proportion { received_len: message.len() as u64, spent: 0 };
         let mut has_packets = false;
         collector.message(exporter, message, now, |collected| match collected {
@@ -267,9 +278,12 @@ impl Collection {
         })?;
         let input = io::Cursor::new(start).chain(input);
         if start != MAGIC {
-            return capture::read(input, &args.port, |exporter, message, time| {
+            let resources = self.resources.clone();
+            let notes = capture::read(input, &args.port, &resources, |exporter, message, time| {
                 self.message(exporter, message, time);
-            });
+            })?;
+            self.notes.extend(notes.into_iter().map(|note| format!("{}: {note}", path.display())));
+            return Ok(());
         }
         // The messages of each file have their own templates.
         let exporter = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
@@ -330,6 +344,8 @@ fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<St
     note(stats.unkeyed_record_count, "record", "without addresses skipped");
     note(stats.unsupported_packet_count, "sampled packet", "of an unsupported link layer skipped");
     note(stats.counter_sample_count, "sample", "of interface counters skipped");
+    note(stats.discarded_packet_count, "notification", "of a discarded packet skipped");
+    note(stats.skipped_sample_count, "sample", "of an unknown format skipped");
     note(stats.invalid_value_count, "value", "invalid, and absent in its record");
     note(
         stats.lost_count,

@@ -3,8 +3,10 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use flowgauge::base::VlanIds;
 use flowgauge::decode::extractor::Scope;
 use flowgauge::ipfix::collector::{ObservationPoint, SampledPacket};
+use flowgauge::record::ExportedRecord;
 use flowgauge::{
     Builder, ConfigError, EndReason, Flow, FlowRecord, Flows, FragmentHandling, Frame, Interest, KeyPolicy,
     Pipeline, Resources, Sink, Timestamp,
@@ -38,12 +40,15 @@ impl SampledFlows {
 
     /// Tracks a packet whose message arrived at the time `now`, which is zero if it is not known.
     pub(super) fn packet(&mut self, packet: &SampledPacket<'_>, now: Timestamp) {
-        let SampledPacket { frame, point } = packet;
+        let SampledPacket { frame, point, egress_interface } = packet;
         let is_near = now == Timestamp::ZERO
             || now.saturating_since(frame.timestamp) <= CLOCK_DEVIATION_MAX
                 && frame.timestamp.saturating_since(now) <= CLOCK_DEVIATION_MAX;
         let timestamp = if is_near { frame.timestamp } else { now };
-        self.0.sink_mut().points.put(frame.interface, *point);
+        self.0
+            .sink_mut()
+            .points
+            .put(frame.interface, Place { point: *point, egress_interface: *egress_interface });
         self.0.frame(&Frame { timestamp, ..*frame });
     }
 
@@ -66,12 +71,19 @@ impl SampledFlows {
 /// Sink that keeps records until they are written.
 struct Collect {
     /// Observation points of the latest packets by their numbers, which are the scopes of the flows.
-    points: LruCache<u32, ObservationPoint>,
+    points: LruCache<u32, Place>,
     records: Vec<FlowRecord>,
 }
 
+/// Observation point of a packet, and the interface by which it left.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    point: ObservationPoint,
+    egress_interface: Option<u32>,
+}
+
 impl Sink for Collect {
-    type State = Option<ObservationPoint>;
+    type State = Option<Place>;
     type Stage = Flows;
 
     fn interest(&self) -> Interest {
@@ -86,9 +98,21 @@ impl Sink for Collect {
         let mut record = flow.view.record(reason);
         // The number of the observation point has served its purpose.
         record.key = record.key.with_scope(0);
-        if let Some(point) = flow.state {
+        if let Some(Place { point, egress_interface }) = flow.state {
             record.interface = point.interface;
             record.sampling_interval = point.sampling_interval;
+            let mut exported = ExportedRecord::default();
+            exported.exporter_address = Some(point.exporter).filter(|address| !address.is_unspecified());
+            exported.observation_domain = Some(point.domain);
+            exported.egress_interface = *egress_interface;
+            record.exported = Some(Box::new(exported));
+            if let Some(id) = point.vlan_id {
+                for side in [&mut record.forward, &mut record.reverse] {
+                    if side.vlan_ids.is_empty() && !side.counters.is_empty() {
+                        side.vlan_ids = VlanIds::NONE.push(id);
+                    }
+                }
+            }
         }
         self.records.push(record);
     }

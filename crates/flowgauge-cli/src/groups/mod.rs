@@ -61,6 +61,13 @@ pub(crate) struct GroupArgs {
     /// with a standard error of 0.8 %), median, and percentiles such as p95 and p99.9 (with an error of 1 % of the value).
     #[arg(long, value_name = "LIST", value_parser = Aggregate::parse, value_delimiter = ',', requires = "group_by")]
     aggregate: Vec<Aggregate>,
+
+    /// With --group-by or --time-series, count events of firewalls and translators as flows
+    ///
+    /// A collected record of an event, such as the beginning of a flow, a denied packet or a new translation, is not a flow of
+    /// its own. Without this option, it adds its packets and octets, if it has any, and does not count in `flow_count`.
+    #[arg(long, hide_short_help = true)]
+    pub(crate) count_events: bool,
 }
 
 /// The order of groups.
@@ -129,6 +136,7 @@ impl GroupArgs {
             held_len: 0,
             held_max: HELD_MAX,
             omitted: Omitted::default(),
+            counts_events: self.count_events,
         })
     }
 }
@@ -165,10 +173,16 @@ pub(crate) struct Groups {
     held_len: usize,
     held_max: usize,
     omitted: Omitted,
+    /// Whether records of events are flows.
+    counts_events: bool,
 }
 
 impl Groups {
     fn add(&mut self, record: &FlowRecord) {
+        let is_flow = self.counts_events || !record.is_event();
+        if !is_flow && record.packet_count() == 0 && record.octet_count() == 0 {
+            return;
+        }
         let values = record.values(&self.wanted);
         let value = |index: &usize| values.get(*index).cloned().unwrap_or(Value::Null);
         let mut name = String::new();
@@ -189,7 +203,7 @@ impl Groups {
                 states: aggregates.iter().map(Aggregate::state).collect(),
             }
         });
-        group.flow_count += 1;
+        group.flow_count += u64::from(is_flow);
         for (state, aggregate) in group.states.iter_mut().zip(aggregates.iter()) {
             let before = state.heap_len();
             state.add(values.get(aggregate.index).unwrap_or(&Value::Null));
@@ -303,6 +317,7 @@ mod tests {
             group_by: Some(fields("destination_port").unwrap()),
             sum: Vec::new(),
             aggregate: functions.iter().map(|text| Aggregate::parse(text).unwrap()).collect(),
+            count_events: false,
         };
         let order = GroupOrder { column: Some(COUNT), is_reversed: false, limit: 10 };
         let mut groups = args.writer(order, Target::Table).unwrap();

@@ -98,9 +98,10 @@ impl SeriesArgs {
         Ok((stats, row_count))
     }
 
-    /// Creates a writer of counts over time from records without their packets.
-    pub(crate) fn writer(&self, target: Target) -> impl RowWriter + Send + 'static {
-        SeriesWriter { series: self.series(), target }
+    /// Creates a writer of counts over time from records without their packets, of which those of events are flows if
+    /// `counts_events`.
+    pub(crate) fn writer(&self, target: Target, counts_events: bool) -> impl RowWriter + Send + 'static {
+        SeriesWriter { series: self.series(), target, counts_events }
     }
 
     fn series(&self) -> Series {
@@ -235,6 +236,7 @@ impl Series {
 struct SeriesWriter {
     series: Series,
     target: Target,
+    counts_events: bool,
 }
 
 /// Maximum number of intervals of a record. The counts of one with more are those of its first interval.
@@ -248,6 +250,10 @@ fn share(count: u64, until: u64, len: u64) -> u64 {
 
 impl SeriesWriter {
     fn add(&mut self, record: &FlowRecord) {
+        let is_flow = self.counts_events || !record.is_event();
+        if !is_flow && record.packet_count() == 0 && record.octet_count() == 0 {
+            return;
+        }
         let series = &mut self.series;
         let (first, last) =
             (series.number(record.start), series.number(record.end).max(series.number(record.start)));
@@ -264,7 +270,7 @@ impl SeriesWriter {
             let begin = number.saturating_mul(interval_ns).saturating_sub(start_ns);
             let part = |count| share(count, end, len) - share(count, begin, len);
             let counts = totals.map(|(packet_count, octet_count)| (part(packet_count), part(octet_count)));
-            OpenInterval { number, counts, is_new: true }
+            OpenInterval { number, counts, is_new: is_flow }
         });
         let key = series.key(record);
         series.add(&key, intervals);

@@ -57,7 +57,10 @@ impl Chain {
     }
 
     fn bytes(&self) -> u64 {
-        (size_of::<Self>() + self.record.encapsulation.as_deref().map_or(0, size_of_val)) as u64
+        let FlowRecord { encapsulation, exported, .. } = &self.record;
+        let boxed =
+            encapsulation.as_deref().map_or(0, size_of_val) + exported.as_deref().map_or(0, size_of_val);
+        (size_of::<Self>() + boxed) as u64
     }
 }
 

@@ -203,7 +203,7 @@ impl WriteArgs {
         (inputs, is_stream): (&[PathBuf], bool),
     ) -> Result<Rows, Failure> {
         if series.is_used() {
-            let writer = series.writer(output.group_target()?);
+            let writer = series.writer(output.group_target()?, output.groups.count_events);
             return Ok(Rows::new(writer, is_stream).selected(output.selection.filter()?));
         }
         let format = output.format().logs();

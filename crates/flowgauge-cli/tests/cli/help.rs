@@ -64,12 +64,13 @@ fn the_short_help_has_each_option_of_the_long_help() {
         long.map(str::to_owned).collect()
     };
     // Not all would fit a screen: those of `live` for buffers and rotation are only in the long help, and so are these.
-    const DETAILS: [&str; 19] = [
+    const DETAILS: [&str; 20] = [
         "--for",
         "--summary",
         "--at",
         "--by",
         "--rate",
+        "--count-events",
         "--addresses",
         "--local-networks",
         "--nulls",

@@ -2,6 +2,7 @@
 //! those of the README in that folder.
 
 mod checkpoint;
+mod collect;
 mod documents;
 mod escapes;
 mod eve;
