@@ -35,13 +35,17 @@ const SUMMED: FieldSet = field_set(&[
     "reverse_ip_octet_count",
 ]);
 
+/// Returns whether a record with these fields has all counts of which sums are made.
+pub(crate) fn has_summed_counts(known: FieldSet) -> bool {
+    known.intersection(SUMMED) == SUMMED
+}
+
 impl FlowRecord {
     /// Sets counts that the record does not know to the nearest ones that it knows, so that sums and formats without
     /// absent values do not state zero: octets on the wire to those of IP packets, those that left the exporter, or those
     /// of payload, and packets to those that left the exporter. The columns remain unknown. Constant time.
-    #[inline]
     pub(crate) fn complete_counts(&mut self) {
-        if self.known.intersection(SUMMED) != SUMMED {
+        if !has_summed_counts(self.known) {
             self.complete_unknown_counts();
         }
     }

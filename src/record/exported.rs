@@ -46,7 +46,8 @@ impl FlowDirection {
 #[non_exhaustive]
 pub struct ExportedRecord {
     /// Address of the exporter: that of the original one if the record has it (exporterIPv4Address, exporterIPv6Address;
-    /// IPFIX 130 and 131), otherwise the sender of the message.
+    /// IPFIX 130 and 131), otherwise the agent of sFlow, or the
+    /// sender of the message.
     pub exporter_address: Option<IpAddr>,
     /// Identifier of the observation domain: source id in NetFlow version 9, engine in version 5, sub-agent in sFlow
     /// (observationDomainId, IPFIX 149).

@@ -37,6 +37,7 @@ mod sort_key;
 
 pub use crate::base::OuterFlow;
 pub use community_id::CommunityId;
+pub(crate) use counts::has_summed_counts;
 pub(crate) use draft::{Draft, FieldSource, Setter};
 pub use encapsulation::EncapsulationRecord;
 pub use exported::{ExportedRecord, FlowDirection};

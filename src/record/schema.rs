@@ -2,7 +2,7 @@
 //!
 //! A row of the macro states name, Rust type, attributes, value and setter of a column. The macro expands to the table
 //! of [`FlowRecord`], and to the setters with which a record is deserialized or collected. Adding a column requires only
-//! a row.
+//! a row. The last rows are those of the part that only collected records have, so that others cost one test for all.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::community_id::CommunityId;
 use super::draft::{Draft, FieldSource, Setter};
 use super::encapsulation::EncapsulationRecord;
-use super::exported::{ExportedRecord, FlowDirection};
+use super::exported::FlowDirection;
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, Encapsulation, EndReason, Evidence, History, IpProtocol,
@@ -29,9 +29,6 @@ macro_rules! setter {
     (vlan_ids $($set:tt)+) => { setter!(@VlanIds $($set)+) };
     (encapsulation $($set:tt)+) => { setter!(@Encapsulation $($set)+) };
     (outer_flow $($set:tt)+) => { setter!(@OuterFlow $($set)+) };
-    (exported_unsigned $($set:tt)+) => { setter!(@Unsigned $($set)+) };
-    (exported_address $($set:tt)+) => { setter!(@Address $($set)+) };
-    (exported_name $($set:tt)+) => { setter!(@Text $($set)+) };
     (@$variant:ident |$draft:ident, $value:ident| $assign:expr) => {
         Setter::$variant(|$draft, $value| {
             $assign;
@@ -40,49 +37,48 @@ macro_rules! setter {
     };
 }
 
-/// Sets a column to the value of a source. The few columns of [`EXPORTED`] are set by their [`Setter`] only, so that
-/// other records need not check for them.
-macro_rules! fill_column {
-    (exported_unsigned $($rest:tt)+) => {};
-    (exported_address $($rest:tt)+) => {};
-    (exported_name $($rest:tt)+) => {};
-    ($type:ident ($columns:ident, $index:ident, $target:ident, $source:ident, $invalid:ident)
-        |$draft:ident, $value:ident| $assign:expr) => {
-        if $columns.contains($index) {
-            let is_set = set_value($target, $source.$type($index), |$draft, $value| {
-                $assign;
-                Some(())
-            });
-            if is_set.is_none() {
-                $invalid = $invalid.with($index);
-            }
-        }
-    };
-}
-
 macro_rules! schema {
     ($record:ident: $(
         $(#[doc = $doc:literal])+
         $name:literal: $cell:ty $([ $( $attribute:ident $( ($argument:expr) )? ),+ ])?
             = $value:expr, set $( $type:ident |$draft:ident, $set:ident| $assign:expr )?;
+    )+
+    $part:ident of exported: $(
+        $(#[doc = $part_doc:literal])+
+        $part_name:literal: $part_cell:ty [ $( $part_attribute:ident $( ($part_argument:expr) )? ),+ ]
+            = $part_value:expr, set $part_type:ident |$part_draft:ident, $part_set:ident| $part_assign:expr;
     )+) => {
+        /// Number of the columns of all records; those of [`FlowRecord::exported`] follow.
+        const COMMON_COUNT: usize = [$($name),+].len();
+
         /// Columns of flow records. A single copy, to which all visitors refer.
-        static COLUMNS: [Column; [$($name),+].len()] = [$(
-            Column::new(
-                $name,
-                concat!($($doc),+).trim_ascii(),
-                <$cell as Cell>::TYPE,
-                <$cell as Cell>::IS_NULLABLE,
-            ) $( $( .$attribute( $($argument)? ) )+ )?
-        ),+];
+        static COLUMNS: [Column; COMMON_COUNT + [$($part_name),+].len()] = [
+            $(
+                Column::new(
+                    $name,
+                    concat!($($doc),+).trim_ascii(),
+                    <$cell as Cell>::TYPE,
+                    <$cell as Cell>::IS_NULLABLE,
+                ) $( $( .$attribute( $($argument)? ) )+ )?,
+            )+
+            $(
+                Column::new(
+                    $part_name,
+                    concat!($($part_doc),+).trim_ascii(),
+                    <$part_cell as Cell>::TYPE,
+                    <$part_cell as Cell>::IS_NULLABLE,
+                ) $( .$part_attribute( $($part_argument)? ) )+,
+            )+
+        ];
 
         /// Setters of all columns of an incomplete record, in their order.
-        pub(crate) static SETTERS: [Setter; COLUMNS.len()] = [$(
-            setter!($( $type |$draft, $set| $assign )?)
-        ),+];
+        pub(crate) static SETTERS: [Setter; COLUMNS.len()] = [
+            $( setter!($( $type |$draft, $set| $assign )?), )+
+            $( setter!($part_type |$part_draft, $part_set| $part_assign), )+
+        ];
 
-        /// Sets columns of an incomplete record to the values of a source, in their order. Returns the columns whose
-        /// values are missing or invalid.
+        /// Sets common columns of an incomplete record to the values of a source, in their order. Returns the columns
+        /// whose values are missing or invalid.
         #[inline(always)]
         #[allow(unused_assignments, reason = "the index behind the last column")]
         pub(crate) fn fill(draft: &mut Draft, columns: FieldSet, source: &impl FieldSource) -> FieldSet {
@@ -90,9 +86,15 @@ macro_rules! schema {
             let mut index = 0;
             $(
                 $(
-                    fill_column!(
-                        $type (columns, index, draft, source, invalid) |$draft, $set| $assign
-                    );
+                    if columns.contains(index) {
+                        let is_set = set_value(draft, source.$type(index), |$draft, $set| {
+                            $assign;
+                            Some(())
+                        });
+                        if is_set.is_none() {
+                            invalid = invalid.with(index);
+                        }
+                    }
                 )?
                 index += 1;
             )+
@@ -110,6 +112,30 @@ macro_rules! schema {
                 }
                 index += 1;
             )+
+            visit_exported($record, visitor);
+        }
+
+        /// Passes the columns of [`FlowRecord::exported`] to a visitor. They are known if there are any.
+        #[inline]
+        #[allow(unused_assignments, reason = "the index behind the last column")]
+        fn visit_exported(record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
+            let mut index = COMMON_COUNT;
+            match record.exported.as_deref() {
+                None => {$(
+                    let _name = $part_name;
+                    if visitor.wants(&COLUMNS[index]) {
+                        visitor.null(&COLUMNS[index]);
+                    }
+                    index += 1;
+                )+}
+                Some($part) => {$(
+                    if visitor.wants(&COLUMNS[index]) {
+                        let value: $part_cell = $part_value;
+                        value.visit(&COLUMNS[index], visitor);
+                    }
+                    index += 1;
+                )+}
+            }
         }
 
         fn visit_known($record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
@@ -125,7 +151,8 @@ macro_rules! schema {
                 }
                 index += 1;
             )+
-            debug_assert_eq!(index, COLUMNS.len());
+            debug_assert_eq!(index, COMMON_COUNT);
+            visit_exported($record, visitor);
         }
     };
 }
@@ -213,14 +240,9 @@ fn encapsulation(record: &FlowRecord) -> Option<&EncapsulationRecord> {
     record.encapsulation.as_deref()
 }
 
-#[inline]
-fn exported(record: &FlowRecord) -> Option<&ExportedRecord> {
-    record.exported.as_deref()
-}
-
-/// Columns of [`ExportedRecord`], which are absent in most records.
+/// Columns of [`FlowRecord::exported`], which most records do not have.
 pub(crate) const EXPORTED: FieldSet = {
-    let (mut set, mut index) = (FieldSet::EMPTY, field_index("exporter_address"));
+    let (mut set, mut index) = (FieldSet::EMPTY, COMMON_COUNT);
     while index < COLUMNS.len() {
         set = set.with(index);
         index += 1;
@@ -503,68 +525,70 @@ schema! { record:
     "key_vlan_ids": Option<VlanIds> [merged(Merge::Key)]
         = Some(record.key.vlan_ids()).filter(|ids| !ids.is_empty()),
         set vlan_ids |draft, value| draft.key_parts.vlan_ids = value;
+
+    part of exported:
     /// Address of the exporter of a collected record.
     "exporter_address": Option<IpAddr> [iana(130), merged(Merge::First)]
-        = exported(record).and_then(|part| part.exporter_address),
-        set exported_address |draft, value| draft.exported().exporter_address = Some(value);
+        = part.exporter_address,
+        set address |draft, value| draft.exported().exporter_address = Some(value);
     /// Observation domain of a collected record: source id, engine or sub-agent of its exporter.
     "observation_domain": Option<u32> [iana(149), merged(Merge::First)]
-        = exported(record).and_then(|part| part.observation_domain),
-        set exported_unsigned |draft, value| draft.exported().observation_domain = Some(value.try_into().ok()?);
+        = part.observation_domain,
+        set unsigned |draft, value| draft.exported().observation_domain = Some(value.try_into().ok()?);
     /// Interface of the exporter by which the packets leave.
     "egress_interface": Option<u32> [iana(14), merged(Merge::First)]
-        = exported(record).and_then(|part| part.egress_interface),
-        set exported_unsigned |draft, value| draft.exported().egress_interface = Some(value.try_into().ok()?);
+        = part.egress_interface,
+        set unsigned |draft, value| draft.exported().egress_interface = Some(value.try_into().ok()?);
     /// Direction of the flow at the interface of the exporter.
     "flow_direction": Option<Name> [iana(61), merged(Merge::First)]
-        = exported(record).and_then(|part| part.flow_direction).map(|direction| Name(direction.name())),
-        set exported_name |draft, value| draft.exported().flow_direction = Some(FlowDirection::from_name(value)?);
+        = part.flow_direction.map(|direction| Name(direction.name())),
+        set name |draft, value| draft.exported().flow_direction = Some(FlowDirection::from_name(value)?);
     /// Packets of the initiator that left the exporter.
     "egress_packet_count": Option<u64> [packets, forward, iana(24), merged(Merge::Sum)]
-        = exported(record).and_then(|part| part.egress_packet_count),
-        set exported_unsigned |draft, value| draft.exported().egress_packet_count = Some(value);
+        = part.egress_packet_count,
+        set unsigned |draft, value| draft.exported().egress_packet_count = Some(value);
     /// Octets of the initiator's IP packets that left the exporter.
     "egress_octet_count": Option<u64> [octets, forward, iana(23), merged(Merge::Sum)]
-        = exported(record).and_then(|part| part.egress_octet_count),
-        set exported_unsigned |draft, value| draft.exported().egress_octet_count = Some(value);
+        = part.egress_octet_count,
+        set unsigned |draft, value| draft.exported().egress_octet_count = Some(value);
     /// Packets of the responder that left the exporter.
     "reverse_egress_packet_count": Option<u64> [packets, reverse, reverse_of(24), merged(Merge::Sum)]
-        = exported(record).and_then(|part| part.reverse_egress_packet_count),
-        set exported_unsigned |draft, value| draft.exported().reverse_egress_packet_count = Some(value);
+        = part.reverse_egress_packet_count,
+        set unsigned |draft, value| draft.exported().reverse_egress_packet_count = Some(value);
     /// Octets of the responder's IP packets that left the exporter.
     "reverse_egress_octet_count": Option<u64> [octets, reverse, reverse_of(23), merged(Merge::Sum)]
-        = exported(record).and_then(|part| part.reverse_egress_octet_count),
-        set exported_unsigned |draft, value| draft.exported().reverse_egress_octet_count = Some(value);
+        = part.reverse_egress_octet_count,
+        set unsigned |draft, value| draft.exported().reverse_egress_octet_count = Some(value);
     /// Autonomous system of the initiator, according to the exporter.
     "source_as": Option<u32> [iana(16), merged(Merge::First)]
-        = exported(record).and_then(|part| part.source_as),
-        set exported_unsigned |draft, value| draft.exported().source_as = Some(value.try_into().ok()?);
+        = part.source_as,
+        set unsigned |draft, value| draft.exported().source_as = Some(value.try_into().ok()?);
     /// Autonomous system of the responder, according to the exporter.
     "destination_as": Option<u32> [iana(17), merged(Merge::First)]
-        = exported(record).and_then(|part| part.destination_as),
-        set exported_unsigned |draft, value| draft.exported().destination_as = Some(value.try_into().ok()?);
+        = part.destination_as,
+        set unsigned |draft, value| draft.exported().destination_as = Some(value.try_into().ok()?);
     /// Address of the initiator after translation by the exporter (NAT).
     "post_nat_source_address": Option<IpAddr> [iana(225), merged(Merge::First)]
-        = exported(record).and_then(|part| part.post_nat_source_address),
-        set exported_address |draft, value| draft.exported().post_nat_source_address = Some(value);
+        = part.post_nat_source_address,
+        set address |draft, value| draft.exported().post_nat_source_address = Some(value);
     /// Port of the initiator after translation.
     "post_nat_source_port": Option<u16> [iana(227), merged(Merge::First)]
-        = exported(record).and_then(|part| part.post_nat_source_port),
-        set exported_unsigned |draft, value| draft.exported().post_nat_source_port = Some(value.try_into().ok()?);
+        = part.post_nat_source_port,
+        set unsigned |draft, value| draft.exported().post_nat_source_port = Some(value.try_into().ok()?);
     /// Address of the responder after translation by the exporter (NAT).
     "post_nat_destination_address": Option<IpAddr> [iana(226), merged(Merge::First)]
-        = exported(record).and_then(|part| part.post_nat_destination_address),
-        set exported_address |draft, value| draft.exported().post_nat_destination_address = Some(value);
+        = part.post_nat_destination_address,
+        set address |draft, value| draft.exported().post_nat_destination_address = Some(value);
     /// Port of the responder after translation.
     "post_nat_destination_port": Option<u16> [iana(228), merged(Merge::First)]
-        = exported(record).and_then(|part| part.post_nat_destination_port),
-        set exported_unsigned |draft, value| draft.exported().post_nat_destination_port = Some(value.try_into().ok()?);
+        = part.post_nat_destination_port,
+        set unsigned |draft, value| draft.exported().post_nat_destination_port = Some(value.try_into().ok()?);
     /// Event of a firewall: 1 created, 2 deleted, 3 denied, 4 alert, 5 update.
     "firewall_event": Option<u8> [iana(233), merged(Merge::Max)]
-        = exported(record).and_then(|part| part.firewall_event),
-        set exported_unsigned |draft, value| draft.exported().firewall_event = Some(value.try_into().ok()?);
+        = part.firewall_event,
+        set unsigned |draft, value| draft.exported().firewall_event = Some(value.try_into().ok()?);
     /// Event of a translation, with the numbers of natEvent: 4 and 5 for a session of NAT44 that is created and deleted.
     "nat_event": Option<u8> [iana(230), merged(Merge::Max)]
-        = exported(record).and_then(|part| part.nat_event),
-        set exported_unsigned |draft, value| draft.exported().nat_event = Some(value.try_into().ok()?);
+        = part.nat_event,
+        set unsigned |draft, value| draft.exported().nat_event = Some(value.try_into().ok()?);
 }

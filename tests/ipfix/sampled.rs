@@ -305,7 +305,10 @@ fn addresses_that_an_agent_sends_instead_of_a_header_are_records() {
         vec![192, 0, 2, 1, 192, 0, 2, 2],
         words(&[40_000, 80, 0x12, 0xb8]),
     ];
-    let (records, stats) = collect([&sflow(0, &[(1, ipv4.concat())])[..]]);
+    let mut datagram = sflow(0, &[(1, ipv4.concat())]);
+    // A relay sends the datagram of an agent with another address.
+    datagram[11] = 77;
+    let (records, stats) = collect([&datagram[..]]);
     let [record] = &records[..] else { panic!("{records:?}") };
     assert_eq!((stats.record_count, stats.packet_count), (1, 0));
     assert_eq!((record.source_port(), record.destination_port()), (Some(40_000), Some(80)));
@@ -314,6 +317,7 @@ fn addresses_that_an_agent_sends_instead_of_a_header_are_records() {
     assert_eq!((record.forward.tcp_flags.0, record.forward.dscp), (0x12, Some(46)));
     let exported = record.exported.as_deref().expect("an exporter");
     assert_eq!((exported.egress_interface, exported.observation_domain), (None, Some(3)));
+    assert_eq!(exported.exporter_address, Some([192, 0, 2, 77].into()));
 }
 
 /// Extended switch data (format 1001) has the VLAN of the packet in the switch, which a frame from an access port does not

@@ -9,7 +9,7 @@ use flowgauge::{FlowRecord, Message, Packet, Protocols as _, Standard};
 use flowgauge_condition::{ALIASES, field_name};
 
 /// Groups of fields of flow records.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     (
         "basic",
         &[
@@ -57,6 +57,24 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "inner_flow_count",
             "carried_packet_count",
             "carried_octet_count",
+        ],
+    ),
+    (
+        "exporter",
+        &[
+            "exporter_address",
+            "observation_domain",
+            "interface",
+            "egress_interface",
+            "flow_direction",
+            "source_as",
+            "destination_as",
+            "post_nat_source_address",
+            "post_nat_source_port",
+            "post_nat_destination_address",
+            "post_nat_destination_port",
+            "firewall_event",
+            "nat_event",
         ],
     ),
 ];

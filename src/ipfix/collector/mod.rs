@@ -257,13 +257,15 @@ impl Collector {
     ) -> Option<()> {
         let Arrival { exporter, now } = arrival;
         let sub_agent = datagram.sub_agent;
-        let exported = arrival.exported(sub_agent);
+        let exporter = Some(datagram.agent).filter(|agent| !agent.is_unspecified()).unwrap_or(exporter.ip());
+        let mut exported = arrival.exported(sub_agent);
+        exported.exporter_address = Some(exporter);
         self.with_domain(arrival, SFLOW_VERSION, sub_agent, |domain, Shared { stats, draft, numbers }| {
             domain.sequence.check(datagram.sequence_number, 1, stats);
             datagram.samples(stats, |sample, stats| match sample {
                 sflow::Sample::Packet(sampled) => {
                     let point = ObservationPoint {
-                        exporter: exporter.ip(),
+                        exporter,
                         domain: sub_agent,
                         interface: sampled.place.interface,
                         sampling_interval: Some(sampled.place.interval),

@@ -26,7 +26,7 @@ pub struct SampledPacket<'a> {
 /// An interface of an exporter at which packets are sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ObservationPoint {
-    /// Address of the exporter.
+    /// Address of the exporter; for sFlow, of the agent.
     pub exporter: IpAddr,
     /// Identifier of the observation domain; for sFlow, of the sub-agent.
     pub domain: u32,

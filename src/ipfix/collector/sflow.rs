@@ -52,6 +52,8 @@ const FIELDS: FieldSet = field_set(&[
 
 /// A datagram with its header.
 pub(super) struct Datagram<'a> {
+    /// Address that identifies the agent; relays forward datagrams of many agents.
+    pub(super) agent: IpAddr,
     /// Identifier of the part of the agent that sent the datagram.
     pub(super) sub_agent: u32,
     pub(super) sequence_number: u32,
@@ -97,17 +99,16 @@ pub(super) enum Sample<'a> {
 impl<'a> Datagram<'a> {
     /// Parses the header of a datagram behind its version; `None` if it is truncated or invalid.
     pub(super) fn parse(mut reader: Reader<'a>) -> Option<Self> {
-        let address_len = match reader.be::<u32>().ok()? {
-            1 => 4,
-            2 => 16,
+        let agent: IpAddr = match reader.be::<u32>().ok()? {
+            1 => reader.array::<4>().ok()?.into(),
+            2 => reader.array::<16>().ok()?.into(),
             _ => return None,
         };
-        let _agent = reader.bytes(address_len).ok()?;
         let sub_agent = reader.be::<u32>().ok()?;
         let sequence_number = reader.be::<u32>().ok()?;
         let _uptime_ms = reader.be::<u32>().ok()?;
         let sample_count = reader.be::<u32>().ok()?;
-        Some(Self { sub_agent, sequence_number, sample_count, samples: reader })
+        Some(Self { agent, sub_agent, sequence_number, sample_count, samples: reader })
     }
 
     /// Decodes all samples, and emits the packets. Returns `None` if a length contradicts the datagram. Linear in the octets

@@ -11,7 +11,9 @@ use super::times::{AbsoluteUnit, DataContext, Moment, Related, TimeUnit, complet
 use crate::base::{IpProtocol, Timestamp, VlanIds};
 use crate::codec::{ReadError, Reader};
 use crate::ipfix::VARIABLE_LEN;
-use crate::record::{Draft, EXPORTED, FieldSet, FieldSource, FlowRecord, field_index, fill};
+use crate::record::{
+    Draft, EXPORTED, FieldSet, FieldSource, FlowRecord, field_index, fill, has_summed_counts,
+};
 use crate::row::Table as _;
 
 const PROTOCOL: usize = field_index("protocol");
@@ -59,6 +61,8 @@ pub(super) struct Steps {
     derivation: Derivation,
     /// Whether a time refers to another field of the record.
     has_relative_times: bool,
+    /// Whether the records lack counts of which sums are made.
+    has_unknown_counts: bool,
     /// Whether the records have fields about their export.
     has_exported: bool,
     /// For a template with addresses of both versions of IP: the decision, and the steps for the other version.
@@ -237,6 +241,7 @@ impl Steps {
             known: derivation.complete(sent),
             derivation,
             has_relative_times,
+            has_unknown_counts: !has_summed_counts(sent),
             has_exported: sent.intersection(EXPORTED) != FieldSet::EMPTY,
             mixed: None,
         }
@@ -333,15 +338,19 @@ impl Steps {
             absent = absent.union(invalid);
         }
         finish_icmp(draft, self.derivation.has_icmp_in_port);
-        draft.record.known = match absent {
-            FieldSet::EMPTY => self.known,
-            absent => self.derivation.complete(self.sent.difference(absent)),
-        };
+        if absent == FieldSet::EMPTY {
+            draft.record.known = self.known;
+            if self.has_unknown_counts {
+                draft.record.complete_counts();
+            }
+        } else {
+            draft.record.known = self.derivation.complete(self.sent.difference(absent));
+            draft.record.complete_counts();
+        }
         if let interval @ Some(_) = context.samplers.interval(&related.sampling, draft.record.interface) {
             draft.record.sampling_interval = interval;
             draft.record.known = draft.record.known.with(SAMPLING_INTERVAL);
         }
-        draft.record.complete_counts();
         let versions = [draft.source.0, draft.destination.0].map(|address| address.map(|ip| ip.is_ipv6()));
         Ok(if versions[0] == versions[1] { draft.finish().ok() } else { None })
     }

@@ -119,6 +119,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         }
     }
     let notes = std::mem::take(&mut collection.notes);
+    let event_count = collection.output.event_count;
     let (stats, record_count, omitted_count) = collection.finish()?;
     if !args.quiet {
         notes.iter().for_each(|note| write_line(note));
@@ -127,6 +128,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         let own = [
             ("written_record_count", record_count),
             ("omitted_record_count", omitted_count),
+            ("event_record_count", event_count),
             ("dropped_message_count", drop_count),
             ("refused_connection_count", refused_count),
             ("processing_time", u64::try_from(started_at.elapsed().as_nanos()).unwrap_or(u64::MAX)),
@@ -138,6 +140,9 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         write_line(&object.to_string());
     } else if !args.quiet {
         let mut lines = lines(&stats, record_count, started_at.elapsed());
+        if event_count > 0 {
+            lines.push(format!("{} of events, which are not flows", plural(event_count, "record")));
+        }
         if omitted_count > 0 {
             lines.push(format!(
                 "{} omitted, because the output would be out of proportion to the input",
@@ -176,6 +181,8 @@ struct Output {
     /// Octets of messages with sampled packets, and the octets of output that they have caused.
     sampled: Proportion,
     omitted_count: u64,
+    /// Records of events, which are not flows.
+    event_count: u64,
 }
 
 /// Octets of input, and of the output that it has caused.
@@ -188,11 +195,12 @@ struct Proportion {
 impl Output {
     const fn new(rows: Rows, joiner: Option<UniflowJoiner>, is_scaled: bool) -> Self {
         let sampled = Proportion { received_len: 0, spent: 0 };
-        Self { rows, joiner, is_scaled, bound: Bound::new(), sampled, omitted_count: 0 }
+        Self { rows, joiner, is_scaled, bound: Bound::new(), sampled, omitted_count: 0, event_count: 0 }
     }
 
     /// Writes a record, or joins it with that of the other direction, unless it is out of proportion to `input`.
     fn record(&mut self, record: &FlowRecord, input: &mut Proportion, now: Timestamp) {
+        self.event_count += u64::from(record.is_event());
         let Self { rows, joiner, is_scaled, bound, omitted_count, .. } = self;
         let mut permits = |len| {
             let is_permitted = bound.permits(&mut input.spent, input.received_len, len);

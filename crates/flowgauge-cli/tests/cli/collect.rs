@@ -178,7 +178,9 @@ fn events_count_as_flows_only_on_request() {
     let records = [event(1, 0), event(5, 2), event(2, 1), event(3, 0)];
     let records: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
     let packets = [udp(2055, &message(&fields, &records))];
-    let found = objects(&collect(&packets, &["--format", "ndjson"]).out);
+    let collected = collect(&packets, &["--format", "ndjson"]);
+    assert!(collected.err.contains("3 records of events, which are not flows"), "{}", collected.err);
+    let found = objects(&collected.out);
     let events: Vec<_> = found.iter().map(|record| record["firewall_event"].as_u64().unwrap()).collect();
     assert_eq!(events, [1, 5, 2, 3]);
     let groups = ["--group-by", "source_address", "--sum", "packet_count", "--format", "ndjson"];

@@ -44,7 +44,7 @@ fn other_names_stand_for_fields_in_all_options() {
 #[test]
 fn groups_of_fields_are_lists_of_fields() {
     let all = objects(&output(&["flows", "web.pcap", "-q", "--format", "ndjson"]));
-    for group in ["basic", "tcp", "link", "tunnel"] {
+    for group in ["basic", "tcp", "link", "tunnel", "exporter"] {
         let rows = objects(&output(&["flows", "web.pcap", "-q", "--format", "ndjson", "--fields", group]));
         assert_eq!(rows.len(), all.len());
         for (row, whole) in rows.iter().zip(&all) {
