@@ -224,6 +224,32 @@ fn preceding_lines_bare_lf_and_preceding_packets_are_tolerated() {
 }
 
 #[test]
+fn lines_of_a_server_on_another_port_wait_for_the_client() {
+    let turns: [(Role, &[u8]); 4] = [
+        (Server, "Willkommen, G\u{e4}ste\r\n".as_bytes()),
+        (Server, b"Authorized use only.\r\n"),
+        (Client, b"SSH-2.0-x\r\n"),
+        (Server, b"SSH-2.0-y\r\n"),
+    ];
+    for len in [999, 20, 7] {
+        let observed = observe::<Set>(2222, &turns, describe, || len);
+        assert_eq!(observed.application, Some(("ssh", "content")));
+        assert_eq!(observed.messages(), ["client: 2.0 x, 0 before", "server: 2.0 y, 2 before"]);
+    }
+    // Only lines of text: binary data, too long lines, and lines that the client answers with something else.
+    let long = [&[b'a'; 256][..], b"\r\n"].concat();
+    for (server, client) in [
+        (&b"\x01\x02\r\n"[..], &b"SSH-2.0-x\r\n"[..]),
+        (b"\xff\xfe\r\n", b"SSH-2.0-x\r\n"),
+        (&long, b"SSH-2.0-x\r\n"),
+        (b"Welcome\r\n", b"USER me\r\n"),
+    ] {
+        let observed = observe::<Set>(2222, &[(Server, server), (Client, client)], describe, || 999);
+        assert_eq!(observed.application, None, "{}", server.escape_ascii());
+    }
+}
+
+#[test]
 fn parsing_of_version_1_ends_after_the_identification() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-1.5-1.2.27\n"), (Client, b"SSH-1.5-PuTTY\n"), (Server, b"\0\0\x01\x0bbinary")];

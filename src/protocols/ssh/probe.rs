@@ -3,13 +3,19 @@
 use crate::session::lines::search_lines;
 use crate::session::{Role, Search, StreamOpening, Verdict};
 
+/// Maximum length of a line before the identification in octets (RFC 4253 section 4.2).
+const LINE_LEN_MAX: usize = 255;
+
 /// Recognizes SSH by `SSH-` and a digit in the first octets of the client or the server. Other octets are a mismatch,
-/// except for lines that a server on port 22 sends before its identification.
+/// except for lines that a server sends before its identification; on other ports than 22, they must be text as in RFC
+/// 4253 section 4.2, and the first octets of the client decide.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (identification(opening.client), identification(opening.server)) {
         (Verdict::Match, _) | (_, Verdict::Match) => Verdict::Match,
         (Verdict::No, _) => Verdict::No,
-        (_, Verdict::No) if opening.server_port == 22 => behind_lines(opening.server),
+        (_, Verdict::No) if opening.server_port == 22 || are_lines(opening.server) => {
+            behind_lines(opening.server)
+        }
         (_, Verdict::No) => Verdict::No,
         _ => Verdict::More,
     }
@@ -18,6 +24,13 @@ pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
 /// Searches octets in the middle of a stream for an SSH identification at the start of a line.
 pub(super) fn search(_: Role, bytes: &[u8]) -> Search {
     search_lines(bytes, identification)
+}
+
+/// Returns whether the octets of a server may be lines before its identification: text in UTF-8, of which a character may
+/// be incomplete, in lines of at most 255 octets.
+fn are_lines(server: &[u8]) -> bool {
+    let is_text = std::str::from_utf8(server).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_text && server.split_inclusive(|octet| *octet == b'\n').all(|line| line.len() <= LINE_LEN_MAX)
 }
 
 /// Matches an SSH identification that follows other lines of text from a server.
