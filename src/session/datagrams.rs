@@ -127,7 +127,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
 }
 
 /// Returns a datagram as input for the probes, without previous datagrams.
-fn opening<'a>(
+pub(super) fn opening<'a>(
     context: &FlowContext<'_>,
     side: Side,
     from: Role,

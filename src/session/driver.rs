@@ -194,7 +194,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 let from = self.session.role(side);
                 self.resume_chunk(Octets { from, offset, bytes })
             }
-            State::Datagrams(_) => ControlFlow::Break(()),
+            State::Datagrams(_) | State::Paused { .. } => ControlFlow::Break(()),
         }
     }
 
@@ -205,7 +205,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         match self.session.state() {
             // The octets after the gap are probed as if the stream began there.
             State::New => return ControlFlow::Continue(()),
-            State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
+            State::Off | State::Datagrams(_) | State::Paused { .. } => return ControlFlow::Break(()),
             State::Stream(probing) => {
                 // The buffered octets cannot be joined to those after the gap, so that the protocol is decided now.
                 if probing.probed.iter().any(|probed| !probed.bytes.is_empty()) {
@@ -233,14 +233,28 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         if payload.bytes.is_empty() {
             return;
         }
+        let mut is_announced = false;
         match self.session.state() {
-            State::Parsing(parsing) if parsing.port_owner.is_none() => {}
+            State::Parsing(parsing) if !parsing.is_expected && parsing.port_owner.is_none() => {}
+            State::Parsing(parsing) if parsing.is_expected => {
+                is_announced = self.driver.expected.take(self.context).is_some();
+            }
             State::Parsing(_) => self.probe_port_owner(side, payload),
             State::Off | State::Stream(_) | State::Resuming(_) => return,
+            State::Paused { .. } => {
+                let Some(paused) = self.session.state().as_paused() else { return };
+                if !paused.may_precede::<P>(payload.bytes) || !self.begin_conversation(side, payload, paused)
+                {
+                    return;
+                }
+            }
             State::New => {
                 self.session.client = self.context.initiator;
                 match self.driver.expected.take(self.context) {
-                    Some(expected) => self.probe_expected(side, payload, expected),
+                    Some(expected) => {
+                        is_announced = true;
+                        self.probe_expected(side, payload, expected);
+                    }
                     None => self.probe_datagram(side, payload),
                 }
             }
@@ -249,7 +263,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let from = self.session.role(side);
         if let Some(parsing) = self.session.parsing_mut() {
             let Payload { bytes, len } = payload;
-            let datagram = Datagram { bytes, len, from, timestamp: self.context.timestamp };
+            let timestamp = self.context.timestamp;
+            let datagram = Datagram { bytes, len, from, timestamp, is_announced };
             let outcome = parsing.datagram(&datagram, &mut self.driver.allowance, self.receiver);
             if !parsing.announced.is_empty() {
                 self.driver.expected.announce::<P>(self.context, parsing.client, &mut parsing.announced);
@@ -257,7 +272,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             self.driver.stats.count_suppressed(&mut parsing.quota);
             match outcome {
                 Outcome::More | Outcome::Handover(_) => {}
-                Outcome::Done => self.driver.close(self.session),
+                Outcome::Done => self.end_conversation(),
                 Outcome::Fault(fault) => self.stop(from, 0, fault),
             }
         }
@@ -292,7 +307,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 let found = probing.decide::<P>(self.context.ports(self.session.client));
                 self.name(found);
             }
-            State::Parsing(_) | State::Resuming(_) | State::Off => {}
+            State::Parsing(_) | State::Resuming(_) | State::Paused { .. } | State::Off => {}
         }
         self.end_resuming();
         if let Some(parsing) = self.session.parsing_mut() {
@@ -461,11 +476,16 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         self.receiver.event(&SessionEvent::Recognized { protocol, evidence });
     }
 
-    /// Drops a parser that stopped with a fault, closes its session, and reports the fault.
+    /// Drops a parser that stopped with a fault, closes its session unless a later conversation may begin, and reports the
+    /// fault.
     pub(super) fn stop(&mut self, from: Role, offset: u64, fault: Fault) {
         let State::Parsing(parsing) = self.session.state() else { return };
         let meta = parsing.meta(from, self.context.timestamp);
-        self.driver.close(self.session);
+        if matches!(fault, Fault::NO_MEMORY | Fault::EVICTED) {
+            self.driver.close(self.session);
+        } else {
+            self.end_conversation();
+        }
         self.stopped(meta, offset, fault);
     }
 

@@ -60,6 +60,7 @@
 
 mod charged;
 mod context;
+mod conversations;
 pub(crate) mod credit;
 mod datagram_probing;
 mod datagrams;
@@ -76,6 +77,7 @@ mod octet_set;
 mod octets;
 mod parser;
 mod parsing;
+mod paused;
 mod preamble;
 mod probing;
 mod protocol;
@@ -114,11 +116,11 @@ pub(crate) use octet_set::OctetSet;
 pub use octets::Payload;
 #[cfg(feature = "protocols")]
 pub(crate) use parser::saved;
-pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
+pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress, Remains};
 pub use probing::PROBE_CHUNK_COUNT_MAX;
 pub use protocol::{
-    DatagramOpening, DatagramProbe, PROBE_LEN_MAX, Protocol, Role, Search, StreamOpening, StreamProbe,
-    StreamSearch, Verdict,
+    DatagramOpening, DatagramProbe, PROBE_LEN_MAX, Protocol, Repetition, Role, Search, StreamOpening,
+    StreamProbe, StreamSearch, Verdict,
 };
 pub use protocols::{Entry, Parts, Protocols};
 pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};

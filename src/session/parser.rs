@@ -65,13 +65,16 @@ pub struct Datagram<'a> {
     pub from: Role,
     /// Capture time of the datagram.
     pub timestamp: Timestamp,
+    /// True for the first datagram of a flow after another flow [announced](Parser::expectation) it, also if it was
+    /// announced again.
+    pub is_announced: bool,
 }
 
 impl<'a> Datagram<'a> {
     /// Creates a datagram that was captured completely.
     #[must_use]
     pub const fn new(bytes: &'a [u8], from: Role, timestamp: Timestamp) -> Self {
-        Self { bytes, len: bytes.len(), from, timestamp }
+        Self { bytes, len: bytes.len(), from, timestamp, is_announced: false }
     }
 
     /// Returns whether the snap length truncated the datagram.
@@ -202,6 +205,15 @@ pub struct End<'a> {
     pub timestamp: Timestamp,
 }
 
+/// What the parser of a conversation of datagrams leaves when it is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remains {
+    /// Number of conversations so far, by which the parser bounds them.
+    pub count: u8,
+    /// What identifies the conversation, so that its late and repeated datagrams do not begin another one.
+    pub mark: u64,
+}
+
 /// Callback that receives the messages of a parser.
 pub type Out<'o, P> = &'o mut dyn for<'m> FnMut(<P as Parser>::Message<'m>);
 
@@ -273,6 +285,19 @@ pub trait Parser: Sized + 'static {
     fn expectation(message: &Self::Message<'_>) -> Option<Expectation> {
         let _ = message;
         None
+    }
+
+    /// Returns what a parser that is done with datagrams, or stops, leaves for the parser of a later conversation between the
+    /// same ports; `None`, the default, if the rest of the flow is ignored. It is called for protocols with
+    /// [`Protocol::repeated_by`](super::Protocol::repeated_by).
+    #[must_use]
+    fn remains(&self) -> Option<Remains> {
+        None
+    }
+
+    /// Prepares a new parser for a later conversation of a flow.
+    fn succeed(&mut self, remains: Remains) {
+        let _ = remains;
     }
 
     /// Returns the number of octets that the parser has allocated in addition to its own struct. They are charged to

@@ -224,6 +224,18 @@ pub(super) struct Resumption {
     pub(super) is_for_middle: bool,
 }
 
+/// Function that returns whether a datagram begins another conversation than the one with this
+/// [mark](super::Remains::mark).
+pub type Repetition = fn(&DatagramOpening<'_>, u64) -> bool;
+
+/// Recognition of a later conversation of datagrams between the same ports.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeated {
+    /// A mask and a value: the function is called for datagrams whose first octet has this value under the mask.
+    pub(super) first: [u8; 2],
+    pub(super) begins: Repetition,
+}
+
 /// Recognition of a protocol over one kind of transport: streams or datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recognition<F> {
@@ -281,6 +293,7 @@ pub struct Protocol {
     pub(super) streams: Option<Recognition<StreamProbe>>,
     pub(super) datagrams: Option<Recognition<DatagramProbe>>,
     pub(super) resumption: Option<Resumption>,
+    pub(super) repeated: Option<Repeated>,
     message_len_max: u32,
 }
 
@@ -302,7 +315,8 @@ impl Protocol {
             Application { name: application, evidence: by_content },
             Application { name: application, evidence: by_port },
         ];
-        Self { name, applications, streams: None, datagrams: None, resumption: None, message_len_max: 0 }
+        let (resumption, repeated) = (None, None);
+        Self { name, applications, streams: None, datagrams: None, resumption, repeated, message_len_max: 0 }
     }
 
     /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, the port identifies
@@ -348,6 +362,14 @@ impl Protocol {
     #[must_use]
     pub const fn resumed_anywhere_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: true }), ..self }
+    }
+
+    /// Adds the recognition of a later conversation of datagrams between the same ports, after the parser of an earlier one
+    /// was done ([`Parser::remains`](super::Parser::remains)). `begins` is called for datagrams whose first octet has a
+    /// value under a mask; others cost a comparison.
+    #[must_use]
+    pub const fn repeated_by(self, (mask, value): (u8, u8), begins: Repetition) -> Self {
+        Self { repeated: Some(Repeated { first: [mask, value], begins }), ..self }
     }
 
     /// Lets parsers of the protocol wait for longer messages than

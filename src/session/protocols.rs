@@ -327,6 +327,20 @@ macro_rules! protocols {
                 }
             }
 
+            fn remains(&self) -> ::core::option::Option<$crate::session::Remains> {
+                match self {
+                    $( Self::$Variant(parser) => $crate::session::Parser::remains(parser), )+
+                    $( Self::$Base(parser) => $crate::session::Parser::remains(parser), )?
+                }
+            }
+
+            fn succeed(&mut self, remains: $crate::session::Remains) {
+                match self {
+                    $( Self::$Variant(parser) => $crate::session::Parser::succeed(parser, remains), )+
+                    $( Self::$Base(parser) => $crate::session::Parser::succeed(parser, remains), )?
+                }
+            }
+
             #[inline]
             fn heap_len(&self) -> usize {
                 match self {

@@ -9,6 +9,7 @@ use super::datagram_probing::DatagramProbing;
 use super::driver::{Driver, Turn};
 use super::parser::{AfterGap, Fault};
 use super::parsing::{Lane, Parsing, PortOwner};
+use super::paused::Paused;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::quota::Quota;
@@ -27,6 +28,7 @@ const PARSING: u8 = 2;
 const STREAM: u8 = 3;
 const DATAGRAMS: u8 = 4;
 const RESUMING: u8 = 5;
+const PAUSED: u8 = 6;
 
 impl<P: Protocols> Driver<P> {
     /// Writes the state of a session.
@@ -81,6 +83,14 @@ impl<P: Protocols> Driver<P> {
             State::Resuming(resuming) => {
                 out.be(RESUMING)?;
                 Ok(out.bool(resuming.is_picked_up)?)
+            }
+            State::Paused { entry, count, received, mark } => {
+                out.be(PAUSED)?;
+                let name = P::TABLE.get(usize::from(*entry)).map_or("", |entry| entry.protocol.name());
+                out.prefixed(Prefix::U8, name)?;
+                out.be(*count)?;
+                out.be(*received)?;
+                Ok(out.be(*mark)?)
             }
             State::New => Ok(out.be(NEW)?),
         }
@@ -148,6 +158,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 Ok(())
             }
             PARSING => self.load_parsing(reader),
+            PAUSED => self.load_paused(reader),
             _ => Err(Invalid::new("a state of a session that is not known")),
         }
     }
@@ -177,6 +188,21 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         if self.driver.knows_entries && self.driver.take_for_window(size_of::<DatagramProbing>()) {
             self.session.transition(State::Datagrams(Box::new(probing)), Cause::Undecided);
         }
+        Ok(())
+    }
+
+    fn load_paused(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        let name = reader.prefixed_str(Prefix::U8)?;
+        let (count, received, mark) = (reader.be()?, reader.be()?, reader.be()?);
+        let entry = entry_of::<P>(name).filter(|(_, protocol)| protocol.repeated.is_some());
+        let Some((entry, protocol)) = entry.filter(|_| !self.driver.is_naming_only()) else {
+            self.driver.turn_off(self.session, Cause::Unparsed);
+            return Ok(());
+        };
+        let parsing = Parsing::new(P::start(entry), protocol, self.session.client, self.context.timestamp);
+        self.session.transition(State::Parsing(Box::new(parsing)), Cause::Recognized);
+        let paused = Paused { entry: entry as u8, count, received, mark };
+        self.session.transition(State::paused(paused), Cause::Paused);
         Ok(())
     }
 

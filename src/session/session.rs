@@ -9,18 +9,21 @@
 //! | `Datagrams` | a datagram that decides the probes, or is of the protocol of the port | prefixes of datagrams |
 //! | `Resuming` | a message of the protocol of the port, after octets of another protocol | the last octets |
 //! | `Parsing` | octets or datagrams for a parser | the parser, and incomplete messages |
+//! | `Paused` | a datagram with which a later conversation begins | nothing |
 //! | `Off` | nothing: octets are refused | nothing |
 //!
 //! | from | cause | to | when |
 //! |---|---|---|---|
 //! | `New` | `Undecided` | `Stream`, `Datagrams` | a probe needs more than the first octets |
 //! | `New`, `Stream`, `Resuming`, `Datagrams` | `Recognized` | `Parsing` | a probe or the port names a protocol with a parser; the search found a message |
+//! | `Parsing` | `Paused` | `Paused` | the parser of datagrams is done or stopped, and its protocol recognizes later conversations |
+//! | `Paused` | `Recognized` | `Parsing` | a datagram begins a later conversation |
 //! | `New`, `Stream` | `Searched` | `Resuming` | no probe matches, and messages of the protocol of the port can be searched for |
 //! | `Parsing` | `Handover` | `Parsing` | the parser names the next protocol, or a datagram is of the protocol of the port |
 //! | `Parsing` | `Handover` | `Stream` | the parser requests the handover to an unknown protocol |
 //! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Unparsed` | `Off` | the protocol has no parser, or is unknown; the search ended without a message |
-//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
-//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
 //!
 //! No transition leaves `Off`. [`Session::transition`] is the only place that changes the state; it asserts the table
 //! ([`TRANSITIONS`]) in debug builds, and `transition_tests.rs` checks that each entry is taken.
@@ -28,6 +31,7 @@
 use super::charged::{Charged, Node};
 use super::datagram_probing::DatagramProbing;
 use super::parsing::Parsing;
+use super::paused::Paused;
 use super::probing::StreamProbing;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
@@ -66,11 +70,27 @@ pub(super) enum State<P: Protocols> {
     Datagrams(Box<DatagramProbing>),
     /// State of a session with a parser that processes the flow.
     Parsing(Box<Parsing<P>>),
+    /// State of a session whose parser of datagrams is done, while a later conversation may begin.
+    /// The fields are those of [`Paused`]: as one field, they would enlarge every session.
+    Paused { entry: u8, count: u8, received: u32, mark: u64 },
     /// State of a session that is closed: octets are refused.
     Off,
 }
 
 impl<P: Protocols> State<P> {
+    pub(super) const fn paused(Paused { entry, count, received, mark }: Paused) -> Self {
+        Self::Paused { entry, count, received, mark }
+    }
+
+    /// Returns what is kept between conversations, if the session is paused.
+    #[inline]
+    pub(super) const fn as_paused(&self) -> Option<Paused> {
+        match *self {
+            Self::Paused { entry, count, received, mark } => Some(Paused { entry, count, received, mark }),
+            _ => None,
+        }
+    }
+
     const fn kind(&self) -> StateKind {
         match self {
             Self::New => StateKind::New,
@@ -78,6 +98,7 @@ impl<P: Protocols> State<P> {
             Self::Resuming(_) => StateKind::Resuming,
             Self::Datagrams(_) => StateKind::Datagrams,
             Self::Parsing(_) => StateKind::Parsing,
+            Self::Paused { .. } => StateKind::Paused,
             Self::Off => StateKind::Off,
         }
     }
@@ -140,6 +161,12 @@ impl<P: Protocols> Session<P> {
         std::mem::replace(&mut self.state, next)
     }
 
+    /// Returns whether a datagram is ignored without a look at more than its first octet.
+    #[inline]
+    pub(crate) fn ignores<'a>(&self, bytes: impl FnOnce() -> &'a [u8]) -> bool {
+        self.is_off() || self.state.as_paused().is_some_and(|paused| !paused.may_precede::<P>(bytes()))
+    }
+
     /// Returns whether the session is closed: further octets are ignored.
     #[must_use]
     pub(crate) const fn is_off(&self) -> bool {
@@ -157,7 +184,7 @@ impl<P: Protocols> Session<P> {
                 State::Stream(probing) => probing.allocated_len() as u64,
                 State::Resuming(resuming) => resuming.allocated_len() as u64,
                 State::Datagrams(_) => size_of::<DatagramProbing>() as u64,
-                State::New | State::Off => 0,
+                State::New | State::Paused { .. } | State::Off => 0,
             }
     }
 

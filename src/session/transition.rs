@@ -8,6 +8,7 @@ pub(super) enum StateKind {
     Resuming,
     Datagrams,
     Parsing,
+    Paused,
     Off,
 }
 
@@ -20,6 +21,7 @@ pub(super) enum Cause {
     Handover,
     Unparsed,
     Refused,
+    Paused,
     Closed,
 }
 
@@ -27,9 +29,9 @@ pub(super) enum Cause {
 pub(super) type Transition = (StateKind, Cause, StateKind);
 
 /// All transitions that a session can make.
-pub(super) const TRANSITIONS: [Transition; 25] = {
+pub(super) const TRANSITIONS: [Transition; 29] = {
     use Cause::{Closed, Handover, Recognized, Refused, Searched, Undecided, Unparsed};
-    use StateKind::{Datagrams, New, Off, Parsing, Resuming, Stream};
+    use StateKind::{Datagrams, New, Off, Parsing, Paused, Resuming, Stream};
     [
         (New, Undecided, Stream),
         (New, Undecided, Datagrams),
@@ -56,6 +58,10 @@ pub(super) const TRANSITIONS: [Transition; 25] = {
         (Parsing, Unparsed, Off),
         (Parsing, Refused, Off),
         (Parsing, Closed, Off),
+        (Parsing, Cause::Paused, Paused),
+        (Paused, Recognized, Parsing),
+        (Paused, Refused, Off),
+        (Paused, Closed, Off),
     ]
 };
 

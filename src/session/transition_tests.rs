@@ -7,9 +7,10 @@ use super::transition::{SEEN, TRANSITIONS};
 use super::{
     AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Fault, FlowContext, Input,
     MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Payload, Progress,
-    Protocol, Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Role, Search, Session, StreamOpening, Verdict,
+    Protocol, Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Remains, Role, Search, Session, StreamOpening,
+    Verdict,
 };
-use crate::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
+use crate::base::{Account, Allowance, Budget, FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use crate::reassembler::{Chunk, Gap, GapReason};
 
 /// A test parser that interprets octets as commands: `P`, `N` and `?` switch to a protocol with a parser, to one
@@ -48,12 +49,17 @@ impl Parser for Commands {
     fn gap(&mut self, _: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
         AfterGap::Stop
     }
+
+    fn remains(&self) -> Option<Remains> {
+        Some(Remains::default())
+    }
 }
 
 static COMMANDS: Protocol = Protocol::new("commands")
     .over_streams(&[7000], Some(|opening| begins(opening, b"C!")))
     .over_datagrams(&[7000], Some(|opening| is(opening, b"C!")))
-    .resumed_anywhere_by(search);
+    .resumed_anywhere_by(search)
+    .repeated_by((0xff, b'C'), |opening, _| opening.bytes == b"C!");
 static OTHER: Protocol = Protocol::new("other")
     .over_streams(&[], Some(|opening| begins(opening, b"O!")))
     .over_datagrams(&[], Some(|opening| is(opening, b"O!")));
@@ -151,6 +157,26 @@ fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
     assert!(session.is_off() && driver.stats().held_bytes == 0);
 }
 
+/// Refuses the memory for a later conversation, because another session has it.
+fn refuse_a_later_conversation() {
+    let (end, other) = (([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 7000));
+    let (key, side) = FlowKey::new(IpProtocol::UDP, end, other);
+    let context = FlowContext::new(&key, side, Timestamp::ZERO);
+    let mut sessions = [Session::default(), Session::default()];
+    let mut send = |driver: &mut Driver<Set>, index: usize, bytes: &[u8]| {
+        let payload = Payload { bytes, len: bytes.len() };
+        driver.datagram(&mut sessions[index], &context, side, payload, &mut Ignored);
+        (sessions[index].held_bytes(), sessions[index].is_off())
+    };
+    let mut driver = Driver::<Set>::default();
+    let (len, _) = send(&mut driver, 0, b"C!");
+    driver.allowance = Allowance::new(Budget::new(u64::MAX), Account::Sessions, len);
+    driver.allowance.take(len).unwrap();
+    assert_eq!(send(&mut driver, 0, b"."), (0, false));
+    assert_eq!(send(&mut driver, 1, b"C!"), (len, false));
+    assert_eq!(send(&mut driver, 0, b"C!"), (0, true));
+}
+
 #[test]
 fn sessions_make_exactly_the_transitions_of_the_table() {
     let chunks =
@@ -186,6 +212,8 @@ fn sessions_make_exactly_the_transitions_of_the_table() {
         chunks(&[b"C!?", b"PROXY TCP4 "]),
         repeated(b"C", usize::from(PROBE_CHUNK_COUNT_MAX) + 1),
         datagrams(&[b"C!", b"ab", b"."]),
+        datagrams(&[b"C!", b".", b"C?", b"ab", b"C!", b"ab"]),
+        datagrams(&[b"O!", b".", b"O!"]),
         datagrams(&[b"N!"]),
         datagrams(&[b"O?", b"O!"]),
         datagrams(&[b"O?", b"zz"]),
@@ -206,5 +234,6 @@ fn sessions_make_exactly_the_transitions_of_the_table() {
             }
         }
     }
+    refuse_a_later_conversation();
     assert_eq!(SEEN.take(), BTreeSet::from(TRANSITIONS));
 }

@@ -58,7 +58,11 @@ impl TftpOpen {
                 let gap = BodyGap { transaction: number, offset: gap.offset, len: gap.len };
                 files.gap(meta, &gap, head, out);
             }
-            Message::End(end) => files.end(meta, number, end.is_complete, out),
+            Message::End(end) => {
+                files.end(meta, number, end.is_complete, out);
+                // The next file in the flow belongs to a later request.
+                self.is_begun = false;
+            }
             Message::Request(_) | Message::OptionAcknowledgment(_) | Message::Error(_) => {}
         }
     }

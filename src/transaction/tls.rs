@@ -196,9 +196,11 @@ pub(super) struct TlsOpen {
     changed: [bool; 2],
     /// Which sides sent an encrypted record.
     encrypted: [bool; 2],
+    /// First octets of the client's random value, which differ in another handshake of the flow (DTLS); zero before.
+    random: u64,
 }
 
-state! { struct TlsOpen { open, changed, encrypted } }
+state! { struct TlsOpen { open, changed, encrypted, random } }
 
 impl HeapLen for Tls {
     fn heap_len(&self) -> usize {
@@ -230,6 +232,16 @@ impl TlsOpen {
         out: &mut dyn FnMut(Pending<Tls>),
     ) -> Vec<Pending<X509>> {
         let mut certificates = Vec::new();
+        if let Message::ClientHello(hello) = message
+            && let Some(random) = hello.random.0.first_chunk().map(|octets| u64::from_be_bytes(*octets))
+            && std::mem::replace(&mut self.random, random) != random
+        {
+            // Another handshake ends the one before. Nothing is open before the first one, unless messages are missing.
+            if self.open.get(0).is_some_and(|pending| pending.content.offered_version.is_some()) {
+                self.finish(out);
+                (self.changed, self.encrypted) = ([false; 2], [false; 2]);
+            }
+        }
         if self.open.get(0).is_none() {
             let pending = Pending::new(0, Span::of(meta), Tls::default(), &Copier::default());
             self.open.push(pending, out);

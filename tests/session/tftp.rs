@@ -79,6 +79,40 @@ impl Network {
     }
 }
 
+/// The same four ports are used for two files, one after the other.
+#[test]
+fn a_later_file_has_the_name_in_the_later_request() {
+    const OTHER: &[u8] = b"\0\x01other.txt\0octet\0";
+    for second in [BLOCK, b"\0\x03\0\x01other"] {
+        let mut network = Network::default();
+        let Network { driver, joins } = &mut network;
+        let end = |(address, port)| (IpAddr::from(address), port);
+        let [requests, data] = [[CLIENT, REQUESTS], [DATA, CLIENT]]
+            .map(|ends| FlowKey::new(IpProtocol::UDP, end(ends[0]), end(ends[1])));
+        let mut sessions = [Session::default(), Session::default()];
+        let mut opens = [FlowTransactions::default(), FlowTransactions::default()];
+        let mut files = Vec::new();
+        for (index, bytes) in [(0, READ), (1, BLOCK), (1, BLOCK), (0, OTHER), (1, second), (1, second)] {
+            let (key, initiator) = [requests, data][index];
+            let context = FlowContext::new(&key, initiator, Timestamp::ZERO);
+            let open = std::mem::take(&mut opens[index]);
+            let mut reports = Reports { joins, key, open, messages: Vec::new(), files: Vec::new() };
+            let payload = Payload { bytes, len: bytes.len() };
+            driver.datagram(&mut sessions[index], &context, initiator, payload, &mut reports);
+            files.append(&mut reports.files);
+            opens[index] = reports.open;
+        }
+        let found: Vec<_> =
+            files.iter().map(|file| (file.number, file.name.as_deref(), file.is_complete)).collect();
+        assert_eq!(
+            found,
+            [(0, Some("a.txt"), true), (1, Some("other.txt"), true)],
+            "{}",
+            second.escape_ascii()
+        );
+    }
+}
+
 #[test]
 fn a_file_arrives_from_the_port_that_the_server_chose() {
     let mut network = Network::default();

@@ -2,9 +2,11 @@
 
 #[cfg(feature = "serde")]
 use crate::message_json::as_json;
-use flowgauge::base::IpProtocol;
+use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::protocols::Standard;
 use flowgauge::protocols::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
-use flowgauge::session::{MessageMeta, Role, Text};
+use flowgauge::session::{Driver, FlowContext, MessageMeta, Payload, Receiver, Role, Session, Text};
+use flowgauge::transaction::{Content, FlowTransactions, Joins};
 
 use crate::harness::{
     Description, Dialogue, Turn, check_corruptions, check_truncations, observe, observe_in_any_split,
@@ -464,6 +466,89 @@ fn a_dtls_handshake_with_a_cookie_and_fragments_is_parsed() {
     let mut sorted = expected.map(without_key);
     sorted.sort_unstable();
     assert_eq!(messages, sorted);
+}
+
+/// Returns the recorded handshake with another random value of the client.
+fn dtls12_again(number: u8) -> Recorded {
+    let mut recorded = dtls12();
+    // Behind the headers of record and handshake message, and the version.
+    const RANDOM: std::ops::Range<usize> = 13 + 12 + 2..13 + 12 + 2 + 8;
+    let random = recorded[0].1[RANDOM].to_vec();
+    for (_, bytes) in &mut recorded {
+        if bytes.get(RANDOM) == Some(&random) {
+            bytes[RANDOM.start] ^= number;
+        }
+    }
+    recorded
+}
+
+#[test]
+fn a_later_dtls_handshake_of_a_flow_is_parsed() {
+    let once = observe_datagrams(&turns(&dtls12()));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
+    let encrypted = [&[23, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 9, 0, 20][..], &[7; 20]].concat();
+    for number in 0..=tls::CONVERSATION_COUNT_MAX + 1 {
+        for (from, bytes) in turns(&dtls12_again(number)) {
+            dialogue.send_datagram(from, bytes);
+        }
+        dialogue.send_datagram(Client, &encrypted);
+        assert_eq!(dialogue.held_bytes(), 0, "nothing is held between handshakes");
+    }
+    // One more than the first, which is the maximum.
+    let messages = dialogue.finish();
+    let count = 1 + usize::from(tls::CONVERSATION_COUNT_MAX);
+    assert_eq!(messages.messages().len(), count * once.messages().len());
+    for messages in messages.messages().chunks(once.messages().len()) {
+        assert_eq!(messages, once.messages());
+    }
+}
+
+/// Collects the connections of a flow.
+#[derive(Default)]
+struct Connections {
+    open: FlowTransactions,
+    joins: Joins,
+    found: Vec<(Option<Box<str>>, Option<bool>)>,
+}
+
+impl Receiver<Standard> for Connections {
+    fn message(&mut self, meta: &MessageMeta, message: flowgauge::protocols::Message<'_>) {
+        let Self { open, joins, found } = self;
+        let (key, _) = key();
+        open.message(joins, (&key, Timestamp::ZERO), meta, &message, |transaction| {
+            note(found, &transaction.content)
+        });
+    }
+}
+
+fn note(found: &mut Vec<(Option<Box<str>>, Option<bool>)>, content: &Content) {
+    if let Content::Tls(tls) = content {
+        found.push((tls.server_name.clone(), tls.is_established));
+    }
+}
+
+fn key() -> (FlowKey, Side) {
+    FlowKey::new(IpProtocol::UDP, ([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 9))
+}
+
+#[test]
+fn each_dtls_handshake_of_a_flow_is_a_transaction() {
+    let (key, client) = key();
+    let context = FlowContext::new(&key, client, Timestamp::ZERO);
+    let (mut driver, mut session) = (Driver::<Standard>::default(), Session::default());
+    let mut connections = Connections::default();
+    // The second handshake begins before the first one is encrypted.
+    let first = dtls12();
+    let parts = [first[..4].to_vec(), dtls12_again(1), dtls12_again(2)];
+    for (from, bytes) in parts.iter().flatten() {
+        let side = if *from == Client { client } else { client.other() };
+        let payload = Payload { bytes, len: bytes.len() };
+        driver.datagram(&mut session, &context, side, payload, &mut connections);
+    }
+    let Connections { open, joins, found } = &mut connections;
+    open.end(joins, |transaction| note(found, &transaction.content));
+    let name = Some("www.example.org".into());
+    assert_eq!(*found, [(name.clone(), None), (name.clone(), Some(true)), (name, Some(true))]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ struct Conversation<'a, 't, P: Protocols, K: Sink + ?Sized> {
 impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P, K> {
     /// Passes the payload of a datagram to the parser.
     fn datagram(&mut self, packet: &Packet<'_>) {
-        if self.session.is_off() {
+        if self.session.ignores(|| packet.payload()) {
             return;
         }
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);

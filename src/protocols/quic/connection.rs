@@ -30,6 +30,13 @@ impl KeptId {
 /// only one (RFC 9000 section 17.2.5.2), but that one need not be the first in the capture.
 const RETRY_COUNT_MAX: u8 = 2;
 
+/// Returns a hash of a connection id, by which later packets of a connection are recognized. It need not be keyed: whoever
+/// chooses ids can repeat them.
+pub(super) fn mark_of(id: &[u8]) -> u32 {
+    // FNV-1a.
+    id.iter().fold(0x811c_9dc5, |hash, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193))
+}
+
 /// State of the Initial packets that one end of a connection sends.
 #[derive(Debug, Default)]
 pub(super) struct Half {
@@ -55,6 +62,8 @@ pub(super) struct Connection {
     pub(super) client: Role,
     /// States of the two ends: first the client, then the server.
     halves: [Half; 2],
+    /// [Mark](mark_of) of the source id of the server's last Initial packet; zero before.
+    pub(super) server_mark: u32,
     /// True if the server sent a Version Negotiation packet.
     pub(super) is_refused: bool,
     /// True if one end changed to another version (RFC 9368), which is accepted once per connection.
@@ -77,6 +86,7 @@ impl Connection {
             dcid: KeptId::new(header.dcid)?,
             client: from,
             halves: [client, Half::default()],
+            server_mark: 0,
             is_refused: false,
             has_changed: false,
             retry_count: 0,

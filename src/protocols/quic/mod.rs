@@ -34,9 +34,9 @@
 //!
 //! Messages: [`ClientHello`] with the server name, ALPN, JA4 and [`TransportParameters`]; [`ServerHello`];
 //! [`VersionNegotiation`]; [`Retry`]; [`Close`]. The parser is done once both hellos are known, a connection was
-//! closed, or [`SILENT_COUNT_MAX`] consecutive datagrams contained nothing to parse; the rest of the flow then causes
-//! no cost. Later connections between the same ports are not parsed; connections that begin earlier are, each with its
-//! own `transaction`.
+//! closed, or [`SILENT_COUNT_MAX`] consecutive datagrams contained nothing to parse; the rest of the connection then causes
+//! no cost. Further connections between the same ports, which have other connection ids, are parsed too, each with its own
+//! `transaction`, up to [`CONNECTION_COUNT_MAX`].
 //!
 //! Cost of a flow until then: one allocation for keys and state, at most [`CRYPTO_LEN_MAX`] octets of handshake per
 //! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the current packet. At most 8 packets of a
@@ -67,4 +67,7 @@ pub use transport_parameters::TransportParameters;
 pub use version::{Version, Versions};
 
 /// The QUIC protocol: recognized by content, and by UDP port 443 of HTTP/3.
-pub static PROTOCOL: Protocol = Protocol::new("quic").over_datagrams(&[443], Some(probe::probe));
+pub static PROTOCOL: Protocol = Protocol::new("quic")
+    .over_datagrams(&[443], Some(probe::probe))
+    // Initial packets of versions 1 and 2.
+    .repeated_by((0xe0, 0xc0), parser::begins_another);

@@ -1,18 +1,20 @@
 //! Parser of the datagrams of a QUIC flow, up to the last Initial packet of the handshake.
 
-use super::connection::{Connection, KeptId};
+use super::connection::{Connection, KeptId, mark_of};
 use super::frames::{Frame, Frames};
 use super::keys::{self, Opened};
 use super::message::{
     ClientHello, Close, Message, Retry, ServerHello, UnsupportedVersion, VersionNegotiation,
 };
-use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, LongHeader};
+use super::packet::{
+    self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, FIRST_ID_LEN_MIN, Initial, LongHeader,
+};
 use super::probe::{may_be_short, older_header};
 use super::transport_parameters::TransportParameters;
 use super::version::{Version, Versions};
 use crate::checkpoint::state;
 use crate::protocols::tls;
-use crate::session::{Datagram, Fault, Out, Parser, Progress, Role};
+use crate::session::{Datagram, DatagramOpening, Fault, Out, Parser, Progress, Remains, Role};
 
 /// Number of consecutive datagrams without anything to parse after which parsing of the flow stops. 0-RTT packets
 /// (early data) count as something to parse.
@@ -21,9 +23,9 @@ pub const SILENT_COUNT_MAX: u8 = 16;
 /// Number of Initial packets of a flow that cannot be decrypted, after which parsing of the flow stops.
 pub const FAILED_COUNT_MAX: u8 = 16;
 
-/// Maximum number of successive connection attempts of a flow that are parsed. Parsing ends earlier once a connection
-/// is established.
-pub const CONNECTION_COUNT_MAX: u8 = 16;
+/// Maximum number of successive connections of a flow, and attempts, that are parsed. After an established one, a packet that
+/// could not be decrypted counts as one too.
+pub const CONNECTION_COUNT_MAX: u8 = 64;
 
 /// Maximum number of QUIC packets that are examined per datagram: one datagram may contain four types of packets.
 const PACKET_COUNT_MAX: u32 = 8;
@@ -102,6 +104,22 @@ impl Parser for QuicParser {
         Ok(if is_done { Progress::Done } else { Progress::Took(0) })
     }
 
+    fn remains(&self) -> Option<Remains> {
+        // Packets that cannot be decrypted, and a parser that found no connection, count too.
+        let failed_count = self.failed_count.max(u8::from(self.connection.is_none()));
+        let count = self.connection_count.saturating_add(failed_count);
+        (count < CONNECTION_COUNT_MAX).then(|| Remains {
+            count,
+            mark: self.connection.as_ref().map_or(0, |connection| {
+                u64::from(mark_of(connection.dcid())) << 32 | u64::from(connection.server_mark)
+            }),
+        })
+    }
+
+    fn succeed(&mut self, remains: Remains) {
+        self.connection_count = remains.count;
+    }
+
     fn heap_len(&self) -> usize {
         self.connection.as_ref().map_or(0, |connection| size_of::<Connection>() + connection.heap_len())
     }
@@ -159,6 +177,9 @@ impl QuicParser {
         };
         let at = At { transaction: self.transaction(), header: *header, token_len: initial.token.len() };
         let Some(connection) = self.connection.as_deref_mut() else { return false };
+        if connection.end(from) == Role::Server {
+            connection.server_mark = mark_of(header.scid);
+        }
         for frame in Frames::new(opened.frames()) {
             match frame {
                 Frame::Crypto { offset, bytes } => crypto(connection, from, offset, bytes, &at, out),
@@ -336,6 +357,18 @@ fn unsupported_version<'m>(
 ) -> Message<'m> {
     let (dcid, scid) = (ConnectionId(dcid), ConnectionId(scid));
     Message::UnsupportedVersion(UnsupportedVersion { transaction, quic_version, dcid, scid })
+}
+
+/// Returns whether a datagram begins another connection than the one with a mark: a client's Initial packet, in a datagram
+/// that is long enough, with a connection id of neither end of that connection.
+pub(super) fn begins_another(opening: &DatagramOpening<'_>, mark: u64) -> bool {
+    let packet = packet::next(&mut &*opening.bytes).filter(|_| opening.len >= FIRST_DATAGRAM_LEN_MIN);
+    packet.is_some_and(|packet| {
+        let own = mark_of(packet.header.dcid);
+        matches!(packet.body, Body::Initial(_))
+            && packet.header.dcid.len() >= FIRST_ID_LEN_MIN
+            && ![mark >> 32, mark & u64::from(u32::MAX)].contains(&own.into())
+    })
 }
 
 /// Returns whether a datagram without a packet to parse may belong to a QUIC connection that began before the capture.

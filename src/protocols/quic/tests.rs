@@ -3,13 +3,16 @@
 use super::keys::Keys;
 use super::vectors;
 use super::{FAILED_COUNT_MAX, Message, QuicParser, SILENT_COUNT_MAX, Version};
-use crate::base::Timestamp;
-use crate::session::{Datagram, Parser, Progress, Role};
+use crate::base::{FlowKey, IpProtocol, Side, Timestamp};
+use crate::protocols::Standard;
+use crate::session::{
+    Datagram, Driver, FlowContext, MessageMeta, Parser, Payload, Progress, Receiver, Role, Session,
+};
 
 use Role::{Client, Server};
 
 const DCID: &[u8] = &[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
-const SERVER_ID: &[u8] = b"served";
+const SERVER_ID: &[u8] = b"serverid";
 
 /// Returns the ClientHello and the ServerHello of the examples in RFC 9001, Appendix A.
 fn hellos() -> [Vec<u8>; 2] {
@@ -185,7 +188,7 @@ fn a_server_may_request_a_second_hello() {
         [
             "0 client 1 8394c8f03e515708 example.com token 0",
             "again",
-            "0 client 1 736572766564 example.com token 0",
+            "0 client 1 7365727665726964 example.com token 0",
             "0 server 1"
         ]
     );
@@ -254,7 +257,7 @@ fn both_ends_may_change_to_a_common_version() {
     let client = Sealed { version: Version::V2, dcid: SERVER_ID, number: 1, ..Sealed::default() };
     collector.receive(Client, &client.packet(&crypto(150, rest)));
     collector.receive(Server, &Sealed { number: 1, ..server }.packet(&crypto(0, &answer)));
-    assert_eq!(collector.messages, ["0 client 2 736572766564 example.com token 0", "0 server 2"]);
+    assert_eq!(collector.messages, ["0 client 2 7365727665726964 example.com token 0", "0 server 2"]);
     assert!(collector.is_done);
 }
 
@@ -301,6 +304,84 @@ fn consecutive_connections_are_numbered() {
         count += 1;
     }
     assert_eq!(count, 1 + u32::from(super::CONNECTION_COUNT_MAX));
+}
+
+/// A flow of the standard set, and its messages of QUIC.
+struct Endpoints {
+    driver: Driver<Standard>,
+    session: Session<Standard>,
+    messages: Messages,
+}
+
+#[derive(Default)]
+struct Messages(Vec<String>);
+
+impl Receiver<Standard> for Messages {
+    fn message(&mut self, _: &MessageMeta, message: crate::protocols::Message<'_>) {
+        let crate::protocols::Message::Quic(message) = message else { panic!("another protocol") };
+        self.0.push(describe(&message));
+    }
+}
+
+impl Endpoints {
+    fn new() -> Self {
+        Self { driver: Driver::default(), session: Session::default(), messages: Messages::default() }
+    }
+
+    fn send(&mut self, from: Role, bytes: &[u8]) {
+        let (key, client) =
+            FlowKey::new(IpProtocol::UDP, ([10, 0, 0, 1].into(), 5000), ([10, 0, 0, 2].into(), 443));
+        assert_eq!(client, Side::A);
+        let side = if from == Client { client } else { client.other() };
+        let (context, payload) =
+            (FlowContext::new(&key, client, Timestamp::ZERO), Payload { bytes, len: bytes.len() });
+        self.driver.datagram(&mut self.session, &context, side, payload, &mut self.messages);
+    }
+
+    /// Sends the hellos of a connection with an id, and returns the messages since the last call.
+    fn connect(&mut self, id: &[u8]) -> Vec<String> {
+        let [hello, answer] = hellos();
+        let client = Sealed { first_id: id, dcid: id, ..Sealed::default() }.packet(&crypto(0, &hello));
+        let server = Sealed { first_id: id, sender: Server, dcid: b"asked", ..Sealed::default() };
+        self.send(Client, &client);
+        self.send(Server, &server.packet(&crypto(0, &answer)));
+        // Repeated and late packets of this connection: the client addresses the id of the server now.
+        self.send(Client, &client);
+        let late = Sealed { first_id: id, dcid: SERVER_ID, number: 1, ..Sealed::default() };
+        self.send(Client, &late.packet(&[1]));
+        self.send(Client, &[0x40; 40]);
+        std::mem::take(&mut self.messages.0)
+    }
+}
+
+#[test]
+fn later_connections_of_a_flow_are_parsed() {
+    let mut endpoints = Endpoints::new();
+    for number in 0..super::CONNECTION_COUNT_MAX {
+        let id = [b'a' ^ number; 8];
+        let name: String = id.iter().map(|octet| format!("{octet:02x}")).collect();
+        let client = format!("{number} client 1 {name} example.com token 0");
+        assert_eq!(endpoints.connect(&id), [client, format!("{number} server 1")]);
+        assert_eq!(endpoints.session.held_bytes(), 0, "nothing is held between connections");
+    }
+    assert!(endpoints.session.is_off() && endpoints.connect(b"too many").is_empty());
+}
+
+#[test]
+fn packets_in_front_hide_no_connection() {
+    // Packets that cannot be decrypted, of a version that is not parsed, and the first ones of a connection that is closed.
+    let other = Sealed { first_id: b"somebody", ..Sealed::default() }.packet(&[1]);
+    let unread = [&[0xc0, 0xff, 0, 0, 1, 8][..], b"somebody", &[0, 0, 20], &[7; 1200]].concat();
+    let closed = Sealed { first_id: b"somebody", dcid: b"somebody", ..Sealed::default() };
+    let closed = closed.packet(&[&[0x1c, 0x41, 0x00, 0, 0][..], &[0; 8]].concat());
+    for in_front in [vec![&other; 40], vec![&unread; 40], vec![&closed], vec![&closed, &other, &unread]] {
+        let mut endpoints = Endpoints::new();
+        in_front.iter().for_each(|bytes| endpoints.send(Client, bytes));
+        endpoints.messages.0.clear();
+        let messages = endpoints.connect(b"connect1");
+        let names: Vec<_> = messages.iter().map(|message| message.split(' ').nth(1)).collect();
+        assert_eq!(names, [Some("client"), Some("server")], "{messages:?}");
+    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ mod opcode {
 pub struct TftpParser {
     request_count: u64,
     transfer: Transfer,
+    /// True if the flow was announced again since the transfer began.
+    is_announced: bool,
 }
 
 /// The transfer of a file.
@@ -47,12 +49,14 @@ struct Transfer {
     is_over: bool,
     /// True if the end was reported.
     is_ended: bool,
+    /// Checksum of the first block, by which a repetition of a file of one block is recognized.
+    first: u32,
 }
 
-state! { struct TftpParser { request_count, transfer } if |parser| parser.request_count < COUNT_MAX }
+state! { struct TftpParser { request_count, transfer, is_announced } if |parser| parser.request_count < COUNT_MAX }
 state! {
     struct Transfer {
-        sender, block_len, window_len, last, len, missing_len, has_last, is_over, is_ended,
+        sender, block_len, window_len, last, len, missing_len, has_last, is_over, is_ended, first,
     }
     // A block is a datagram.
     if |transfer| transfer.block_len <= u64::from(u16::MAX)
@@ -70,6 +74,7 @@ impl Default for Transfer {
             has_last: false,
             is_over: false,
             is_ended: false,
+            first: 0,
         }
     }
 }
@@ -103,6 +108,9 @@ impl Transfer {
                 return;
             }
             self.skip(u64::from(ahead - 1) * self.block_len, out);
+        }
+        if self.last == 0 && block == 1 {
+            self.first = checksum_of(bytes);
         }
         self.last = block;
         if !bytes.is_empty() {
@@ -138,6 +146,11 @@ impl Transfer {
     }
 }
 
+/// Returns a checksum of a block (FNV-1a).
+fn checksum_of(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193))
+}
+
 /// Returns texts that are terminated by zeros; the last one may be truncated.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|octet| *octet == 0)
@@ -171,7 +184,7 @@ impl TftpParser {
         let OptionAcknowledgment { block_len, file_len, timeout_s, window_len } = options(texts);
         let transaction = self.request_count;
         self.request_count += 1;
-        self.transfer = Transfer::default();
+        (self.transfer, self.is_announced) = (Transfer::default(), false);
         out(Message::Request(Request {
             transaction,
             operation,
@@ -185,6 +198,29 @@ impl TftpParser {
     }
 }
 
+impl TftpParser {
+    /// Begins another transfer between the same ports, if `is_other` states that a packet with which transfers begin is not
+    /// a repeated one of the current transfer.
+    fn begin_anew(&mut self, from: Role, is_other: bool, out: Out<'_, Self>) {
+        if !is_other {
+            return;
+        }
+        // The message has the role of the sender of the file.
+        if self.transfer.sender == Some(from) && self.transfer.len > 0 {
+            self.transfer.end(out);
+        }
+        (self.transfer, self.is_announced) = (Transfer::default(), false);
+    }
+
+    /// Returns whether a first block is not the repeated one of the current transfer: it follows the last one, and the
+    /// transfer had more blocks, it has other octets, or the file was requested again.
+    fn is_of_another(&self, bytes: &[u8]) -> bool {
+        let Transfer { is_over, last, first, .. } = self.transfer;
+        let is_repeated = last <= 1 && first == checksum_of(bytes);
+        (is_over && last > 0 && (self.is_announced || !is_repeated)) || (self.is_announced && last > 1)
+    }
+}
+
 impl Parser for TftpParser {
     type Message<'m> = Message<'m>;
 
@@ -194,12 +230,15 @@ impl Parser for TftpParser {
         let Some((&[high, low], rest)) = datagram.bytes.split_first_chunk() else {
             return Ok(Progress::Took(0));
         };
+        self.is_announced |= datagram.is_announced && self.transfer.last > 0;
         let number = || rest.split_first_chunk().map(|(number, rest)| (u16::from_be_bytes(*number), rest));
         match u16::from_be_bytes([high, low]) {
             opcode::READ if datagram.from == Role::Client => self.request(Operation::Read, rest, out),
             opcode::WRITE if datagram.from == Role::Client => self.request(Operation::Write, rest, out),
             opcode::DATA => {
                 if let Some((block, bytes)) = number() {
+                    let is_other = block == 1 && self.is_of_another(bytes);
+                    self.begin_anew(datagram.from, is_other, out);
                     let truncated_len = datagram.len.saturating_sub(datagram.bytes.len());
                     let len = (bytes.len() + truncated_len) as u64;
                     self.transfer.block(datagram.from, (block, bytes, len), out);
@@ -218,6 +257,8 @@ impl Parser for TftpParser {
             }
             opcode::OPTION_ACKNOWLEDGMENT if datagram.from == Role::Server => {
                 let options = options(texts(rest));
+                let is_other = self.transfer.is_over && self.transfer.last > 0;
+                self.begin_anew(datagram.from, is_other, out);
                 let transfer = &mut self.transfer;
                 // A block size is at least 8 (RFC 2348).
                 if let Some(len) = options.block_len.filter(|len| *len >= 8) {
@@ -358,6 +399,40 @@ mod tests {
         let blocks = [block(1, 8), block(3, 8), acknowledgment(3), block(4, 2)];
         let expected = ["Some(8)", "0+8", "8+16 missing", "24+2", "26 - 16 false"];
         assert_eq!(of_server(WINDOW, &blocks), expected);
+    }
+
+    #[test]
+    fn another_transfer_between_the_same_ports_begins_with_its_first_block() {
+        // A repeated block is none; other octets are, and a first block after more than one.
+        let other = [b"\0\x03\0\x01".as_slice(), b"other"].concat();
+        let found = of_server(NONE, &[block(1, 5), block(1, 5), other.clone(), other]);
+        assert_eq!(found, ["0+5", "5 - 0 true", "0+5", "5 - 0 true"]);
+        let blocks = [block(1, 512), block(1, 512), block(2, 1), block(2, 1), block(1, 512), block(2, 0)];
+        let expected = ["0+512", "512+1", "513 - 0 true", "0+512", "512 - 0 true"];
+        assert_eq!(of_server(NONE, &blocks), expected);
+        // An acknowledgment of options, with another size.
+        let options = b"\0\x06blksize\x00600\0".to_vec();
+        let found = of_server(NONE, &[block(1, 9), options, block(1, 600), block(2, 0)]);
+        assert_eq!(found, ["0+9", "9 - 0 true", "Some(600)", "0+600", "600 - 0 true"]);
+    }
+
+    #[test]
+    fn a_file_that_is_requested_again_is_another_one() {
+        let (mut parser, mut count) = (TftpParser::default(), 0);
+        let mut send = |bytes: &[u8], is_announced| {
+            let mut note = |message: Message<'_>| count += usize::from(matches!(message, Message::End(_)));
+            let datagram = Datagram { is_announced, ..Datagram::new(bytes, Role::Server, Timestamp::ZERO) };
+            parser.datagram(&datagram, &mut note).expect("no fault");
+            count
+        };
+        let file = block(1, 5);
+        let counts = [(&file, true), (&file, false), (&file, true), (&file, false)];
+        assert_eq!(counts.map(|(bytes, is_announced)| send(bytes, is_announced)), [1, 1, 2, 2]);
+        // The announcement came with another packet, and a transfer was not finished.
+        assert_eq!(send(&acknowledgment(1), true), 2);
+        assert_eq!([block(1, 512), block(2, 512), block(1, 9)].map(|bytes| send(&bytes, false)), [2, 2, 2]);
+        assert_eq!(send(&acknowledgment(1), true), 2);
+        assert_eq!(send(&block(1, 8), false), 4);
     }
 
     #[test]

@@ -8,14 +8,17 @@ use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEAR
 use crate::checkpoint::state;
 use crate::codec::Reader;
 use crate::session::credit::Credit;
-use crate::session::{Datagram, Fault, Out, Parser, Progress};
+use crate::session::{Datagram, DatagramOpening, Fault, Out, Parser, Progress, Remains};
 
 /// Content type of an encrypted record with a connection id (RFC 9146).
 const ENCRYPTED_WITH_ID: u8 = 25;
 
+/// Maximum number of successive DTLS handshakes between the same ports that are parsed after the first one was encrypted.
+pub const CONVERSATION_COUNT_MAX: u8 = 64;
+
 /// Parser of DTLS over datagrams. `Default` is the state before the first datagram.
 ///
-/// The parser is done when both sides have sent encrypted records. Datagrams of other protocols on the same ports are
+/// The parser is done when both sides have sent encrypted records; another handshake then has a new parser. Datagrams of other protocols on the same ports are
 /// ignored, such as those that WebRTC multiplexes (RFC 7983).
 #[derive(Debug)]
 pub struct DtlsParser {
@@ -26,10 +29,12 @@ pub struct DtlsParser {
     /// Remaining credit, in octets, for the growth of buffers in which fragmented handshake messages are reassembled.
     join_credit: Credit,
     is_encrypted: [bool; 2],
+    /// Number of earlier conversations of the flow whose parsers were done.
+    conversation_count: u8,
 }
 
 // Fragments of messages are not saved: the sender repeats messages.
-state! { struct DtlsParser { handshake, random, join_credit, is_encrypted, .. fragments } }
+state! { struct DtlsParser { handshake, random, join_credit, is_encrypted, conversation_count, .. fragments } }
 
 impl Default for DtlsParser {
     fn default() -> Self {
@@ -39,6 +44,7 @@ impl Default for DtlsParser {
             fragments: Default::default(),
             join_credit: Credit::new(JOIN_CREDIT),
             is_encrypted: [false; 2],
+            conversation_count: 0,
         }
     }
 }
@@ -115,6 +121,15 @@ impl Parser for DtlsParser {
         message.is_step()
     }
 
+    fn remains(&self) -> Option<Remains> {
+        let count = self.conversation_count.checked_add(1)?;
+        (count <= CONVERSATION_COUNT_MAX).then_some(Remains { count, mark: self.random })
+    }
+
+    fn succeed(&mut self, remains: Remains) {
+        self.conversation_count = remains.count;
+    }
+
     fn heap_len(&self) -> usize {
         self.fragments.iter().map(Fragments::heap_len).sum()
     }
@@ -148,13 +163,27 @@ impl DtlsParser {
     /// Resets the state of the parser if the fragment starts a ClientHello with another random value: a new handshake
     /// on the same ports.
     fn begin_anew(&mut self, fragment: &Fragment<'_>) {
-        if fragment.kind != CLIENT_HELLO || fragment.sequence != 0 || fragment.offset != 0 {
-            return;
-        }
-        let Some(random) = fragment.bytes.get(2..).and_then(<[u8]>::first_chunk) else { return };
-        let random = u64::from_be_bytes(*random);
-        if random != self.random {
-            *self = Self { random, join_credit: self.join_credit, ..Self::default() };
+        if let Some(random) = random_of(fragment)
+            && random != self.random
+        {
+            let Self { join_credit, conversation_count, .. } = *self;
+            *self = Self { random, join_credit, conversation_count, ..Self::default() };
         }
     }
+}
+
+/// Returns the first eight octets of the random value if the fragment starts a first ClientHello.
+fn random_of(fragment: &Fragment<'_>) -> Option<u64> {
+    let is_first = fragment.kind == CLIENT_HELLO && fragment.sequence == 0 && fragment.offset == 0;
+    let random = fragment.bytes.get(2..).filter(|_| is_first)?.first_chunk()?;
+    Some(u64::from_be_bytes(*random))
+}
+
+/// Returns whether a datagram begins another handshake than the one with a random value: its first record is a first
+/// ClientHello of epoch 0 with another one.
+pub(super) fn begins_another(opening: &DatagramOpening<'_>, random: u64) -> bool {
+    let record = Record::read(&mut Reader::new(opening.bytes));
+    let record = record.filter(|record| record.kind == HANDSHAKE && record.epoch == 0);
+    let fragment = record.and_then(|record| Fragment::read(&mut Reader::new(record.content)));
+    fragment.and_then(|fragment| random_of(&fragment)).is_some_and(|other| other != random)
 }

@@ -26,7 +26,7 @@
 //! JA4. [`ClientHello`] is also used by QUIC.
 //!
 //! A flow has one handshake, so messages need no transaction number. Another handshake on the same DTLS ports starts
-//! with a new ClientHello.
+//! with a new ClientHello of another random value, at most [`CONVERSATION_COUNT_MAX`] times after the first one was encrypted.
 //!
 //! Once all messages are encrypted, both parsers are done, and the rest of the flow causes no cost. A flow whose start
 //! was not captured is recognized, and done at once.
@@ -65,7 +65,7 @@ pub use certificate::{
     CERTIFICATE_COUNT_MAX, Certificate, CertificateChain, CertificateDetails, CertificateTime,
 };
 pub use client_hello::{ClientHello, Transport};
-pub use datagram::DtlsParser;
+pub use datagram::{CONVERSATION_COUNT_MAX, DtlsParser};
 pub use fragments::{OPEN_MESSAGE_COUNT_MAX, PIECE_COUNT_MAX};
 pub use handshake::HANDSHAKE_LEN_MAX;
 pub use ja3::Ja3;
@@ -98,4 +98,5 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
 /// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol = Protocol::new("dtls")
     .over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram))
-    .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)));
+    .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)))
+    .repeated_by((0xff, stream::HANDSHAKE), datagram::begins_another);
