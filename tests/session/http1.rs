@@ -662,3 +662,127 @@ fn invalid_header_sections_are_rejected_regardless_of_segmentation() {
         assert_eq!(whole.messages(), expected, "{request:.40?}");
     }
 }
+
+const PUT: &[u8] = b"PUT /up HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
+const CHUNKED: &[u8] =
+    b"PUT /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nExpect: 100-Continue\r\n\r\n";
+
+/// After a refused expectation, a client may send the body or not (RFC 9110 section 10.1.1).
+#[test]
+fn a_refused_expectation_has_a_body_if_one_follows() {
+    let refusal = |status: &str| format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").into_bytes();
+    let created = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n";
+    let continuing = b"HTTP/1.1 100 Continue\r\n\r\n";
+    for status in ["401 Unauthorized", "417 Expectation Failed", "307 Temporary Redirect"] {
+        for first in [PUT, CHUNKED] {
+            let refused = refusal(status);
+            let again = [&b"\r\n"[..], PUT].concat();
+            for second in [PUT, &again] {
+                let turns = [
+                    (Client, first),
+                    (Server, &refused[..]),
+                    (Client, second),
+                    (Server, continuing),
+                    (Client, b"some body"),
+                    (Server, created),
+                ];
+                assert_eq!(
+                    observed(&turns).messages(),
+                    [
+                        "0 request PUT /up 1.1 host=a",
+                        &format!("0 response {status}"),
+                        "0 server end 0-0",
+                        "0 client end 0-0",
+                        "1 request PUT /up 1.1 host=a",
+                        "1 response 100 Continue",
+                        "1 client body: some body",
+                        "1 client end 9-0",
+                        "1 response 201 Created",
+                        "1 server end 0-0",
+                    ]
+                );
+            }
+        }
+        // The body is sent nevertheless: octets that begin no request, or whose line does not end as one.
+        for body in [&b"some body"[..], b"PUT /a b\n", b"GET /\x01abc", b"get / ab\n"] {
+            let refused = refusal(status);
+            let turns =
+                [(Client, PUT), (Server, &refused[..]), (Client, body), (Client, b"GET /b HTTP/1.1\r\n\r\n")];
+            let observed = observed(&turns);
+            assert_eq!(
+                observed.messages()[3..],
+                [
+                    &format!("0 client body: {}", body.escape_ascii()),
+                    "0 client end 9-0",
+                    "1 request GET /b 1.1",
+                    "1 client end 0-0"
+                ]
+            );
+        }
+        // The connection ends, after no octets, or after some of which it is not known whether they begin a request.
+        for (rest, expected) in [
+            (&b""[..], &["0 client end 0-0"][..]),
+            (b"GET /", &["0 client body: GET /", "0 client end 5-0 incomplete"]),
+        ] {
+            let refused = refusal(status);
+            let turns = [(Client, PUT), (Server, &refused[..]), (Client, rest)];
+            assert_eq!(observed(&turns).messages()[3..], *expected);
+        }
+    }
+    let turns = [(Client, PUT), (Server, &refusal("401 No")[..]), (Client, PUT), (Client, b"some body")];
+    check_truncations::<Set>(80, &turns, describe);
+    check_corruptions::<Set>(80, &turns, describe);
+}
+
+/// Octets that look like a request are a body if the server accepted it, or if there was no expectation.
+#[test]
+fn a_body_that_looks_like_a_request_is_a_body_unless_it_was_refused() {
+    let body = b"GET / HTTP/1.1\r\n\r\n";
+    let fields = "Content-Length: 18\r\nExpect: 100-continue\r\n";
+    for (fields, response) in [
+        (fields, &b"HTTP/1.1 100 Continue\r\n\r\n"[..]),
+        (fields, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        (fields, b""),
+        ("Content-Length: 18\r\n", b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"),
+    ] {
+        let head = format!("PUT / HTTP/1.1\r\n{fields}\r\n");
+        let turns = [(Client, head.as_bytes()), (Server, response), (Client, &body[..])];
+        let observed = observed(&turns);
+        assert!(observed.messages().contains(&"0 client end 18-0"), "{observed:?}");
+        assert!(observed.messages().contains(&"0 client body: GET / HTTP/1.1\\r\\n\\r\\n"), "{observed:?}");
+    }
+}
+
+/// A response to HEAD has the fields of one with a body. If the request was not captured, the next octets show which it is.
+#[test]
+fn a_response_to_an_unknown_request_has_no_body_if_another_response_follows() {
+    for fields in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n", ""] {
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        let turns =
+            [(Server, head.as_bytes()), (Server, b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nno")];
+        assert_eq!(
+            observed(&turns).messages(),
+            [
+                "0 response 200 OK",
+                "0 server end 0-0",
+                "1 response 404 Not Found",
+                "1 server body: no",
+                "1 server end 2-0"
+            ]
+        );
+    }
+    for body in [&b"HTTP/"[..], b"HTTP/1.11", b"HTML"] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        let turns = [(Server, head.as_bytes()), (Server, body), (Server, b"HTTP/1.1 204 No\r\n\r\n")];
+        assert_eq!(
+            observed(&turns).messages()[1..3],
+            [format!("0 server body: {}", body.escape_ascii()), format!("0 server end {}-0", body.len())]
+        );
+    }
+    // The request is known.
+    let turns = [
+        (Client, &b"GET / HTTP/1.1\r\n\r\n"[..]),
+        (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\nHTTP/1.1 200 OK\r\n"),
+    ];
+    assert!(observed(&turns).messages().contains(&"0 server end 17-0"));
+}

@@ -1,8 +1,10 @@
 //! Length of an HTTP/1.x body (RFC 9112 section 6.3), and the fields that determine it or are keys of messages.
 
+use super::content_range::ContentRange;
 use super::credentials::{self, foremost};
 use super::message::Anomaly;
 use super::pending::Kind;
+use crate::checkpoint::state;
 use crate::session::{Role, Text};
 
 /// How the end of an HTTP/1.x body is determined.
@@ -19,6 +21,8 @@ pub(super) enum Framing {
     /// The end of the body is unknown.
     Unknown,
 }
+
+state! { enum Framing { 0 = Empty, 1 = Fixed(left), 2 = Chunked, 3 = UntilClose, 4 = Unknown } }
 
 /// Maximum value of Content-Length in octets that is accepted as valid: no body is longer, and few programs can
 /// represent a greater length.
@@ -58,9 +62,12 @@ pub(super) struct Known<'m> {
     pub(super) location: Option<&'m [u8]>,
     pub(super) content_type: Option<Text<'m>>,
     pub(super) content_encoding: Option<Text<'m>>,
+    pub(super) content_range: ContentRange,
     pub(super) transfer_encoding: Option<Text<'m>>,
     pub(super) upgrade: Option<Text<'m>>,
     pub(super) credentials: Option<&'static str>,
+    /// True if the client waits for a response before it sends the body (RFC 9110 section 10.1.1).
+    pub(super) expects_continue: bool,
     length: Length,
     coding: Coding,
 }
@@ -79,12 +86,14 @@ impl<'m> Known<'m> {
         let text = Some(Text(value));
         match name.len() {
             4 if is("host") => self.host = self.host.or(text),
+            6 if is("expect") => self.expects_continue |= value.eq_ignore_ascii_case(b"100-continue"),
             6 if is("server") => self.server = self.server.or(text),
             7 if is("referer") => self.referer = self.referer.or(Some(value)),
             7 if is("upgrade") => self.upgrade = self.upgrade.or(text),
             8 if is("location") => self.location = self.location.or(Some(value)),
             10 if is("user-agent") => self.user_agent = self.user_agent.or(text),
             12 if is("content-type") => self.content_type = self.content_type.or(text),
+            13 if is("content-range") => self.content_range = ContentRange::parse(value),
             14 if is("content-length") => self.length = self.length.and(value),
             16 if is("content-encoding") => self.content_encoding = self.content_encoding.or(text),
             17 if is("transfer-encoding") => {
@@ -165,7 +174,7 @@ impl Length {
     }
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

@@ -132,6 +132,10 @@ crate::message! {
         /// Value of the Content-Length field in octets, which may differ from the length of the body: a response to HEAD
         /// has no body.
         pub content_length: Option<u64>,
+        /// Position of the body in the complete representation: the start of the range in the Content-Range field.
+        pub range_start: Option<u64> [octets],
+        /// Length of the complete representation in the Content-Range field.
+        pub complete_len: Option<u64> [octets],
         /// Value of the Transfer-Encoding field. Pieces of the body are without chunking; other codings are not decoded.
         pub transfer_encoding: Option<Text<'m>>,
         /// Value of the Upgrade field: the protocol that follows a response 101.
@@ -141,6 +145,8 @@ crate::message! {
         /// Kind of credentials in the response's head: `set_cookie`, or `userinfo` in a Location field.
         pub credentials: Option<&'static str> [sensitive],
         ..
+        /// Length of the range in the Content-Range field, which is known if `range_start` is.
+        pub range_len: Option<u64>,
         /// All header fields of the response.
         pub headers: Headers<'m>,
     }

@@ -38,6 +38,10 @@
 //! that arrives while no request is pending gets a number of its own, because its request was not captured. After a gap
 //! among responses, the next one is assumed to answer the last request, which is correct if requests are not pipelined.
 //!
+//! If a request with `Expect: 100-continue` gets a final response that is not 2xx before the first octet of its body, the
+//! octets after it are the next request if they begin as one, and otherwise the body (RFC 9110 section 10.1.1). The
+//! response to a request that was not captured has no body if the octets after its head begin a response, as after HEAD.
+//!
 //! Missing octets inside a body whose framing continues after them are reported as a [`Message::Gap`]. Any other gap
 //! ends the current message, and parsing continues at the beginning of the next message. The same applies to invalid
 //! framing: a bad chunk, or a request whose length or coding does not determine the end of its body
@@ -53,6 +57,7 @@
 //! URIs that contain a password.
 
 mod chunked;
+pub(crate) mod content_range;
 pub(super) mod credentials;
 mod framing;
 mod head;

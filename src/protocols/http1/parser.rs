@@ -68,6 +68,9 @@ enum State {
     Trailers,
     /// In a body that ends with the connection.
     UntilClose,
+    /// After a head whose body may be omitted, which the next octets show: of a request with `Expect: 100-continue`, or of
+    /// the response to an unknown request, which may be HEAD.
+    Optional(Framing),
     /// After a client's request for a protocol other than HTTP: the response determines the protocol of the octets that
     /// follow.
     Waiting,
@@ -90,6 +93,7 @@ state! { enum State {
     7 = Waiting,
     8 = Astray { left },
     9 = Ended,
+    10 = Optional(framing),
 } }
 
 /// Result of a parsing step in one direction.
@@ -107,6 +111,8 @@ struct Follows {
     transaction: u64,
     kind: Kind,
     framing: Framing,
+    /// True if the next octets show whether there is a body.
+    is_optional: bool,
     then: Then,
 }
 
@@ -143,6 +149,7 @@ impl Parser for HttpParser {
         if self.lane(from).state == State::Head {
             self.truncated_head(from, missing.rest, out);
         }
+        self.begin_body(from, missing.rest, out);
         let lane = from.of_mut(&mut self.lanes);
         match &mut lane.state {
             State::Fixed { left } | State::Chunk { left } => {
@@ -174,7 +181,7 @@ impl Parser for HttpParser {
                 lane.miss(missing.len, out);
                 return AfterGap::Resume;
             }
-            State::ChunkLine | State::ChunkEnd | State::Trailers => lane.break_off(out),
+            State::ChunkLine | State::ChunkEnd | State::Trailers | State::Optional(_) => lane.break_off(out),
             State::Waiting | State::Ended => return AfterGap::Resume,
             State::Head | State::Astray { .. } => {}
         }
@@ -196,10 +203,13 @@ impl Parser for HttpParser {
                 None => self.truncated_head(end.from, end.rest, out),
             }
         }
+        self.begin_body(end.from, end.rest, out);
         let lane = end.from.of_mut(&mut self.lanes);
         match lane.state {
             State::Astray { .. } => return,
             State::Head | State::Waiting => {}
+            // The client does not send the body of a refused request.
+            State::Optional(_) => lane.end(Headers::default(), out),
             State::UntilClose if end.kind == EndKind::Fin => lane.end(Headers::default(), out),
             _ => lane.break_off(out),
         }
@@ -266,6 +276,7 @@ impl HttpParser {
             }
             State::UntilClose => Ok(Step::Took(lane.piece(bytes, u64::MAX, out))),
             State::Waiting => Ok(self.wait(from, bytes, seen_len)),
+            State::Optional(framing) => Ok(self.optional_body(from, (bytes, seen_len), framing, out)),
             State::Ended => Ok(Step::Done),
             State::Astray { left } => match resync::search(from, bytes, seen_len) {
                 Search::Found(place) | Search::From(place) if place as u64 > left => {
@@ -307,6 +318,47 @@ impl HttpParser {
         }
     }
 
+    /// Processes the first octets after a head whose body may be omitted. There is none if they begin a message.
+    #[cold]
+    fn optional_body(
+        &mut self,
+        from: Role,
+        (bytes, seen_len): (&[u8], usize),
+        framing: Framing,
+        out: Out<'_, Self>,
+    ) -> Step {
+        let lane = from.of_mut(&mut self.lanes);
+        let is_message = match from {
+            Role::Client if !self.pending.is_refused(lane.transaction) => Some(false),
+            Role::Client => probe::begins_request(bytes, seen_len, WAIT_LEN_MAX),
+            Role::Server => probe::is_status_line(bytes),
+        };
+        match is_message {
+            None => return Step::Wait(0),
+            Some(true) => {
+                lane.end(Headers::default(), out);
+                lane.go_on(from);
+            }
+            Some(false) => lane.state = State::of_body(framing),
+        }
+        Step::Took(0)
+    }
+
+    /// Begins a body of which it is not known whether it is omitted, unless its request was refused and no octets of it
+    /// were received.
+    fn begin_body(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) {
+        let lane = from.of_mut(&mut self.lanes);
+        let State::Optional(framing) = lane.state else { return };
+        if from == Role::Client && rest.is_empty() && self.pending.is_refused(lane.transaction) {
+            return;
+        }
+        lane.state = State::of_body(framing);
+        let mut rest = rest;
+        while let Some(Ok(Step::Took(len))) = (!rest.is_empty()).then(|| self.step(from, rest, 0, out)) {
+            rest = rest.get(len..).unwrap_or_default();
+        }
+    }
+
     fn head(&mut self, from: Role, bytes: &[u8], seen_len: usize, out: Out<'_, Self>) -> Result<Step, Fault> {
         if from == Role::Server && self.pending.next_kind() == Kind::Simple {
             match head::begins_status_line(bytes) {
@@ -343,12 +395,11 @@ impl HttpParser {
                 lane.end(Headers::default(), out);
                 lane.go_on(from);
             }
-            (Then::Body, Framing::Fixed(left)) => lane.state = State::Fixed { left },
-            (Then::Body, Framing::Chunked) => lane.state = State::ChunkLine,
-            (Then::Body, Framing::UntilClose) => lane.state = State::UntilClose,
             (Then::Body, Framing::Unknown) => {
                 self.break_off(from, out);
             }
+            (Then::Body, framing) if follows.is_optional => lane.state = State::Optional(framing),
+            (Then::Body, framing) => lane.state = State::of_body(framing),
         }
         Ok(Step::Took(len))
     }
@@ -414,6 +465,18 @@ impl HttpParser {
             if !matches!(follows.then, Then::Response) {
                 lane.break_off(out);
             }
+        }
+    }
+}
+
+impl State {
+    /// Returns the state before the first octet of a body.
+    const fn of_body(framing: Framing) -> Self {
+        match framing {
+            Framing::Fixed(left) => Self::Fixed { left },
+            Framing::Chunked => Self::ChunkLine,
+            Framing::UntilClose => Self::UntilClose,
+            Framing::Empty | Framing::Unknown => Self::Head,
         }
     }
 }
@@ -520,7 +583,8 @@ fn emit_request(
         credentials: credentials::foremost(known.credentials, userinfo),
         headers: Headers::new(head.fields),
     }));
-    Follows { transaction, kind, framing: known.of_request(), then: Then::Body }
+    let is_optional = known.expects_continue;
+    Follows { transaction, kind, framing: known.of_request(), is_optional, then: Then::Body }
 }
 
 fn emit_response(
@@ -545,23 +609,31 @@ fn emit_response(
         content_type: known.content_type,
         content_encoding: known.content_encoding,
         content_length: known.content_length(),
+        range_start: known.content_range.start,
+        complete_len: known.content_range.complete_len,
+        range_len: known.content_range.len,
         transfer_encoding: known.transfer_encoding,
         upgrade: known.upgrade,
         anomaly,
         credentials: credentials::foremost(known.credentials, userinfo),
         headers: Headers::new(head.fields),
     }));
+    if status >= 300 {
+        pending.refuse(transaction);
+    }
     let framing = known.of_response(kind, status);
+    let is_optional = kind == Kind::Unknown;
     if status == 101 {
         let then = Then::Handover(known.upgrade.and_then(upgrade));
-        return Follows { transaction, kind, framing: Framing::Empty, then };
+        return Follows { transaction, kind, framing: Framing::Empty, is_optional, then };
     }
     // For a granted CONNECT, length fields are ignored (RFC 9112 section 6.3).
     if kind == Kind::Connect && (200..300).contains(&status) {
-        return Follows { transaction, kind, framing: Framing::Empty, then: Then::Handover(None) };
+        let then = Then::Handover(None);
+        return Follows { transaction, kind, framing: Framing::Empty, is_optional, then };
     }
     let then = if is_interim { Then::Response } else { Then::Body };
-    Follows { transaction, kind, framing, then }
+    Follows { transaction, kind, framing, is_optional, then }
 }
 
 /// Returns the protocol that the Upgrade field of a response 101 names. For an unknown name, returns `None`, so that

@@ -17,6 +17,8 @@ pub(super) enum Kind {
     Upgrade,
     /// A request of HTTP/0.9: the response is a body without a head.
     Simple,
+    /// A request that was not captured, or is no longer known.
+    Unknown,
 }
 
 /// Assigns numbers to HTTP/1.x requests and their responses.
@@ -28,11 +30,13 @@ pub(super) struct Pending {
     kinds: [Kind; PIPELINE_COUNT_MAX as usize],
     /// True if responses may be missing, so that the next one is assumed to answer the last request.
     is_adrift: bool,
+    /// Number of the last request whose final response has another status than 2xx.
+    refused: Option<u64>,
 }
 
-state! { enum Kind { 0 = Plain, 1 = Head, 2 = Connect, 3 = Upgrade, 4 = Simple } }
+state! { enum Kind { 0 = Plain, 1 = Head, 2 = Connect, 3 = Upgrade, 4 = Simple, 5 = Unknown } }
 state! {
-    struct Pending { request_count, next_response, kinds, is_adrift }
+    struct Pending { request_count, next_response, kinds, is_adrift, refused }
     if |pending| pending.request_count.max(pending.next_response) < COUNT_MAX
 }
 
@@ -63,6 +67,16 @@ impl Pending {
         (number, kind)
     }
 
+    /// Records that the final response to the request with this number has another status than 2xx.
+    pub(super) const fn refuse(&mut self, number: u64) {
+        self.refused = Some(number);
+    }
+
+    /// Returns whether [`refuse`](Self::refuse) was called for this request, and for none after it.
+    pub(super) fn is_refused(&self, number: u64) -> bool {
+        self.refused == Some(number)
+    }
+
     /// Returns the kind of the request that the next response answers.
     pub(super) fn next_kind(&self) -> Kind {
         self.kind(self.next_response)
@@ -81,6 +95,6 @@ impl Pending {
     fn kind(&self, number: u64) -> Kind {
         let is_known = number < self.request_count && self.request_count - number <= PIPELINE_COUNT_MAX;
         let kind = self.kinds.get((number % PIPELINE_COUNT_MAX) as usize).filter(|_| is_known);
-        kind.copied().unwrap_or_default()
+        kind.copied().unwrap_or(Kind::Unknown)
     }
 }

@@ -1,5 +1,7 @@
 //! Recognition of HTTP/1.x by the first line of a stream.
 
+use memchr::memchr;
+
 use crate::session::{StreamOpening, Verdict};
 
 /// Ports of servers.
@@ -43,6 +45,24 @@ pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
 /// Returns whether octets begin with an HTTP/1.x request line.
 pub(super) fn is_request(bytes: &[u8]) -> bool {
     looks(bytes) == Looks::Request
+}
+
+/// Returns whether octets begin with a request line, after empty lines (RFC 9112 section 2.2); `None` if there are too
+/// few octets. The first `seen_len` octets were too few. The result does not depend on how the octets are divided, and a
+/// line of more than `len_max` octets is not a request line.
+pub(super) fn begins_request(bytes: &[u8], seen_len: usize, len_max: usize) -> Option<bool> {
+    let (seen, new) = bytes.split_at_checked(seen_len).unwrap_or((&[], bytes));
+    let too_long = (bytes.len() > len_max).then_some(false);
+    if seen.len() >= BEGINNING_LEN && memchr(b'\n', new).is_none() {
+        return too_long;
+    }
+    let start = bytes.iter().position(|octet| !is_line_end(octet)).unwrap_or(bytes.len());
+    let line = bytes.get(start..bytes.len().min(len_max)).unwrap_or_default();
+    match memchr(b'\n', line) {
+        Some(end) => Some(looks(line.get(..=end).unwrap_or_default()) == Looks::Request),
+        None if matches!(looks(line), Looks::Unlike | Looks::Response) => Some(false),
+        None => too_long,
+    }
 }
 
 fn looks(bytes: &[u8]) -> Looks {

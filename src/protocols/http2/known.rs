@@ -1,6 +1,7 @@
 //! The HTTP/2 header fields that are separate keys of messages.
 
 use super::fields::Fields;
+use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::http1::credentials::foremost;
 use crate::session::Text;
 
@@ -21,6 +22,7 @@ pub(super) struct Known<'m> {
     pub(super) content_type: Option<Text<'m>>,
     pub(super) content_encoding: Option<Text<'m>>,
     pub(super) content_length: Option<u64>,
+    pub(super) content_range: ContentRange,
     pub(super) grpc_status: Option<u32>,
     pub(super) grpc_message: Option<Text<'m>>,
     pub(super) credentials: Option<&'static str>,
@@ -46,6 +48,7 @@ impl<'m> Known<'m> {
                 b"content-type" => known.content_type = text,
                 b"content-encoding" => known.content_encoding = text,
                 b"content-length" => known.content_length = number(field.value),
+                b"content-range" => known.content_range = ContentRange::parse(field.value.0),
                 b"grpc-status" => {
                     known.grpc_status = number(field.value).and_then(|status| status.try_into().ok())
                 }
@@ -83,6 +86,7 @@ impl<'m> Known<'m> {
             method: self.method.map(|method| Text(method.0.get(..METHOD_LEN_MAX).unwrap_or(method.0))),
             status: self.status,
             content_length: self.content_length,
+            content_range: self.content_range,
             grpc_status: self.grpc_status,
             credentials: self.credentials,
             ..Self::default()

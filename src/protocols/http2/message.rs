@@ -114,11 +114,17 @@ crate::message! {
         pub content_encoding: Option<Text<'m>>,
         /// Value of the Content-Length field in octets.
         pub content_length: Option<u64>,
+        /// Position of the body in the complete representation: the start of the range in the Content-Range field.
+        pub range_start: Option<u64> [octets],
+        /// Length of the complete representation in the Content-Range field.
+        pub complete_len: Option<u64> [octets],
         /// Anomaly of the message's header block.
         pub anomaly: Option<Anomaly>,
         /// Kind of credentials in the head of the response: `set_cookie`, or `userinfo` in a Location.
         pub credentials: Option<&'static str> [sensitive],
         ..
+        /// Length of the range in the Content-Range field, which is known if `range_start` is.
+        pub range_len: Option<u64>,
         /// All header fields of the message.
         pub fields: Fields<'m>,
     }
