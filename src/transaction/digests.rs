@@ -110,6 +110,11 @@ impl Digests {
         Self { first: Vec::new(), hashes: has_hashes.then(Box::default) }
     }
 
+    #[cfg(feature = "compression")]
+    pub(super) const fn has_hashes(&self) -> bool {
+        self.hashes.is_some()
+    }
+
     pub(super) fn add(&mut self, octets: &[u8]) {
         let wanted_len = SNIFFED_LEN.saturating_sub(self.first.len()).min(octets.len());
         self.first.extend_from_slice(octets.get(..wanted_len).unwrap_or_default());

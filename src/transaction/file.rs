@@ -1,8 +1,9 @@
 //! Bodies of HTTP, parts of mails, and files in data connections of FTP and over TFTP.
 
 #[cfg(feature = "compression")]
-use super::coding::Decoder;
+use super::coding::{Coding, Decoder};
 use super::config::TransactionConfig;
+use super::decoding::{Decoding, DecodingCredit};
 use super::digests::{Description, Digests, media_type};
 use super::lack::Lack;
 use super::mail::file_name;
@@ -11,6 +12,7 @@ use super::span::Span;
 use super::transfer::Transfer;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
+use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::http1::{Body, BodyGap};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -39,13 +41,21 @@ crate::message! {
         pub detected_type: Option<&'static str>,
         /// Octets that were captured; of a part, after decoding.
         pub seen_len: u64 [octets],
-        /// Length of a complete body after decoding of gzip or deflate, on request. Type and digests are those of the decoded
-        /// body then.
+        /// Length of a body after decoding of gzip or deflate, on request. Type and digests are those of the decoded body
+        /// then.
         pub decoded_len: Option<u64> [octets],
+        /// Result of decoding, on request: `decoded`; `trailing` or `cut` if octets follow the end of the coded content, or its
+        /// end is missing, and those before it were decoded; `incomplete`, `invalid`, `limit` or `unsupported` if it was not
+        /// decoded.
+        pub decoding: Option<Decoding>,
         /// Octets that are known to be missing; of a part, before decoding.
         pub missing_len: u64 [octets],
         /// Length of the body in the Content-Length field.
         pub declared_len: Option<u64> [octets],
+        /// Position of the body in the complete file: the start of the range in the Content-Range field.
+        pub range_start: Option<u64> [octets],
+        /// Length of the complete file in the Content-Range field.
+        pub complete_len: Option<u64> [octets],
         /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, over TFTP with its last block,
         /// and no octets are missing.
         pub is_complete: bool,
@@ -58,6 +68,8 @@ crate::message! {
         ..
         /// Number of the part among all entities of the mail, multiparts included, from 1; 0 for a body.
         pub entity: u32,
+        /// Length of the range in the Content-Range field.
+        pub range_len: Option<u64>,
         /// The command of FTP that transferred the file.
         pub(crate) transfer: Option<Box<Transfer>>,
     }
@@ -65,7 +77,8 @@ crate::message! {
 
 state! { struct File {
     number, part, role, name, content_type, content_encoding, detected_type as media_type, seen_len, decoded_len,
-    missing_len, declared_len, is_complete, md5, sha1, sha256, entity, transfer,
+    decoding, missing_len, declared_len, range_start, complete_len, is_complete, md5, sha1, sha256, entity, range_len,
+    transfer,
 } }
 
 /// Name and type of a file.
@@ -108,9 +121,10 @@ pub(super) struct BodyHead {
     pub(super) content_type: Option<Box<str>>,
     pub(super) content_encoding: Option<Box<str>>,
     pub(super) declared_len: Option<u64>,
+    pub(super) range: Option<Box<ContentRange>>,
 }
 
-state! { struct BodyHead { name, content_type, content_encoding, declared_len } }
+state! { struct BodyHead { name, content_type, content_encoding, declared_len, range } }
 
 /// A file that has not ended.
 #[derive(Debug)]
@@ -142,9 +156,12 @@ impl Saved for OpenFile {
 
 /// The bodies of a connection.
 #[derive(Debug, Default)]
-pub(super) struct FilesOpen(Open<OpenFile>);
+pub(super) struct FilesOpen {
+    open: Open<OpenFile>,
+    credit: DecodingCredit,
+}
 
-state! { numbers FilesOpen }
+state! { struct FilesOpen { open, credit } }
 
 /// Returns the number of a body: of its transaction, and of its sender.
 const fn number_of(transaction: u64, role: Role) -> u64 {
@@ -163,7 +180,7 @@ impl HeapLen for OpenFile {
 
 impl FilesOpen {
     pub(super) fn heap_len(&self) -> usize {
-        self.0.heap_len()
+        self.open.heap_len()
     }
 
     /// Adds octets of a body. `head` returns what its head states, and is called for the first octets.
@@ -174,9 +191,12 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        let Some(pending) = self.open(meta, (body.transaction, config), head, out) else { return };
+        self.open(meta, (body.transaction, config), head, out);
+        let Self { open, credit } = self;
+        let Some(pending) = open.get(number_of(body.transaction, meta.from)) else { return };
         pending.span.extend(meta);
         pending.add_octets(body.bytes);
+        pending.content.decode(body.bytes, (credit, meta.received_len));
     }
 
     /// Adds octets of a body that were not captured.
@@ -187,9 +207,8 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        let Some(pending) = self.open(meta, (gap.transaction, TransactionConfig::DEFAULT), head, out) else {
-            return;
-        };
+        self.open(meta, (gap.transaction, TransactionConfig::DEFAULT), head, out);
+        let Some(pending) = self.open.get(number_of(gap.transaction, meta.from)) else { return };
         pending.span.extend(meta);
         pending.add_missing(gap.len);
     }
@@ -200,10 +219,11 @@ impl FilesOpen {
         (transaction, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
-    ) -> Option<&mut Pending<OpenFile>> {
+    ) {
         let number = number_of(transaction, meta.from);
-        if self.0.get(number).is_none() {
-            let BodyHead { name, content_type, content_encoding, declared_len } = head();
+        if self.open.get(number).is_none() {
+            let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
+            let range = range.map(|range| *range).unwrap_or_default();
             let role = Some(meta.from);
             let mut copier = Copier::default();
             for text in [&name, &content_type, &content_encoding] {
@@ -216,18 +236,20 @@ impl FilesOpen {
                 content_type,
                 content_encoding,
                 declared_len,
+                range_start: range.start,
+                complete_len: range.complete_len,
+                range_len: range.len,
                 ..File::default()
             };
             #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
             let mut open = OpenFile::new(file, config.has_hashes);
             #[cfg(feature = "compression")]
             if config.decodes {
-                open.decode(config.has_hashes);
+                open.begin_decoding(config.has_hashes);
             }
             let pending = Pending::new(number, Span::of(meta), open, &copier);
-            self.0.push(pending, &mut |evicted| out(ended(evicted, false)));
+            self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
-        self.0.get(number)
     }
 
     /// Ends a body.
@@ -238,7 +260,7 @@ impl FilesOpen {
         is_complete: bool,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        if let Some(mut pending) = self.0.take(number_of(transaction, meta.from)) {
+        if let Some(mut pending) = self.open.take(number_of(transaction, meta.from)) {
             pending.span.extend(meta);
             out(ended(pending, is_complete));
         }
@@ -246,13 +268,13 @@ impl FilesOpen {
 
     /// Ends a body of which no more octets follow, if it is open.
     pub(super) fn reset(&mut self, (transaction, role): (u64, Role), out: &mut dyn FnMut(Pending<File>)) {
-        if let Some(pending) = self.0.take(number_of(transaction, role)) {
+        if let Some(pending) = self.open.take(number_of(transaction, role)) {
             out(ended(pending, false));
         }
     }
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {
-        self.0.take_all().into_iter().for_each(|pending| out(ended(pending, false)));
+        self.open.take_all().into_iter().for_each(|pending| out(ended(pending, false)));
     }
 }
 
@@ -267,11 +289,27 @@ impl OpenFile {
         }
     }
 
-    /// Decodes the content coding of the file.
+    /// Decodes the content coding of the file as its octets arrive.
     #[cfg(feature = "compression")]
-    fn decode(&mut self, has_hashes: bool) {
-        let coding = self.file.content_encoding.as_deref();
-        self.decoder = coding.and_then(|coding| Decoder::new(coding, Digests::new(has_hashes))).map(Box::new);
+    fn begin_decoding(&mut self, has_hashes: bool) {
+        let coding = self.file.content_encoding.as_deref().and_then(Coding::of_field);
+        match coding.map(|coding| Decoder::new(coding, Digests::new(has_hashes))) {
+            Some(Ok(decoder)) => self.decoder = Some(Box::new(decoder)),
+            Some(Err(reason)) => self.file.decoding = Some(reason),
+            None => {}
+        }
+    }
+
+    /// Decodes octets of the file, for which the connection pays.
+    #[cfg_attr(
+        not(feature = "compression"),
+        allow(unused_variables, clippy::unused_self, reason = "no codings")
+    )]
+    fn decode(&mut self, octets: &[u8], credit: (&mut DecodingCredit, u64)) {
+        #[cfg(feature = "compression")]
+        if let Some(decoder) = &mut self.decoder {
+            decoder.add(octets, credit);
+        }
     }
 }
 
@@ -280,10 +318,6 @@ impl Pending<OpenFile> {
     pub(super) fn add_octets(&mut self, octets: &[u8]) {
         let open = &mut self.content;
         open.file.seen_len = open.file.seen_len.saturating_add(octets.len() as u64);
-        #[cfg(feature = "compression")]
-        if let Some(decoder) = &mut open.decoder {
-            decoder.add(octets);
-        }
         open.digests.add(octets);
     }
 
@@ -293,8 +327,8 @@ impl Pending<OpenFile> {
         *missing_len = missing_len.saturating_add(len);
         self.content.digests.forget();
         #[cfg(feature = "compression")]
-        {
-            self.content.decoder = None;
+        if self.content.decoder.take().is_some() {
+            self.content.file.decoding = Some(Decoding::Incomplete);
         }
         self.lack(Lack::Body);
     }
@@ -310,10 +344,14 @@ pub(super) fn ended(pending: Pending<OpenFile>, is_complete: bool) -> Pending<Fi
         let OpenFile { mut file, digests, .. } = open;
         file.is_complete = is_complete && file.missing_len == 0;
         #[cfg(feature = "compression")]
-        if let Some(content) = open.decoder.filter(|_| is_complete).and_then(|decoder| decoder.finish()) {
-            file.decoded_len = Some(content.len);
-            file.describe(content.digests);
-            return file;
+        if let Some(decoder) = open.decoder {
+            let (result, content) = decoder.finish();
+            file.decoding = Some(result);
+            if let Some((len, digests)) = content {
+                file.decoded_len = Some(len);
+                file.describe(digests);
+                return file;
+            }
         }
         file.describe(digests);
         file

@@ -7,6 +7,7 @@ use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
+use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::{http1, http2};
 use crate::session::{MessageMeta, Role, Text};
 
@@ -67,6 +68,10 @@ crate::message! {
         pub response_body_len: Option<u64> [octets],
         /// Octets of the body of the response that were not captured.
         pub response_missing_len: Option<u64> [octets],
+        /// Position of the body of the response in the complete representation, by the Content-Range field.
+        pub range_start: Option<u64> [octets],
+        /// Length of the complete representation, by the Content-Range field of the response.
+        pub complete_len: Option<u64> [octets],
         /// The status code of a gRPC call, 0 for success.
         pub grpc_status: Option<u32>,
         /// The description of the gRPC status, percent-encoded.
@@ -74,6 +79,8 @@ crate::message! {
         /// Error code of a stream of HTTP/2 that was reset.
         pub reset: Option<http2::ErrorCode>,
         ..
+        /// Length of the range in the Content-Range field of the response.
+        pub range_len: Option<u64>,
         /// The HTTP version of the response.
         pub response_version: Option<Box<str>>,
         /// Reason phrase of the last interim response.
@@ -88,7 +95,8 @@ crate::message! {
 state! { struct Http {
     number, version, method, host, target, scheme, user_agent, referer, origin, request_content_type,
     request_body_len, request_missing_len, grpc_service, grpc_method, pushed, interim_statuses, response_time, status,
-    reason, server, location, content_type, content_encoding, response_body_len, response_missing_len, grpc_status,
+    reason, server, location, content_type, content_encoding, response_body_len, response_missing_len,
+    range_start, complete_len, range_len, grpc_status,
     grpc_message, reset, response_version, interim_reason, proxied, bodies,
 } }
 
@@ -113,9 +121,10 @@ state! { struct OpenHttp { http, request_body, response_body } }
 impl HeapLen for OpenHttp {
     fn heap_len(&self) -> usize {
         let Http { interim_statuses, proxied, .. } = &self.http;
+        let ranges = [&self.request_body.range, &self.response_body.range].into_iter().flatten();
         let lists = allocated(2 * interim_statuses.capacity()) + allocated(16 * proxied.capacity());
         // The versions are not counted as texts.
-        2 * allocated(3) + lists
+        2 * allocated(3) + lists + ranges.count() * allocated(size_of::<ContentRange>())
     }
 }
 
@@ -138,7 +147,7 @@ impl From<Pending<OpenHttp>> for Ended {
 /// Returns what the fields of a head state about the body behind it.
 fn body_head(
     copier: &mut Copier,
-    disposition: Option<Text<'_>>,
+    (disposition, range): (Option<Text<'_>>, Option<Text<'_>>),
     content_encoding: Option<Text<'_>>,
     declared_len: Option<u64>,
 ) -> BodyHead {
@@ -148,6 +157,7 @@ fn body_head(
         content_type: None,
         content_encoding: copier.optional(content_encoding),
         declared_len,
+        range: range.map(|field| ContentRange::parse(field.0).into()),
     }
 }
 
@@ -180,8 +190,8 @@ impl HttpOpen {
                     ),
                     ..Http::default()
                 };
-                let disposition = head.headers.find("content-disposition");
-                let body = body_head(&mut copier, disposition, head.content_encoding, head.content_length);
+                let fields = ["content-disposition", "content-range"].map(|name| head.headers.find(name));
+                let body = body_head(&mut copier, fields.into(), head.content_encoding, head.content_length);
                 self.request(meta, head.transaction, (http, body), &copier, out);
             }
             http1::Message::Response(head) => {
@@ -194,10 +204,13 @@ impl HttpOpen {
                     location: copier.optional(head.location),
                     content_type: copier.optional(head.content_type),
                     content_encoding: copier.optional(head.content_encoding),
+                    range_start: head.range_start,
+                    complete_len: head.complete_len,
+                    range_len: head.range_len,
                     ..Http::default()
                 };
-                let disposition = head.headers.find("content-disposition");
-                let body = body_head(&mut copier, disposition, None, head.content_length);
+                let fields = ["content-disposition", "content-range"].map(|name| head.headers.find(name));
+                let body = body_head(&mut copier, fields.into(), None, head.content_length);
                 let is_interim = head.status < 200 && head.status != 101;
                 self.response(meta, head.transaction, (http, body, is_interim), &copier, out);
             }
@@ -235,8 +248,9 @@ impl HttpOpen {
                     proxied: proxied(head.fields.iter().map(|field| (field.name, field.value)), &mut copier),
                     ..Http::default()
                 };
-                let disposition = field(&head.fields, b"content-disposition");
-                let body = body_head(&mut copier, disposition, head.content_encoding, head.content_length);
+                let fields =
+                    [&b"content-disposition"[..], b"content-range"].map(|name| field(&head.fields, name));
+                let body = body_head(&mut copier, fields.into(), head.content_encoding, head.content_length);
                 self.request(meta, head.transaction, (http, body), &copier, out);
             }
             http2::Message::Response(head) => {
@@ -248,10 +262,14 @@ impl HttpOpen {
                     location: copier.optional(head.location),
                     content_type: copier.optional(head.content_type),
                     content_encoding: copier.optional(head.content_encoding),
+                    range_start: head.range_start,
+                    complete_len: head.complete_len,
+                    range_len: head.range_len,
                     ..Http::default()
                 };
-                let disposition = field(&head.fields, b"content-disposition");
-                let body = body_head(&mut copier, disposition, None, head.content_length);
+                let fields =
+                    [&b"content-disposition"[..], b"content-range"].map(|name| field(&head.fields, name));
+                let body = body_head(&mut copier, fields.into(), None, head.content_length);
                 self.response(meta, head.transaction, (http, body, head.status < 200), &copier, out);
             }
             http2::Message::End(end) => {
@@ -348,6 +366,8 @@ impl HttpOpen {
         http.location = response.location;
         http.content_type = response.content_type;
         http.content_encoding = response.content_encoding;
+        (http.range_start, http.range_len) = (response.range_start, response.range_len);
+        http.complete_len = response.complete_len;
         pending.content.response_body = body;
         pending.add(copier);
         self.open.trim(&mut |evicted| out(evicted.into()));

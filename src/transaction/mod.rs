@@ -8,10 +8,11 @@
 //! bounded: at most [`OPEN_MAX`] open transactions of a protocol, and [`TEXT_LEN_MAX`] octets of each text.
 
 #[cfg(feature = "compression")]
-mod coding;
+pub mod coding;
 mod config;
 mod content;
 mod data_connections;
+mod decoding;
 mod digests;
 mod dns;
 mod file;
@@ -35,6 +36,7 @@ mod x509;
 
 pub use config::TransactionConfig;
 pub use content::{Content, Transaction};
+pub use decoding::{Decoding, DecodingCredit};
 pub use digests::{SNIFFED_LEN, detected_type};
 pub use dns::{Dns, DnsRecord};
 pub use file::{BodyKind, File};

@@ -18,6 +18,7 @@ use gungraun::{Dhat, EntryPoint};
 
 use inputs::below::{Checking, Parsing, Reading, Walking};
 use inputs::bus::{Answering, Subscribing};
+use inputs::coded::Joining;
 use inputs::collector::Collecting;
 use inputs::feed::{Feeding, checked, prepared};
 use inputs::fragment::Pushing;
@@ -137,6 +138,17 @@ fn smtp(feeding: Feeding) -> Feeding {
 #[bench::noops(inputs::mail::ftp_noops)]
 #[bench::numbers(inputs::mail::ftp_numbers)]
 fn ftp(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = inputs::coded::prepared, teardown = inputs::coded::checked)]
+#[bench::benign(inputs::coded::benign)]
+#[bench::bombs(inputs::coded::bombs)]
+#[bench::bombs_of_flows(inputs::coded::bombs_of_flows)]
+#[bench::members(inputs::coded::members)]
+#[bench::bodies(inputs::coded::tiny_bodies)]
+#[bench::bodies_of_flows(inputs::coded::tiny_bodies_of_flows)]
+fn coded(feeding: Feeding<Joining>) -> Feeding<Joining> {
     feeding.feed()
 }
 
@@ -277,6 +289,7 @@ library_benchmark_group!(
         ssh,
         smtp,
         ftp,
+        coded,
         tracker,
         reassembler,
         fragment,

@@ -1,7 +1,7 @@
 //! A bound on output in proportion to input, so that no input causes output that fills a disk or a network.
 
 /// Octets of output that each octet of input permits.
-const OUTPUT_PER_OCTET: u64 = 16;
+pub(crate) const OUTPUT_PER_OCTET: u64 = 16;
 
 /// Octets of output that a command may write in addition.
 const RESERVE: u64 = 1 << 20;

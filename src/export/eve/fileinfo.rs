@@ -44,6 +44,10 @@ impl<'a> Content<'a> {
         let path = || self.target?.split(['?', '#']).next();
         self.file.name.as_deref().or_else(path)
     }
+
+    fn end(&self) -> Option<u64> {
+        self.file.range_start?.checked_add(self.file.range_len?)?.checked_sub(1)
+    }
 }
 
 crate::table! {
@@ -79,6 +83,10 @@ crate::table! {
         "stored": bool = false;
         /// `decoded_len`, or else `seen_len`.
         "size": u64 = row.file.decoded_len.unwrap_or(row.file.seen_len);
+        /// `range_start`.
+        "start": Option<u64> = row.file.range_start;
+        /// Position of the last octet of the range in the Content-Range field.
+        "end": Option<u64> = row.end();
         /// As `tx_id` of the event.
         "tx_id": Option<u64> = row.tx_id;
     }

@@ -18,6 +18,14 @@ pub(super) struct Exchange<'a> {
     host: Option<(&'a str, Option<u16>)>,
 }
 
+/// The object `content_range`.
+#[derive(Clone, Copy, Debug)]
+struct ContentRange {
+    start: Option<u64>,
+    end: Option<u64>,
+    size: Option<u64>,
+}
+
 /// The object `http2`.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
@@ -43,6 +51,13 @@ impl<'a> Exchange<'a> {
         let (host, _) = self.host?;
         let is_lower = !host.bytes().any(|octet| octet.is_ascii_uppercase());
         Some(Displayed(if is_lower { host.into() } else { host.to_ascii_lowercase().into() }))
+    }
+
+    fn content_range(&self) -> Option<Group<ContentRange>> {
+        let (start, size) = (self.http.range_start, self.http.complete_len);
+        let end =
+            start.zip(self.http.range_len).and_then(|(start, len)| start.checked_add(len)?.checked_sub(1));
+        (start.is_some() || size.is_some()).then_some(Group(ContentRange { start, end, size }))
     }
 
     fn protocol(&self) -> Option<Displayed<String>> {
@@ -97,10 +112,24 @@ crate::table! {
         "redirect": Option<&'a str> => row.http.location.as_deref();
         /// `response_body_len`: as sent, a content coding is not decoded.
         "length": Option<u64> = row.http.response_body_len;
+        /// The Content-Range field of the response.
+        "content_range": Option<Group<ContentRange>> = row.content_range();
         /// `2` for HTTP/2.
         "version": Option<&'static str> = row.is_version_2().then_some("2");
         /// The stream of HTTP/2.
         "http2": Option<Group<Stream>> = row.is_version_2().then_some(Group(Stream { stream_id: row.http.number }));
+    }
+}
+
+crate::table! {
+    /// The part of the complete representation that a body contains.
+    impl "eve.http.http.content_range" for ContentRange as row {
+        /// `range_start`.
+        "start": Option<u64> = row.start;
+        /// Position of the last octet.
+        "end": Option<u64> = row.end;
+        /// `complete_len`.
+        "size": Option<u64> = row.size;
     }
 }
 

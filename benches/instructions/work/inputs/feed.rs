@@ -50,6 +50,10 @@ impl Input {
         if self.is_stream { TCP_HEADERS_LEN } else { UDP_HEADERS_LEN }
     }
 
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.len == INPUT_LEN
     }
@@ -116,7 +120,7 @@ pub(crate) type Case = (Input, Expected);
 const LINE_LEN_MAX: usize = 2 << 20;
 
 /// Writes messages as JSON.
-struct Writer {
+pub(crate) struct Writer {
     line: Vec<u8>,
     written_len: u64,
     message_count: u64,
@@ -147,12 +151,12 @@ impl Receiver<Standard> for Writer {
     }
 }
 
-/// A driver, and the input for it.
-pub(crate) struct Feeding {
-    driver: Driver<Standard>,
-    input: Input,
-    expected: Expected,
-    writer: Writer,
+/// A driver, the input for it, and the receiver of its messages.
+pub(crate) struct Feeding<R = Writer> {
+    pub(crate) driver: Driver<Standard>,
+    pub(crate) input: Input,
+    pub(crate) expected: Expected,
+    pub(crate) writer: R,
 }
 
 /// Prepares a driver that has processed the input once, so that one-time allocations are not counted.
@@ -173,7 +177,7 @@ pub(crate) fn checked(feeding: Feeding) {
     assert_eq!(driver.stats().held_bytes, 0);
 }
 
-impl Feeding {
+impl<R: Receiver<Standard>> Feeding<R> {
     pub(crate) fn feed(mut self) -> Self {
         let Self { driver, input, writer, .. } = &mut self;
         let protocol = if input.is_stream { IpProtocol::TCP } else { IpProtocol::UDP };
@@ -234,7 +238,7 @@ fn end(
     driver: &mut Driver<Standard>,
     session: &mut Session<Standard>,
     context: &FlowContext<'_>,
-    writer: &mut Writer,
+    writer: &mut impl Receiver<Standard>,
 ) {
     driver.finish(session, context, EndKind::Flow, writer);
 }

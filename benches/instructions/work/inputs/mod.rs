@@ -2,6 +2,7 @@
 
 pub(crate) mod below;
 pub(crate) mod bus;
+pub(crate) mod coded;
 pub(crate) mod collector;
 pub(crate) mod dns;
 pub(crate) mod dtls;

@@ -49,11 +49,24 @@ pub(crate) struct ObjectsArgs {
 
     /// Decode bodies of HTTP that have a content coding
     ///
-    /// The codings are gzip, deflate, br and zstd (with a window of up to 8 MiB). A body is written as sent if it has
-    /// another or several codings, is not complete, is not valid, or decodes to more than --max-size or 100 times its
-    /// length and 1 MiB.
+    /// The codings are gzip, deflate, br and zstd (with a window of up to 8 MiB). A body that is cut, or has octets after
+    /// its end, is decoded up to there. A body is written as sent if it has another or several codings, has gaps, is not
+    /// valid, or decodes to more than --max-size, or to more than its connection pays for: 21 times
+    /// its octets so far, and 5 KiB.
     #[arg(long)]
     pub(super) decode: bool,
+
+    /// Join the byte ranges of a file to one object, which is the default
+    ///
+    /// Ranges belong together if host, target, ETag, Last-Modified, coding and complete length are the same, in any
+    /// connections. The object is written when it is complete, or at the end of the input: without the octets of missing
+    /// ranges, which its row states. A range that contradicts others is an object of its own.
+    #[arg(long, overrides_with = "no_join_ranges")]
+    pub(super) join_ranges: bool,
+
+    /// Write each byte range as an object of its own
+    #[arg(long, overrides_with = "join_ranges")]
+    pub(super) no_join_ranges: bool,
 
     /// Write each certificate as PEM too
     #[arg(long)]

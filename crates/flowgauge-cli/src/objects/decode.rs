@@ -1,172 +1,138 @@
 //! Decoding of content codings of HTTP (RFC 9110 section 8.4.1) from one file to another.
 
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 
-use brotli_decompressor::{BrotliDecoderParameter, Decompressor};
-use flate2::bufread::MultiGzDecoder;
-use flate2::{Decompress, FlushDecompress, Status};
-use flowgauge::row::Name;
+use brotli_decompressor::{
+    BrotliDecoderParameter, BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc,
+};
+use flowgauge::transaction::Decoding;
+use flowgauge::transaction::coding::{Coding, Inflate, Part, Step, Stream, Unpacker};
+use zstd::stream::raw::{DParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::console::Failure;
-
-/// Octets of output that each octet of a body permits, and those that are permitted in addition. Text is rarely
-/// compressed to less than a fiftieth; the formats permit a thousandth and less.
-const FACTOR: u64 = 100;
-const CREDIT: u64 = 1 << 20;
 
 /// Binary logarithm of the maximum window of zstd: 8 MiB (RFC 9659).
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// Result of decoding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decoding {
-    Decoded,
-    /// The object is not complete.
-    Incomplete,
-    /// The octets are not those of the coding.
-    Invalid,
-    /// The body decodes to more octets than permitted.
-    Limit,
-    /// The coding is unknown, or there are several.
-    Unsupported,
-}
+/// Number of octets that are read at once.
+const BUFFER_LEN: usize = 1 << 14;
 
-impl Decoding {
-    pub(super) const fn name(self) -> Name {
-        Name(match self {
-            Self::Decoded => "decoded",
-            Self::Incomplete => "incomplete",
-            Self::Invalid => "invalid",
-            Self::Limit => "limit",
-            Self::Unsupported => "unsupported",
-        })
+/// A stream of br.
+struct Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
+
+impl Brotli {
+    fn new() -> Self {
+        let alloc = StandardAlloc::default;
+        let mut state = Box::new(BrotliState::new(alloc(), alloc(), alloc()));
+        // A window of up to 16 MiB; large windows are not part of the coding (RFC 7932).
+        state.set_parameter(BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW, 0);
+        Self(state)
     }
 }
 
-/// A content coding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
-    Gzip,
-    Deflate,
-    Brotli,
-    Zstd,
-    /// An unknown one, or several.
-    Unknown,
-}
-
-impl Coding {
-    /// Returns the coding in a Content-Encoding field; `None` if it has none.
-    pub(super) fn of_field(field: &str) -> Option<Self> {
-        let names = field.split(',').map(str::trim);
-        let mut names = names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"));
-        let name = names.next()?;
-        if names.next().is_some() {
-            return Some(Self::Unknown);
-        }
-        Some(match name.to_ascii_lowercase().as_str() {
-            "gzip" | "x-gzip" => Self::Gzip,
-            "deflate" => Self::Deflate,
-            "br" => Self::Brotli,
-            "zstd" => Self::Zstd,
-            _ => Self::Unknown,
-        })
+impl Stream for Brotli {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+        let (mut input_len, mut taken_len) = (input.len(), 0);
+        let (mut output_len, mut decoded_len, mut total_len) = (output.len(), 0, 0);
+        let result = BrotliDecompressStream(
+            &mut input_len,
+            &mut taken_len,
+            input,
+            &mut output_len,
+            &mut decoded_len,
+            output,
+            &mut total_len,
+            &mut self.0,
+        );
+        let is_over = matches!(result, BrotliResult::ResultSuccess);
+        let is_sound = !matches!(result, BrotliResult::ResultFailure);
+        is_sound.then_some(Step { taken_len, decoded_len, is_over })
     }
 
-    /// Returns a reader of the decoded octets.
-    fn reader<'r>(self, inner: impl BufRead + 'r) -> io::Result<Option<Box<dyn Read + 'r>>> {
-        Ok(Some(match self {
-            Self::Gzip => Box::new(MultiGzDecoder::new(inner)),
-            Self::Deflate => Box::new(Inflate::new(inner)?),
-            Self::Brotli => {
-                let mut decoder = Decompressor::new(inner, 1 << 14);
-                // A window of up to 16 MiB; large windows are no part of the coding (RFC 7932).
-                decoder.set_parameter(BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW, 0);
-                Box::new(decoder)
-            }
-            Self::Zstd => {
-                let mut decoder = zstd::stream::read::Decoder::with_buffer(inner)?;
-                decoder.window_log_max(WINDOW_LOG_MAX)?;
-                Box::new(decoder)
-            }
-            Self::Unknown => return Ok(None),
-        }))
+    fn begins_another(&mut self, _: &[u8]) -> Option<bool> {
+        Some(false)
     }
 }
 
-/// Decoder of zlib, or of deflate without its header, which some servers send. Those of `flate2` accept a stream without its
-/// end.
-struct Inflate<R> {
-    inner: R,
-    stream: Decompress,
-    is_over: bool,
+/// Frames of zstd.
+struct Zstd(zstd::stream::raw::Decoder<'static>);
+
+impl Zstd {
+    fn new() -> Option<Self> {
+        let mut decoder = zstd::stream::raw::Decoder::new().ok()?;
+        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).ok()?;
+        Some(Self(decoder))
+    }
 }
 
-impl<R: BufRead> Inflate<R> {
-    fn new(mut inner: R) -> io::Result<Self> {
-        // From RFC 1950 section 2.2: the method is 8, and the header a multiple of 31.
-        let has_header = match inner.fill_buf()? {
-            [first, second, ..] => first & 15 == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0,
-            _ => true,
+impl Stream for Zstd {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+        let (mut input, mut output) = (InBuffer::around(input), OutBuffer::around(output));
+        let wanted_len = self.0.run(&mut input, &mut output).ok()?;
+        Some(Step { taken_len: input.pos(), decoded_len: output.pos(), is_over: wanted_len == 0 })
+    }
+
+    /// A body has several frames, of which some are skipped (RFC 8878 section 3.1).
+    fn begins_another(&mut self, octets: &[u8]) -> Option<bool> {
+        const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+        let begins = match octets {
+            [first @ 0x50..=0x5f, rest @ ..] => [*first, 0x2a, 0x4d, 0x18].get(1..)?.starts_with(rest),
+            _ => FRAME.starts_with(octets),
         };
-        Ok(Self { inner, stream: Decompress::new(has_header), is_over: false })
+        if begins && octets.len() < FRAME.len() { None } else { Some(begins) }
     }
 }
 
-impl<R: BufRead> Read for Inflate<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let input = self.inner.fill_buf()?;
-            if self.is_over {
-                // Octets behind the end belong to no stream.
-                return if input.is_empty() { Ok(0) } else { Err(ErrorKind::InvalidData.into()) };
-            }
-            let (is_end, taken, decoded) =
-                (input.is_empty(), self.stream.total_in(), self.stream.total_out());
-            let status = self.stream.decompress(input, buffer, FlushDecompress::None)?;
-            self.inner.consume((self.stream.total_in() - taken) as usize);
-            let len = (self.stream.total_out() - decoded) as usize;
-            self.is_over = status == Status::StreamEnd;
-            if len > 0 {
-                return Ok(len);
-            }
-            if is_end && !self.is_over {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-        }
-    }
+/// Returns the decoder of a coding; `None` for an unknown one.
+fn stream(coding: Coding) -> Option<Box<dyn Stream>> {
+    Some(match coding {
+        Coding::Brotli => Box::new(Brotli::new()),
+        Coding::Zstd => Box::new(Zstd::new()?),
+        _ => Box::new(Inflate::new(coding)?),
+    })
 }
 
-/// Decodes octets, and passes the decoded ones to `out`, at most `len_max`.
+/// Decodes octets, and passes the decoded ones to `out`, as long as `permits` accepts the parts of the body.
 ///
 /// # Errors
 ///
 /// Returns an error of `out`.
 pub(super) fn decode(
     coding: Coding,
-    inner: impl Read,
-    (encoded_len, len_max): (u64, u64),
+    inner: &mut dyn Read,
+    permits: &mut dyn FnMut(&Part<'_>) -> bool,
     out: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<Decoding, Failure> {
-    let len_max = len_max.min(encoded_len.saturating_mul(FACTOR).saturating_add(CREDIT));
-    let mut reader = match coding.reader(BufReader::with_capacity(1 << 14, inner)) {
-        Ok(Some(reader)) => reader,
-        Ok(None) => return Ok(Decoding::Unsupported),
-        Err(_) => return Ok(Decoding::Invalid),
-    };
-    let (mut buffer, mut len) = (vec![0; 1 << 14], 0);
+    let Some(stream) = stream(coding) else { return Ok(Decoding::Unsupported) };
+    let mut unpacker = Unpacker::new(stream);
+    let (mut buffer, mut outcome, mut decoded_len) = (vec![0; BUFFER_LEN], Ok(()), 0);
     loop {
-        let octets = match reader.read(&mut buffer) {
-            Ok(0) => return Ok(Decoding::Decoded),
+        let octets = match inner.read(&mut buffer) {
+            Ok(0) => break,
             Ok(len) => buffer.get(..len).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return Ok(Decoding::Invalid),
+            Err(error) => return Err(error.into()),
         };
-        len += octets.len() as u64;
-        if len > len_max {
-            return Ok(Decoding::Limit);
+        unpacker.add(octets, &mut |part| {
+            if !permits(&part) {
+                return false;
+            }
+            if let Part::Octets(octets) = part {
+                decoded_len += octets.len();
+                outcome = out(octets);
+            }
+            outcome.is_ok()
+        });
+        std::mem::replace(&mut outcome, Ok(()))?;
+        if unpacker.is_over() {
+            break;
         }
-        out(octets)?;
     }
+    Ok(match unpacker.result() {
+        // A head is not content.
+        Decoding::Cut if decoded_len == 0 => Decoding::Incomplete,
+        result => result,
+    })
 }
 
 #[cfg(test)]
@@ -178,9 +144,19 @@ mod tests {
 
     use super::*;
 
-    fn decoded(coding: Coding, octets: &[u8], len_max: u64) -> (Decoding, Vec<u8>) {
+    fn decoded(coding: Coding, octets: &[u8], mut len_max: usize) -> (Decoding, Vec<u8>) {
         let mut out = Vec::new();
-        let result = decode(coding, octets, (octets.len() as u64, len_max), &mut |octets| {
+        let mut permits = |part: &Part<'_>| match part {
+            Part::Octets(octets) => match len_max.checked_sub(octets.len()) {
+                Some(left) => {
+                    len_max = left;
+                    true
+                }
+                None => false,
+            },
+            _ => true,
+        };
+        let result = decode(coding, &mut &octets[..], &mut permits, &mut |octets| {
             out.extend_from_slice(octets);
             Ok(())
         });
@@ -212,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn codings_are_decoded_and_damage_is_noticed() {
+    fn codings_are_decoded_up_to_their_end_or_the_last_octet() {
         let text = b"some text ".repeat(500);
         let mut all = encoded(&text);
         all.push((Coding::Brotli, brotli()));
@@ -220,20 +196,43 @@ mod tests {
             assert_eq!(decoded(coding, &octets, 5000), (Decoding::Decoded, text.clone()), "{coding:?}");
             assert_eq!(decoded(coding, &octets, 4999).0, Decoding::Limit, "{coding:?}");
             for len in 0..octets.len() {
-                // A prefix of no octets, or one of which the checksum is missing, is no whole stream.
+                // A prefix of no octets, or one of which the checksum is missing, is not a whole stream.
                 let (result, part) = decoded(coding, &octets[..len], 5000);
-                assert_eq!(result, Decoding::Invalid, "{coding:?}: {len} of {} octets", octets.len());
+                let expected = if part.is_empty() { Decoding::Incomplete } else { Decoding::Cut };
+                assert_eq!(result, expected, "{coding:?}: {len} of {} octets", octets.len());
                 assert!(text.starts_with(&part));
+            }
+            for after in [&b"\0\0\0\0\0"[..], b"\0", b"\x28\xb5", b"\x1f", b"<html></html>"] {
+                let with_more = [&octets[..], after].concat();
+                assert_eq!(
+                    decoded(coding, &with_more, 5000),
+                    (Decoding::Trailing, text.clone()),
+                    "{coding:?}"
+                );
             }
         }
     }
 
     #[test]
-    fn a_bomb_is_not_decoded() {
-        for (coding, octets) in encoded(&vec![0; 4 << 20]) {
-            let (result, part) = decoded(coding, &octets, u64::MAX);
-            assert_eq!(result, Decoding::Limit, "{coding:?}: {} octets", octets.len());
-            assert!(part.len() as u64 <= octets.len() as u64 * FACTOR + CREDIT);
+    fn gzip_and_zstd_have_several_streams() {
+        for (coding, octets) in encoded(b"some text ") {
+            let expected = match coding {
+                Coding::Deflate => (Decoding::Trailing, b"some text ".to_vec()),
+                _ => (Decoding::Decoded, b"some text some text ".to_vec()),
+            };
+            assert_eq!(decoded(coding, &octets.repeat(2), 5000), expected, "{coding:?}");
+        }
+        let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+        let text = zstd::stream::encode_all(&b"text"[..], 3).unwrap();
+        let frames = [&skipped[..], &text, &skipped].concat();
+        assert_eq!(decoded(Coding::Zstd, &frames, 5000), (Decoding::Decoded, b"text".to_vec()));
+    }
+
+    #[test]
+    fn damaged_octets_are_invalid() {
+        for (coding, mut octets) in encoded(&b"some text ".repeat(500)) {
+            octets[0] ^= 0x07;
+            assert_eq!(decoded(coding, &octets, 5000).0, Decoding::Invalid, "{coding:?}");
         }
     }
 

@@ -1,21 +1,27 @@
 //! Objects of a flow that are being received.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use flowgauge::protocols::{http1, http2};
 use flowgauge::record::CommunityId;
 use flowgauge::session::Text;
+use flowgauge::transaction::DecodingCredit;
 use flowgauge::{FlowView, Message, MessageMeta, Role, Side, Timestamp};
 
 use super::args::Kind;
 use super::folder::Content;
 use super::row::ObjectRow;
+use crate::sessions::id;
 
 /// Maximum number of objects of a flow that are being received. At the limit, the first one ends.
 const INCOMING_MAX: usize = 256;
 
 /// Maximum length in octets of the host and of the target of a request; longer ones are truncated.
 const TEXT_LEN_MAX: usize = 1024;
+
+/// Maximum length in octets of a validator; longer ones are truncated.
+const VALIDATOR_LEN_MAX: usize = 256;
 
 /// Identifies an object of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +37,7 @@ impl Key {
         Self { kind, number, is_of_server: sender == Role::Server }
     }
 
-    fn sender(self) -> Role {
+    pub(super) fn sender(self) -> Role {
         if self.is_of_server { Role::Server } else { Role::Client }
     }
 }
@@ -42,6 +48,8 @@ pub(super) struct State {
     pub(super) community_id: Option<CommunityId>,
     /// Octets of output of this flow.
     pub(super) spent: u64,
+    /// Work of decoding that the flow has paid for.
+    pub(super) credit: DecodingCredit,
     /// Requests of HTTP that have not ended. Their number is limited because [`Transactions`](flowgauge::Transactions) ends
     /// them.
     pub(super) requests: BTreeMap<u64, Request>,
@@ -54,13 +62,56 @@ pub(super) struct State {
 /// What is known of a request of HTTP.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Request {
-    host: Option<Box<str>>,
+    pub(super) host: Option<Box<str>>,
     pub(super) target: Option<Box<str>>,
     status: Option<u16>,
+    /// The fields ETag and Last-Modified of a response with a range.
+    pub(super) validator: Option<Box<str>>,
 }
 
 fn copy(text: Text<'_>) -> Box<str> {
     String::from_utf8_lossy(text.0.get(..TEXT_LEN_MAX).unwrap_or(text.0)).into()
+}
+
+/// Returns the validators of an entity; `None` if it has none.
+fn validator(fields: [Option<Text<'_>>; 2]) -> Option<Box<str>> {
+    let texts = fields.map(|field| {
+        let text = field.map_or(&b""[..], |field| field.0);
+        String::from_utf8_lossy(text.get(..VALIDATOR_LEN_MAX).unwrap_or(text))
+    });
+    fields.iter().any(Option::is_some).then(|| texts.join("\n").into())
+}
+
+/// What a row states about the flow of its object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FlowFacts {
+    community_id: CommunityId,
+    start: Timestamp,
+    /// Addresses and ports of the sides.
+    ends: [(IpAddr, Option<u16>); 2],
+    client: Side,
+}
+
+impl FlowFacts {
+    pub(super) fn new(view: &FlowView<'_>, state: &mut State, client: Side) -> Self {
+        let end = |side| (view.key().address(side), view.key().port(side));
+        Self {
+            community_id: id(&mut state.community_id, view),
+            start: view.start(),
+            ends: [end(Side::A), end(Side::B)],
+            client,
+        }
+    }
+
+    /// Returns address and port of a role.
+    pub(super) fn end(&self, role: Role) -> (IpAddr, Option<u16>) {
+        self.side(if role == Role::Client { self.client } else { self.client.other() })
+    }
+
+    fn side(&self, side: Side) -> (IpAddr, Option<u16>) {
+        let [a, b] = self.ends;
+        if side == Side::A { a } else { b }
+    }
 }
 
 impl State {
@@ -70,16 +121,27 @@ impl State {
             Message::Http1(http1::Message::Request(head)) => (head.transaction, head.host, head.target),
             Message::Http2(http2::Message::Request(head)) => (head.transaction, head.host, head.path),
             Message::Http1(http1::Message::Response(head)) => {
-                self.requests.entry(head.transaction).or_default().status = Some(head.status);
+                let request = self.requests.entry(head.transaction).or_default();
+                request.status = Some(head.status);
+                if head.range_start.is_some() {
+                    let fields = ["etag", "last-modified"].map(|name| head.headers.find(name));
+                    request.validator = validator(fields);
+                }
                 return;
             }
             Message::Http2(http2::Message::Response(head)) => {
-                self.requests.entry(head.transaction).or_default().status = Some(head.status);
+                let request = self.requests.entry(head.transaction).or_default();
+                request.status = Some(head.status);
+                if head.range_start.is_some() {
+                    let find = |name: &[u8]| head.fields.iter().find(|field| field.name.0 == name);
+                    let fields = [&b"etag"[..], b"last-modified"].map(find);
+                    request.validator = validator(fields.map(|field| field.map(|field| field.value)));
+                }
                 return;
             }
             _ => return,
         };
-        let request = Request { host: host.map(copy), target: Some(copy(target)), status: None };
+        let request = Request { host: host.map(copy), target: Some(copy(target)), ..Request::default() };
         self.requests.insert(number, request);
     }
 
@@ -104,17 +166,17 @@ impl State {
 }
 
 /// An object that is being received.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Incoming {
     pub(super) content: Content,
     pub(super) request: Request,
     protocol: &'static str,
-    side: Side,
+    pub(super) side: Side,
     start: Timestamp,
     end: Timestamp,
     /// Number of octets of the object so far, including missing ones.
     pub(super) seen_len: u64,
-    missing_len: u64,
+    pub(super) missing_len: u64,
     pub(super) gap_count: u64,
     /// Number of octets that the parsers of the flow had received with the last octets.
     pub(super) received_len: u64,
@@ -150,9 +212,14 @@ impl Incoming {
         self.gap_count += 1;
     }
 
+    /// Notes another part of the object.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.start = self.start.min(other.start);
+        self.end = self.end.max(other.end);
+    }
+
     /// Returns the row of the object as far as its protocol states nothing else.
-    pub(super) fn row(&self, view: &FlowView<'_>, community_id: CommunityId, key: Key) -> ObjectRow<'_> {
-        let end = |side| (view.key().address(side), view.key().port(side));
+    pub(super) fn row(&self, flow: &FlowFacts, key: Key) -> ObjectRow<'_> {
         ObjectRow {
             file: "",
             pem_file: None,
@@ -171,10 +238,14 @@ impl Incoming {
             decoding: None,
             timestamp: self.start,
             end: self.end,
-            community_id,
-            start: view.start(),
-            source: end(self.side),
-            destination: end(self.side.other()),
+            range_start: None,
+            complete_len: None,
+            range_count: 0,
+            ranges: None,
+            community_id: flow.community_id,
+            start: flow.start,
+            source: flow.side(self.side),
+            destination: flow.side(self.side.other()),
             role: key.sender(),
             transaction: key.number,
             host: self.request.host.as_deref(),

@@ -1,15 +1,21 @@
 //! The output folder of objects, and its limits.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-use flowgauge::transaction::{SNIFFED_LEN, detected_type};
+use flowgauge::transaction::coding::{Coding, Part};
+use flowgauge::transaction::{Decoding, SNIFFED_LEN, detected_type};
 use sha2::{Digest as _, Sha256};
 
-use super::decode::{Coding, Decoding, decode};
+use super::decode::decode;
 use crate::console::Failure;
 use crate::files::Files;
 use crate::output::Outputs;
+
+/// Number of octets that are copied or compared at once.
+const BUFFER_LEN: usize = 16 << 10;
 
 /// Limits of a folder.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +26,7 @@ pub(super) struct Limits {
 }
 
 /// Content of a file that is not complete.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Content {
     /// Number of the file among all that were begun.
     number: u64,
@@ -109,7 +115,7 @@ impl Folder {
         Some(self.begin_another())
     }
 
-    fn begin_another(&mut self) -> Content {
+    pub(super) fn begin_another(&mut self) -> Content {
         let number = self.begun_count;
         self.begun_count += 1;
         self.open.insert(number);
@@ -137,23 +143,99 @@ impl Folder {
         Ok(())
     }
 
-    /// Decodes a file, and replaces it by the decoded one if that succeeds.
-    pub(super) fn decode(&mut self, content: &mut Content, coding: Coding) -> Result<Decoding, Failure> {
-        let file = self.files.read(&content.name())?;
+    /// Returns whether an object may become longer by `len` octets.
+    pub(super) fn has_room(&self, object_len: u64, len: u64) -> bool {
+        let Limits { len_max, total_len_max, .. } = self.limits;
+        object_len.saturating_add(len) <= len_max && self.len.saturating_add(len) <= total_len_max
+    }
+
+    /// Opens a file that is not complete, to read it from a position.
+    fn read(&mut self, content: &Content, position: u64) -> Result<File, Failure> {
+        let mut file = self.files.read(&content.name())?;
+        file.seek(SeekFrom::Start(position))?;
+        Ok(file)
+    }
+
+    /// Appends octets of one file to another.
+    pub(super) fn append_from(
+        &mut self,
+        content: &mut Content,
+        (from, position): (&Content, u64),
+        len: u64,
+    ) -> Result<(), Failure> {
+        let mut file = self.read(from, position)?.take(len);
+        let mut buffer = vec![0; BUFFER_LEN];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(()),
+                len => self.append(content, buffer.get(..len).unwrap_or_default())?,
+            }
+        }
+    }
+
+    /// Joins files in this order; `None` if there are none.
+    pub(super) fn join(
+        &mut self,
+        mut pieces: impl Iterator<Item = Content>,
+    ) -> Result<Option<Content>, Failure> {
+        let Some(mut joined) = pieces.next() else { return Ok(None) };
+        for piece in pieces {
+            self.append_from(&mut joined, (&piece, 0), piece.len)?;
+            self.discard(&piece);
+        }
+        Ok(Some(joined))
+    }
+
+    /// Returns whether two files have the same octets at these positions.
+    pub(super) fn is_same(
+        &mut self,
+        (first, first_position): (&Content, u64),
+        (second, second_position): (&Content, u64),
+        len: u64,
+    ) -> Result<bool, Failure> {
+        let mut files = [self.read(first, first_position)?, self.read(second, second_position)?];
+        let (mut buffers, mut left) = ([vec![0; BUFFER_LEN], vec![0; BUFFER_LEN]], len);
+        while left > 0 {
+            let len = left.min(BUFFER_LEN as u64) as usize;
+            for (file, buffer) in files.iter_mut().zip(&mut buffers) {
+                file.read_exact(buffer.get_mut(..len).unwrap_or_default())?;
+            }
+            let [first, second] = &buffers;
+            if first.get(..len) != second.get(..len) {
+                return Ok(false);
+            }
+            left -= len as u64;
+        }
+        Ok(true)
+    }
+
+    /// Decodes a file, and replaces it by the decoded one if that succeeds. `pays` accepts the work of each part, in octets.
+    pub(super) fn decode(
+        &mut self,
+        content: &mut Content,
+        coding: Coding,
+        pays: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Decoding, Failure> {
+        let mut file = self.files.read(&content.name())?;
         let mut decoded = self.begin_another();
         // The file as sent is removed.
         let free_len = self.limits.total_len_max.saturating_sub(self.len.saturating_sub(content.len));
-        let len_max = self.limits.len_max.min(free_len);
-        let result =
-            decode(coding, file, (content.len, len_max), &mut |octets| self.append(&mut decoded, octets));
+        let mut left = self.limits.len_max.min(free_len);
+        let mut permits = |part: &Part<'_>| {
+            let len = if let Part::Octets(octets) = part { octets.len() as u64 } else { 0 };
+            let is_permitted = len <= left && pays(part.cost(true));
+            left = left.saturating_sub(len);
+            is_permitted
+        };
+        let result = decode(coding, &mut file, &mut permits, &mut |octets| self.append(&mut decoded, octets));
         let result = match result {
             // An empty file has not been created.
-            Ok(Decoding::Decoded) if decoded.len == 0 => {
-                self.append(&mut decoded, b"").map(|()| Decoding::Decoded)
+            Ok(result) if result.is_decoded() && decoded.len == 0 => {
+                self.append(&mut decoded, b"").map(|()| result)
             }
             result => result,
         };
-        if matches!(result, Ok(Decoding::Decoded)) {
+        if result.as_ref().is_ok_and(|result| result.is_decoded()) {
             std::mem::swap(content, &mut decoded);
         }
         self.discard(&decoded);

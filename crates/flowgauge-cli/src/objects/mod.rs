@@ -5,6 +5,7 @@ mod decode;
 mod flow;
 mod folder;
 mod name;
+mod ranges;
 mod row;
 
 use std::borrow::Cow;
@@ -18,7 +19,8 @@ use base64::prelude::BASE64_STANDARD;
 use flowgauge::export::Style;
 use flowgauge::protocols::tls::CertificateChain;
 use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp, tls};
-use flowgauge::transaction::{Content as Transferred, Transaction};
+use flowgauge::transaction::coding::Coding;
+use flowgauge::transaction::{Content as Transferred, Decoding, DecodingCredit, Transaction};
 use flowgauge::{
     EndReason, Flow, FlowView, Interest, KeyPolicy, Message, MessageMeta, ReassemblerConfig, Role, Sessions,
     Sink, Standard, TransactionSink, Transactions,
@@ -26,18 +28,17 @@ use flowgauge::{
 
 pub(crate) use args::ObjectsArgs;
 use args::{Format, Kind};
-use decode::{Coding, Decoding};
-use flow::{Incoming, Key, State};
+use flow::{FlowFacts, Incoming, Key, State};
 use folder::{Content, Folder, Limits};
+use ranges::{Entity, Gaps, RANGE_LEN, Range, Ranges, Texts};
 use row::{ObjectRow, Writer};
 
 use crate::args::{Pages, Tunnels, check, parse_filter};
-use crate::bound::Bound;
+use crate::bound::{Bound, OUTPUT_PER_OCTET};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::Input;
-use crate::sessions::id;
 
 /// Minimum length in octets of data that may be a certificate.
 const CERTIFICATE_LEN_MIN: usize = 64;
@@ -69,8 +70,9 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
     let sink = ObjectSink::new(choice, args, input.is_stream())?;
     let mut pipeline = builder.build(Transactions::new(sink))?;
     let run = input.run(&mut pipeline, console);
-    let ObjectSink { folder, writer, outcome, incomplete_count, suppressed_count, .. } =
-        pipeline.into_sink().into_inner();
+    let mut sink = pipeline.into_sink().into_inner();
+    sink.write_ranges();
+    let ObjectSink { folder, writer, outcome, incomplete_count, suppressed_count, .. } = sink;
     // The rows of all files are written, even if another file failed.
     let finished = writer.finish();
     outcome?;
@@ -108,6 +110,7 @@ struct Description<'d> {
     /// Number of the transaction.
     number: u64,
     is_complete: bool,
+    range: Option<Range>,
 }
 
 /// Names of the files of an object.
@@ -123,6 +126,8 @@ struct Ended<'e> {
     incoming: Incoming,
     description: Description<'e>,
     decoding: Option<Decoding>,
+    /// Gaps between the ranges of the object, and their number.
+    joined: Option<(Gaps, u64)>,
     /// The object as PEM.
     pem: Option<String>,
     /// The files of the object if it was written before.
@@ -158,6 +163,7 @@ struct ObjectSink<'a> {
     bound: Bound,
     /// Certificates that were written, by their digests.
     certificates: HashMap<[u8; 32], Names>,
+    ranges: Ranges,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     incomplete_count: u64,
@@ -180,6 +186,7 @@ impl<'a> ObjectSink<'a> {
             writer: row::writer(args.format, args.style.style()),
             bound: Bound::new(),
             certificates: HashMap::new(),
+            ranges: Ranges::default(),
             is_stream,
             incomplete_count: 0,
             suppressed_count: 0,
@@ -238,7 +245,7 @@ impl<'a> ObjectSink<'a> {
         }
     }
 
-    /// Decodes an object that ended if that is requested, and writes it.
+    /// Decodes an object that ended if that is requested, and writes it. A range is kept until its entity is complete.
     fn complete(
         &mut self,
         view: &FlowView<'_>,
@@ -246,31 +253,130 @@ impl<'a> ObjectSink<'a> {
         (key, mut incoming): (Key, Incoming),
         description: Description<'_>,
     ) -> Result<(), Failure> {
-        let is_complete =
-            description.is_complete && incoming.gap_count == 0 && incoming.content.omitted_len == 0;
-        let description = Description { is_complete, ..description };
-        let coding = description.content_encoding.filter(|_| self.args.decode).and_then(Coding::of_field);
-        let decoding = match coding {
-            Some(_) if !is_complete => Some(Decoding::Incomplete),
-            Some(coding) => Some(self.folder.decode(&mut incoming.content, coding)?),
-            None => None,
-        };
-        self.write(view, state, Ended { key, incoming, description, decoding, pem: None, names: None })?;
+        let has_gaps = incoming.gap_count > 0 || incoming.content.omitted_len > 0;
+        let description = Description { is_complete: description.is_complete && !has_gaps, ..description };
+        let client = if key.sender() == Role::Client { incoming.side } else { incoming.side.other() };
+        let flow = FlowFacts::new(view, state, client);
+        let range = description.range.filter(|range| {
+            let is_part = !has_gaps && incoming.content.len <= range.len && !range.is_whole();
+            !self.args.no_join_ranges && is_part
+        });
+        if let Some(range) = range {
+            return self.join((&flow, state), (key, incoming), description, range);
+        }
+        let is_whole = !has_gaps && description.range.is_none_or(|range| range.start == 0);
+        let credit = (&mut state.credit, incoming.received_len);
+        let decoding = self.decode(&mut incoming.content, description.content_encoding, is_whole, credit)?;
+        let ended = Ended { key, incoming, description, decoding, joined: None, pem: None, names: None };
+        self.write(&flow, &mut state.spent, ended)?;
         Ok(())
     }
 
-    /// Writes the row of an object, and gives its file the final name, unless the row would exceed the bound on the output.
-    /// Returns the names of its files.
+    /// Decodes an object if that is requested, and it has a coding. `is_whole` is false if octets of the coded content are
+    /// missing before others.
+    fn decode(
+        &mut self,
+        content: &mut Content,
+        content_encoding: Option<&str>,
+        is_whole: bool,
+        (credit, received_len): (&mut DecodingCredit, u64),
+    ) -> Result<Option<Decoding>, Failure> {
+        let coding = content_encoding.filter(|_| self.args.decode).and_then(Coding::of_field);
+        coding
+            .map(|coding| match is_whole {
+                true => self.folder.decode(content, coding, &mut |cost| credit.spend(received_len, cost)),
+                false => Ok(Decoding::Incomplete),
+            })
+            .transpose()
+    }
+
+    /// Adds a range to its entity, which is written if it is complete then.
+    fn join(
+        &mut self,
+        (flow, state): (&FlowFacts, &mut State),
+        (key, mut incoming): (Key, Incoming),
+        description: Description<'_>,
+        range: Range,
+    ) -> Result<(), Failure> {
+        let identity = range.identity(flow, (key, &incoming.request), description.content_encoding);
+        if let Some(entity) = self.ranges.excess(&identity) {
+            self.write_joined(entity)?;
+        }
+        let content = std::mem::replace(&mut incoming.content, Content::of(b""));
+        let entity = self.ranges.entity(identity, || {
+            let Description { name, content_type, content_encoding, number, .. } = description;
+            let [name, content_type, content_encoding] =
+                [name, content_type, content_encoding].map(|text| text.map(Box::from));
+            let texts = Texts { name, content_type, content_encoding };
+            Entity::new((key, *flow, incoming.clone()), texts, number, range.complete_len)
+        });
+        let row_len = if entity.row_len_max == 0 { entity.row_len() } else { RANGE_LEN };
+        if !self.bound.permits(&mut state.spent, incoming.received_len, row_len) {
+            self.suppressed_count += 1;
+            self.folder.discard(&content);
+            return Ok(());
+        }
+        entity.row_len_max += row_len as u64;
+        entity.incoming.join(&incoming);
+        let (refused, complete) = self.ranges.add(&mut self.folder, &identity, (range.start, content))?;
+        if let Some(content) = refused {
+            incoming.content = content;
+            let ended =
+                Ended { key, incoming, description, decoding: None, joined: None, pem: None, names: None };
+            self.write(flow, &mut state.spent, ended)?;
+        }
+        complete.map_or(Ok(()), |entity| self.write_joined(entity))
+    }
+
+    /// Writes an entity, whose ranges may have gaps.
+    fn write_joined(&mut self, mut entity: Entity) -> Result<(), Failure> {
+        let gaps = entity.gaps();
+        // All ranges may have been refused or suppressed.
+        let Some(content) = self.folder.join(entity.take_pieces())? else { return Ok(()) };
+        let Entity { key, flow, mut incoming, texts, number, complete_len, range_count, row_len_max, .. } =
+            entity;
+        let received_len = content.len;
+        incoming.content = content;
+        (incoming.gap_count, incoming.missing_len) = (gaps.count, gaps.missing_len);
+        incoming.received_len = row_len_max / OUTPUT_PER_OCTET;
+        let description = Description {
+            name: texts.name.as_deref(),
+            content_type: texts.content_type.as_deref(),
+            content_encoding: texts.content_encoding.as_deref(),
+            command: None,
+            number,
+            is_complete: gaps.count == 0 && complete_len.is_some(),
+            range: Some(Range { start: gaps.start, len: received_len, complete_len }),
+        };
+        let is_whole = gaps.start == 0 && !gaps.is_divided;
+        let credit = (&mut DecodingCredit::default(), received_len);
+        let coding = description.content_encoding;
+        let decoding = self.decode(&mut incoming.content, coding, is_whole, credit)?;
+        let joined = Some((gaps, range_count));
+        let ended = Ended { key, incoming, description, decoding, joined, pem: None, names: None };
+        self.write(&flow, &mut 0, ended)?;
+        Ok(())
+    }
+
+    /// Writes the entities that are not complete at the end of the input.
+    fn write_ranges(&mut self) {
+        while let (Ok(()), Some(entity)) = (&self.outcome, self.ranges.take_first()) {
+            self.outcome = self.write_joined(entity);
+        }
+    }
+
+    /// Writes the row of an object, and gives its file the final name, unless the row would exceed the bound on the output,
+    /// of which `spent` was used. Returns the names of its files.
     fn write(
         &mut self,
-        view: &FlowView<'_>,
-        state: &mut State,
+        flow: &FlowFacts,
+        spent: &mut u64,
         ended: Ended<'_>,
     ) -> Result<Option<Names>, Failure> {
         let Self { folder, writer, bound, .. } = self;
         let is_new = ended.names.is_none();
         let names = ended.names.clone().unwrap_or_else(|| ended.new_names(folder.count + 1));
-        let Ended { key, incoming, description, decoding, pem, .. } = &ended;
+        let Ended { key, incoming, description, decoding, joined, pem, .. } = &ended;
         let sha256 = incoming.content.sha256();
         let row = ObjectRow {
             file: &names.file,
@@ -281,13 +387,17 @@ impl<'a> ObjectSink<'a> {
             content_type: description.content_type,
             content_encoding: description.content_encoding,
             decoding: *decoding,
+            range_start: description.range.map(|range| range.start),
+            complete_len: description.range.and_then(|range| range.complete_len),
+            range_count: joined.as_ref().map_or(0, |(_, count)| *count),
+            ranges: joined.as_ref().and_then(|(gaps, _)| gaps.ranges.as_deref()),
             transaction: description.number,
             command: description.command,
-            ..incoming.row(view, id(&mut state.community_id, view), *key)
+            ..incoming.row(flow, *key)
         };
         let mut outcome = Ok(());
         let is_written = writer.write_if(&row, &mut |len| {
-            if !bound.permits(&mut state.spent, incoming.received_len, len) {
+            if !bound.permits(spent, incoming.received_len, len) {
                 return false;
             }
             if is_new {
@@ -342,8 +452,10 @@ impl<'a> ObjectSink<'a> {
                 ..Description::default()
             };
             let pem = (self.args.pem && is_complete).then(|| pem(der));
-            let ended = Ended { key, incoming, description, decoding: None, pem, names };
-            let names = self.write(&flow.view, &mut *flow.state, ended)?;
+            let client = if meta.from == Role::Client { meta.side } else { meta.side.other() };
+            let facts = FlowFacts::new(&flow.view, &mut *flow.state, client);
+            let ended = Ended { key, incoming, description, decoding: None, joined: None, pem, names };
+            let names = self.write(&facts, &mut flow.state.spent, ended)?;
             if let Some(names) = names.filter(|_| is_complete) {
                 self.certificates.insert(digest, names);
             }
@@ -474,6 +586,7 @@ impl TransactionSink for ObjectSink<'_> {
                     command: file.ftp_command(),
                     number: file.number,
                     is_complete: file.is_complete,
+                    range: Range::of_file(file),
                 };
                 self.end(view, state, key, description);
             }

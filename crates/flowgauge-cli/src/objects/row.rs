@@ -7,10 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use flowgauge::export::{Lines, RecordWriter, Style, Summary, human};
 use flowgauge::record::CommunityId;
 use flowgauge::row::Name;
+use flowgauge::transaction::Decoding;
 use flowgauge::{Role, Timestamp};
 
 use super::args::{Format, Kind};
-use super::decode::Decoding;
 use crate::console::{Out, stdout};
 use crate::formats::line_width;
 use crate::human::time_of_day;
@@ -33,6 +33,10 @@ pub(super) struct ObjectRow<'a> {
     pub(super) content_type: Option<&'a str>,
     pub(super) content_encoding: Option<&'a str>,
     pub(super) decoding: Option<Decoding>,
+    pub(super) range_start: Option<u64>,
+    pub(super) complete_len: Option<u64>,
+    pub(super) range_count: u64,
+    pub(super) ranges: Option<&'a str>,
     pub(super) timestamp: Timestamp,
     pub(super) end: Timestamp,
     pub(super) community_id: CommunityId,
@@ -79,9 +83,18 @@ flowgauge::table! {
         "content_type": Option<&'a str> = object.content_type;
         /// Content coding of the object as sent.
         "content_encoding": Option<&'a str> = object.content_encoding;
-        /// Result of decoding: `decoded`, or the reason why the file has the octets as sent: `incomplete`, `invalid`, `limit`
-        /// or `unsupported`.
-        "decoding": Option<Name> = object.decoding.map(Decoding::name);
+        /// Result of decoding: `decoded`; `trailing` or `cut` if octets followed the end of the coded content, or its end is
+        /// missing, and those before it were decoded; or the reason why the file has the octets as sent: `incomplete`,
+        /// `invalid`, `limit` or `unsupported`.
+        "decoding": Option<Decoding> = object.decoding;
+        /// Position of the file in the complete one, for a range.
+        "range_start": Option<u64> [octets] = object.range_start;
+        /// Length of the complete file, for a range.
+        "complete_len": Option<u64> [octets] = object.complete_len;
+        /// Number of ranges that were joined to the file.
+        "range_count": u64 [sparse] = object.range_count;
+        /// First and last positions of the ranges in the file if others are missing, at most 64, such as `0-19,40-59`.
+        "ranges": Option<&'a str> = object.ranges;
         /// Time of the packet that completed the first octets.
         "timestamp": Timestamp = object.timestamp;
         /// Time of the packet that completed the last octets.

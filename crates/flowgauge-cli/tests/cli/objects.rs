@@ -468,6 +468,7 @@ fn content_codings_are_decoded_on_request() {
     let bomb = bomb.finish().unwrap();
     let damaged = [&gzip[..gzip.len() - 4], b"xxxx"].concat();
     let coded = |name: &str, body: &[u8]| response(&format!("Content-Encoding: {name}\r\n"), body);
+    let zstd_head_len = coded("zstd", &zstd).len() - zstd.len();
     let chunked = {
         let (first, second) = gzip.split_at(20);
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: gzip\r\n\r\n";
@@ -491,7 +492,11 @@ fn content_codings_are_decoded_on_request() {
             coded("gzip", &GzEncoder::new(Vec::new(), Compression::best()).finish().unwrap()),
             Some("decoded"),
         ),
-        ("/partial", coded("gzip", &gzip)[..120].to_vec(), Some("incomplete")),
+        ("/trailing", coded("gzip", &[&gzip[..], b"\0\0\0\0\0"].concat()), Some("trailing")),
+        ("/untrailed", coded("gzip", &gzip[..gzip.len() - 8]), Some("cut")),
+        ("/partial", coded("gzip", &gzip)[..120].to_vec(), Some("cut")),
+        ("/block", coded("zstd", &zstd)[..zstd_head_len + zstd.len() - 1].to_vec(), Some("incomplete")),
+        ("/head", coded("gzip", &gzip)[..80].to_vec(), Some("incomplete")),
     ];
     let downloads = downloads(&all.clone().map(|(target, response, _)| (target, response)));
     let as_sent = exported(&downloads, &[]);
@@ -506,7 +511,8 @@ fn content_codings_are_decoded_on_request() {
         assert_eq!(row.get("decoding").and_then(Value::as_str), result, "{row}");
         match result {
             Some("decoded") if target == "/void" => assert!(octets.is_empty()),
-            Some("decoded") | None => {
+            Some("cut") => assert!(text.as_bytes().starts_with(&octets) && !octets.is_empty(), "{target}"),
+            Some("decoded" | "trailing") | None => {
                 assert!(octets == text.as_bytes(), "{target}");
                 assert_eq!(row["detected_type"], "text/html");
             }
@@ -525,6 +531,129 @@ fn content_codings_are_decoded_on_request() {
     );
     let results: Vec<_> = objects(&run.out).iter().map(|row| row["decoding"].clone()).collect();
     assert_eq!(results[..4], ["limit"; 4], "the text has 3100 octets");
+}
+
+/// The decoded octets are in proportion to those of the connection, not to the number of its bodies.
+#[test]
+fn many_bodies_do_not_decode_to_more_than_one() {
+    let body = zstd::stream::encode_all(&vec![0; 1 << 20][..], 19).unwrap();
+    let responses = response("Content-Encoding: zstd\r\n", &body).repeat(200);
+    let requests = b"GET /x HTTP/1.1\r\nHost: h\r\n\r\n".repeat(200);
+    let mut trace = Trace::new();
+    trace.exchange(0, [CLIENT, SERVER], &requests, &responses);
+    let capture = trace.file();
+    let found = exported(&capture, &["--decode"]);
+    assert_eq!(found.len(), 200);
+    let len: usize = found.iter().map(|(_, octets)| octets.len()).sum();
+    assert!(len <= 32 * capture.len() + (64 << 10), "{len} octets of {}", capture.len());
+}
+
+/// A part of a file in a response with these fields.
+fn range(file: &[u8], range: std::ops::Range<usize>, fields: &str) -> Vec<u8> {
+    let body = &file[range.clone()];
+    let head = format!(
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: {}\r\nContent-Range: bytes {}-{}/{}\r\n{fields}\r\n",
+        body.len(),
+        range.start,
+        range.end - 1,
+        file.len()
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The ranges of a file in any order, in several connections, overlapping and repeated, are one object. Without some of
+/// them, it has gaps.
+#[test]
+fn ranges_of_a_file_are_joined() {
+    let file: Vec<u8> =
+        (0..50_000_u32).flat_map(|number| (number.wrapping_mul(2_654_435_761)).to_be_bytes()).collect();
+    let file = &file[..100_000];
+    let tag = "ETag: \"a\"\r\n";
+    let part = |at: std::ops::Range<usize>| ("/dir/f.bin", range(file, at, tag));
+    let bounds = [(0, 20_000), (20_000, 20_001), (20_001, 70_000), (70_000, 90_000), (90_000, 100_000)];
+    for order in [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]] {
+        let mut all: Vec<_> = order.iter().map(|index| part(bounds[*index].0..bounds[*index].1)).collect();
+        // Ranges within others, and across their bounds.
+        all.insert(2, part(10_000..15_000));
+        all.insert(3, part(15_000..80_000));
+        let capture = downloads(&all);
+        let found = exported(&capture, &[]);
+        let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+        assert!(octets == file && row["is_complete"] == true && row["name"] == "f.bin", "{row}");
+        assert_eq!((&row["range_start"], &row["complete_len"]), (&0.into(), &100_000.into()), "{row}");
+        assert!(row.get("ranges").is_none() && row.get("missing_len").is_none() && row["status"] == 206);
+        // The last one may complete the object before others repeat its octets.
+        assert_eq!(exported(&capture, &["--no-join-ranges", "--join-ranges"]), found);
+        let alone = exported(&capture, &["--no-join-ranges"]);
+        assert_eq!(alone.len(), all.len());
+        for (row, octets) in alone {
+            let start = number(&row, "range_start") as usize;
+            assert!(octets == file[start..start + octets.len()] && row["is_complete"] == true, "{row}");
+        }
+        let mut with_gaps = all.clone();
+        with_gaps
+            .retain(|(_, response)| *response != part(0..20_000).1 && *response != part(90_000..100_000).1);
+        let found = exported(&downloads(&with_gaps), &[]);
+        let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+        assert_eq!(octets, &file[10_000..90_000]);
+        assert_eq!((&row["range_start"], &row["missing_len"]), (&10_000.into(), &20_000.into()), "{row}");
+        assert_eq!((&row["ranges"], &row["gap_count"]), (&"10000-89999".into(), &2.into()), "{row}");
+        assert_eq!(row["is_complete"], false);
+    }
+    let found = exported(&downloads(&[part(0..10), part(20..30)]), &[]);
+    let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+    assert_eq!((&octets[..10], &octets[10..]), (&file[..10], &file[20..30]));
+    assert_eq!((&row["ranges"], &row["missing_len"]), (&"0-9,20-29".into(), &99_980.into()), "{row}");
+}
+
+/// What differs is of different files, and a range that contradicts others is an object of its own.
+#[test]
+fn ranges_of_different_files_are_not_joined() {
+    let (file, other) = (b"0123456789".repeat(4), b"abcdefghij".repeat(4));
+    for (first, second) in [
+        (("/a", range(&file, 0..20, "")), ("/b", range(&file, 20..40, ""))),
+        (("/a", range(&file, 0..20, "ETag: \"1\"\r\n")), ("/a", range(&file, 20..40, "ETag: \"2\"\r\n"))),
+        (
+            ("/a", range(&file, 0..20, "Last-Modified: a\r\n")),
+            ("/a", range(&file, 20..40, "Last-Modified: b\r\n")),
+        ),
+        (("/a", range(&file, 0..20, "")), ("/a", range(&file[..30], 20..30, ""))),
+        (("/a", range(&file, 0..20, "")), ("/a", range(&other, 19..40, ""))),
+    ] {
+        let found = exported(&downloads(&[first, second]), &[]);
+        let mut octets: Vec<_> = found.iter().map(|(_, octets)| octets.len()).collect();
+        octets.sort_unstable();
+        assert!(octets == [20, 20] || octets == [10, 20] || octets == [20, 21], "{found:?}");
+    }
+    // A joined file is decoded, of which the parts cannot be.
+    let text = b"some text ".repeat(20);
+    let coded = zstd::stream::encode_all(&text[..], 3).unwrap();
+    let half = coded.len() / 2;
+    let coding = "Content-Encoding: zstd\r\n";
+    let parts = [("/a", range(&coded, half..coded.len(), coding)), ("/a", range(&coded, 0..half, coding))];
+    let found = exported(&downloads(&parts), &["--decode"]);
+    assert!(
+        matches!(&found[..], [(row, octets)] if *octets == text && row["decoding"] == "decoded"),
+        "{found:?}"
+    );
+    let found = exported(&downloads(&parts[..1]), &["--decode"]);
+    assert!(
+        matches!(&found[..], [(row, octets)] if row["decoding"] == "incomplete" && *octets == coded[half..])
+    );
+}
+
+/// More entities than are kept, and more ranges than the row of one may list.
+#[test]
+fn ranges_are_bounded() {
+    let file = vec![7; 1000];
+    let names: Vec<_> = (0..300).map(|index| format!("/{index}")).collect();
+    let all: Vec<_> = names.iter().map(|name| (name.as_str(), range(&file, 0..1, ""))).collect();
+    assert_eq!(exported(&downloads(&all), &[]).len(), 300);
+    let all: Vec<_> = (0..200).map(|index| ("/x", range(&file, 5 * index..5 * index + 1, ""))).collect();
+    let found = exported(&downloads(&all), &[]);
+    let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+    assert_eq!((octets.len(), number(row, "gap_count")), (200, 200));
+    assert_eq!(row["ranges"].as_str().unwrap().split(',').count(), 64);
 }
 
 /// Each certificate is written once, with a row for each connection; openssl reads both forms.
