@@ -1,6 +1,6 @@
 //! The Content-Range field (RFC 9110 section 14.4).
 
-use super::framing::number;
+use super::number::number;
 
 /// The part of a representation that a body contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use super::content_range::ContentRange;
 use super::credentials::{self, foremost};
 use super::message::Anomaly;
+use super::number::number;
 use super::pending::Kind;
 use crate::checkpoint::state;
 use crate::session::{Role, Text};
@@ -23,10 +24,6 @@ pub(super) enum Framing {
 }
 
 state! { enum Framing { 0 = Empty, 1 = Fixed(left), 2 = Chunked, 3 = UntilClose, 4 = Unknown } }
-
-/// Maximum value of Content-Length in octets that is accepted as valid: no body is longer, and few programs can
-/// represent a greater length.
-const LEN_MAX: u64 = i64::MAX as u64;
 
 /// Combined value of all Content-Length fields of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,16 +171,6 @@ impl Length {
     }
 }
 
-pub(super) fn number(digits: &[u8]) -> Option<u64> {
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0_u64, |sum, digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit).filter(|sum| *sum <= LEN_MAX)
-    })
-}
-
 impl Coding {
     fn last_of(value: &[u8]) -> Self {
         let last = value.rsplit(|octet| *octet == b',').next().unwrap_or_default().trim_ascii();
@@ -199,6 +186,7 @@ impl Coding {
 
 #[cfg(test)]
 mod tests {
+    use super::super::number::LEN_MAX;
     use super::*;
 
     fn known(fields: &[(&'static str, &'static str)]) -> Known<'static> {

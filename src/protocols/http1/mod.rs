@@ -63,6 +63,7 @@ mod framing;
 mod head;
 mod headers;
 mod message;
+mod number;
 mod parser;
 mod pending;
 mod probe;
