@@ -8,6 +8,9 @@
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
 //! ```
 
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/agreement.rs"]
+mod agreement;
 #[cfg(feature = "protocols")]
 #[path = "oracle/applications.rs"]
 mod applications;
@@ -72,6 +75,8 @@ mod quic;
 #[cfg(feature = "protocols")]
 #[path = "oracle/recognized.rs"]
 mod recognized;
+#[path = "oracle/retransmissions.rs"]
+mod retransmissions;
 #[cfg(feature = "protocols")]
 #[path = "oracle/server_names.rs"]
 mod server_names;

@@ -291,7 +291,6 @@ proptest! {
             let expected = match (column.merge, numbers) {
                 (Merge::Key | Merge::First, _) if !earlier.is_null() => earlier.clone(),
                 (Merge::Key | Merge::First, _) => later.clone(),
-                (Merge::Last, _) => later.clone(),
                 (_, None) if column.merge != Merge::Strongest && earlier.is_null() != later.is_null() => {
                     let is_nullable = column.is_nullable;
                     let known = if earlier.is_null() { later } else { earlier };

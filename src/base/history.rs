@@ -114,6 +114,13 @@ impl History {
         }
         turned
     }
+
+    /// Returns the history after stronger evidence exchanged the roles: turned over, with the letter for that.
+    pub(crate) fn reversed(self) -> Self {
+        let mut turned = self.turned_over();
+        turned.push(b'^');
+        turned
+    }
 }
 
 impl fmt::Display for History {

@@ -1,5 +1,6 @@
 //! States of a flow, reasons for the end of a flow, and evidence for its direction.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 macro_rules! named {
@@ -151,8 +152,9 @@ impl TcpState {
     }
 }
 
-/// Evidence for which side of a flow is the initiator, from weakest to strongest. Stronger evidence replaces weaker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Evidence for which side of a flow is the initiator. Stronger evidence, as compared by [`Ord`], replaces weaker:
+/// `FirstSeen`, `ServicePort`, `Content`, `Multicast`, `SynAck`, `Syn`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum DirectionEvidence {
@@ -167,6 +169,20 @@ pub enum DirectionEvidence {
     SynAck = 3,
     /// The initiator sent a SYN.
     Syn = 4,
+    /// The octets that a side sent are those of the protocol's client, or of its server.
+    Content = 5,
+}
+
+impl PartialOrd for DirectionEvidence {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for DirectionEvidence {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.strength().cmp(&other.strength())
+    }
 }
 
 named!(DirectionEvidence {
@@ -175,6 +191,7 @@ named!(DirectionEvidence {
     Multicast => "multicast",
     SynAck => "syn_ack",
     Syn => "syn",
+    Content => "content",
 });
 
 impl DirectionEvidence {
@@ -184,7 +201,19 @@ impl DirectionEvidence {
             1 => Self::ServicePort,
             2 => Self::Multicast,
             3 => Self::SynAck,
-            _ => Self::Syn,
+            4 => Self::Syn,
+            _ => Self::Content,
+        }
+    }
+
+    const fn strength(self) -> u8 {
+        match self {
+            Self::FirstSeen => 0,
+            Self::ServicePort => 1,
+            Self::Content => 2,
+            Self::Multicast => 3,
+            Self::SynAck => 4,
+            Self::Syn => 5,
         }
     }
 }
@@ -249,6 +278,7 @@ mod tests {
             DirectionEvidence::Multicast,
             DirectionEvidence::SynAck,
             DirectionEvidence::Syn,
+            DirectionEvidence::Content,
         ] {
             assert_eq!(DirectionEvidence::from_bits(evidence as u8), evidence);
         }

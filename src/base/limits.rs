@@ -11,11 +11,11 @@ pub struct Limits {
     /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 248 bytes
     /// plus the caller's state (1 byte if empty), and 6 to 13 bytes in the index. Default 1,048,576: some 260 MiB.
     pub flow_count_max: u32,
-    /// TCP flows with additional state for retransmissions, holes or resets. Each costs 168 bytes more, taken from
+    /// TCP flows with additional state for retransmissions, holes or resets. Each costs 160 bytes more, taken from
     /// `total_bytes_max`; without memory for the state, those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
     /// Open flows with a stored encapsulation, or counters of the tunneled packets that they carry, if requested.
-    /// Each costs 176 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus the 168 bytes of
+    /// Each costs 176 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus the 160 bytes of
     /// [`tcp_extra_count_max`](Self::tcp_extra_count_max). Reached: the packets of further flows are counted, but
     /// their encapsulation is unknown. Default 1,048,576.
     pub encapsulation_count_max: u32,

@@ -17,9 +17,38 @@ const TIMEOUT_MIN_NS: u64 = 200_000_000;
 /// Maximum number of options that are kept.
 const OPTION_COUNT_MAX: usize = 20;
 
+/// Round-trip time of a connection whose handshake was not seen, as in the tracker.
+const UNKNOWN_RTT_NS: u64 = 3_000_000;
+
 /// What was counted of the TCP segments of a flow.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tcp([TcpSide; 2]);
+pub(super) struct Tcp {
+    sides: [TcpSide; 2],
+    handshake: Handshake,
+}
+
+/// The handshake of a connection: the last SYN, whether it was answered, and the time to the acknowledgment of the answer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Handshake {
+    syn: Option<(Side, u64)>,
+    is_answered: bool,
+    rtt_ns: Option<u64>,
+}
+
+impl Handshake {
+    fn note(&mut self, packet: &Packet<'_>, now: u64) {
+        let has = |flag| packet.tcp.flags.contains(flag);
+        match (self.syn, has(TcpFlags::SYN), has(TcpFlags::ACK)) {
+            _ if self.rtt_ns.is_some() => {}
+            (_, true, false) => self.syn = Some((packet.side, now)),
+            (Some(_), true, true) => self.is_answered = true,
+            (Some((side, syn_ns)), false, true) if self.is_answered && side == packet.side => {
+                self.rtt_ns = Some(now - syn_ns);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// What was counted of the segments of one side.
 #[derive(Clone, Debug, Default)]
@@ -86,6 +115,9 @@ struct Numbers {
     next: Option<SeqNum>,
     /// Numbers that were skipped: the first one, and the one after the last.
     hole: Option<(SeqNum, SeqNum)>,
+    /// When the hole was opened or extended, and the acknowledgments that asked for its octets since it was opened.
+    hole_since_ns: u64,
+    asked_count: u32,
 }
 
 /// How a segment relates to the numbers before it.
@@ -108,7 +140,7 @@ impl Numbers {
     }
 
     /// Adds the numbers from `start` to before `end`.
-    fn add(&mut self, start: SeqNum, end: SeqNum) -> Order {
+    fn add(&mut self, start: SeqNum, end: SeqNum, now: u64) -> Order {
         let Some(next) = self.next else {
             self.next = Some(end);
             return Order::New;
@@ -116,6 +148,8 @@ impl Numbers {
         if end.is_after(next) {
             self.next = Some(end);
             if start.is_after(next) {
+                self.asked_count = self.hole.map_or(0, |_| self.asked_count);
+                self.hole_since_ns = now;
                 self.hole = Some((self.hole.map_or(next, |(first, _)| first), start));
             }
             return Order::New;
@@ -184,7 +218,9 @@ impl Delays {
 impl Tcp {
     /// Counts a segment; `now` is its time, not before that of the one before.
     pub(super) fn add(&mut self, packet: &Packet<'_>, now: u64) {
-        let Self([a, b]) = self;
+        self.handshake.note(packet, now);
+        let rtt_ns = self.handshake.rtt_ns.unwrap_or(UNKNOWN_RTT_NS);
+        let [a, b] = &mut self.sides;
         let (own, peer) = if packet.side == Side::A { (a, b) } else { (b, a) };
         let (segment, header) = (packet.tcp, packet.transport_bytes());
         let flags = segment.flags;
@@ -196,14 +232,14 @@ impl Tcp {
             own.acknowledge(peer, packet, now);
         }
         if !flags.contains(TcpFlags::RST) {
-            own.send(peer, packet, now);
+            own.send(peer, packet, (now, rtt_ns));
             own.stamp(peer, packet, now);
             own.window(packet, now);
         }
     }
 
     pub(super) const fn side(&self, side: Side) -> &TcpSide {
-        let Self([a, b]) = self;
+        let [a, b] = &self.sides;
         match side {
             Side::A => a,
             Side::B => b,
@@ -222,6 +258,7 @@ impl TcpSide {
             && !packet.tcp.flags.intersects(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         let has_outstanding = peer.numbers.next.is_some_and(|next| next.is_after(ack));
         if self.ack == Some(ack) {
+            peer.numbers.asked_count += u32::from(is_bare);
             if is_bare && has_outstanding && window == self.ack_window {
                 self.duplicate_run += 1;
                 self.duplicate_ack_count += 1;
@@ -233,7 +270,7 @@ impl TcpSide {
     }
 
     /// Counts the sequence numbers that a segment occupies.
-    fn send(&mut self, peer: &Self, packet: &Packet<'_>, now: u64) {
+    fn send(&mut self, peer: &Self, packet: &Packet<'_>, (now, rtt_ns): (u64, u64)) {
         let (start, flags) = (packet.tcp.seq, packet.tcp.flags);
         let control_len = u32::from(flags.contains(TcpFlags::SYN)) + u32::from(flags.contains(TcpFlags::FIN));
         let end = start.add(packet.payload_len.wrapping_add(control_len));
@@ -248,11 +285,13 @@ impl TcpSide {
             return;
         }
         let silence = self.sent_ns.map_or(0, |sent_ns| now - sent_ns);
-        match self.numbers.add(start, end) {
+        // Skipped numbers were lost, and not overtaken, if they come after a round trip, or after they were asked for.
+        let is_lost = now - self.numbers.hole_since_ns > rtt_ns || self.numbers.asked_count >= DUPLICATE_MIN;
+        match self.numbers.add(start, end, now) {
             Order::New => self.ends.push(end.0, now),
-            Order::Late => {}
+            Order::Late if !is_lost => {}
             Order::Again if is_probe => self.keep_alive_count += 1,
-            Order::Again => {
+            Order::Late | Order::Again => {
                 self.ends.forget_after(start);
                 let is_acked = peer.ack.is_some_and(|ack| !end.is_after(ack));
                 let kind = if is_acked {

@@ -152,8 +152,11 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         }
     }
 
+    fn ending(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
+        K::Stage::finish(self.engine, self.sink, flow);
+    }
+
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, mut slot: SlotOf<K>) {
-        K::Stage::finish(self.engine, self.sink, view, &mut slot);
         let view = view.with_application(K::Stage::application(&slot.stage));
         if !view.is_empty() {
             self.sink.record(&mut Flow::new(&mut slot.state, view), reason);

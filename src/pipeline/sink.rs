@@ -301,7 +301,7 @@ pub(super) mod sealed {
     use crate::base::{Application, ConfigError, Resources, Timestamp};
     use crate::checkpoint::{Invalid, StateWriter};
     use crate::codec::Reader;
-    use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
+    use crate::tracker::{Flow, FlowId, Interest, Tracker};
 
     pub trait Stage: Sized + 'static {
         /// State of the stage for each flow.
@@ -361,8 +361,7 @@ pub(super) mod sealed {
         fn finish<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
-            _: &FlowView<'_>,
-            _: &mut SlotOf<K>,
+            _: &mut Flow<'_, SlotOf<K>>,
         ) where
             Self: super::Stage,
         {

@@ -146,8 +146,7 @@ impl FlowRecord {
             self.open_end = later.open_end;
         }
         self.start = self.start.min(later.start);
-        // Packets may be late, so that the last one does not have the latest time.
-        self.end = later.end;
+        self.end = self.end.max(later.end);
         self.forward.append(later.forward);
         self.reverse.append(later.reverse);
         self.history = if is_repeated { later.history } else { self.history.united(later.history) };

@@ -284,11 +284,11 @@ schema! { record:
     "start": Timestamp [iana(156), sort_key("start"), merged(Merge::Min)]
         = record.start,
         set unsigned |draft, value| draft.record.start = Timestamp::from_nanos(value);
-    /// Time of the last packet.
-    "end": Timestamp [iana(157), sort_key("end"), merged(Merge::Last)]
+    /// Latest time of a packet.
+    "end": Timestamp [iana(157), sort_key("end"), merged(Merge::Max)]
         = record.end,
         set unsigned |draft, value| draft.record.end = Timestamp::from_nanos(value);
-    /// Time from the first packet to the last.
+    /// Time from the first packet to the latest one.
     "duration": Duration [sort_key("duration"), merged(Merge::Derived)]
         = record.duration(), set;
     /// Packets that the initiator sent.

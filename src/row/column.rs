@@ -123,8 +123,6 @@ pub enum Merge {
     Max,
     /// The value of the earlier row, or that of the later one if the earlier one has none.
     First,
-    /// The value of the later row.
-    Last,
     /// All flags or letters of both.
     Union,
     /// The value with the strongest evidence; that of the earlier row if both are as strong.
@@ -144,7 +142,6 @@ impl Merge {
             Self::Min => "min",
             Self::Max => "max",
             Self::First => "first",
-            Self::Last => "last",
             Self::Union => "union",
             Self::Strongest => "strongest",
             Self::Derived => "derived",

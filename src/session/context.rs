@@ -16,6 +16,9 @@ pub struct FlowContext<'a> {
     /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
     /// refute no protocol, so that the port may still identify it.
     pub is_from_start: bool,
+    /// True if a SYN or SYN-ACK proves that `initiator` initiated the flow, so that its port, which it chose itself, names no
+    /// protocol.
+    pub is_proven: bool,
     /// The id of the flow in its tracker. A session without an id is not closed to release memory for other sessions.
     pub id: Option<FlowId>,
 }
@@ -25,7 +28,7 @@ impl<'a> FlowContext<'a> {
     #[must_use]
     #[inline]
     pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp, is_from_start: true, id: None }
+        Self { key, initiator, timestamp, is_from_start: true, is_proven: false, id: None }
     }
 
     /// Sets the id of the flow in its tracker, so that its session can be evicted.
@@ -42,6 +45,13 @@ impl<'a> FlowContext<'a> {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
+    /// Sets whether a SYN or SYN-ACK proves the initiator.
+    #[must_use]
+    #[inline]
+    pub const fn proven(self, is_proven: bool) -> Self {
+        Self { is_proven, ..self }
+    }
+
     /// Sets the capture time.
     pub(super) const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
@@ -51,5 +61,16 @@ impl<'a> FlowContext<'a> {
     /// the initiator in this context may change.
     pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
         (self.key.raw_port(client), self.key.raw_port(client.other()))
+    }
+
+    /// Returns the client's port and the server's port as far as they may name a protocol: zero for the port of an
+    /// initiator that is proven.
+    pub(super) const fn naming_ports(&self, client: Side) -> (u16, u16) {
+        let (client_port, server_port) = self.ports(client);
+        match (self.is_proven, client.index() == self.initiator.index()) {
+            (false, _) => (client_port, server_port),
+            (true, true) => (0, server_port),
+            (true, false) => (client_port, 0),
+        }
     }
 }

@@ -119,9 +119,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let Some((entry, found)) = found.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) else {
             return;
         };
-        if found.is_reversed {
-            self.session.client = self.session.client.other();
-        }
+        self.take_roles(found);
         self.recognized(entry.protocol, found.evidence);
     }
 }

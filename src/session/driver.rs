@@ -293,7 +293,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     fn finish(&mut self, kind: EndKind) {
         match self.session.state() {
             State::New => {
-                let (ports, refuted) = (self.context.ports(self.context.initiator), 0);
+                self.session.client = self.context.initiator;
+                let (ports, refuted) = (self.context.naming_ports(self.session.client), 0);
                 let found = match self.context.key.protocol() {
                     IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
                     IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
@@ -323,9 +324,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let Some(entry) = P::TABLE.get(found.entry) else {
             return self.driver.not_started(self.session, Cause::Unparsed);
         };
-        if found.is_reversed {
-            self.session.client = self.session.client.other();
-        }
+        self.take_roles(found);
         if found.is_expected {
             let (protocol, evidence) = (entry.protocol, found.evidence);
             self.receiver.event(&SessionEvent::Recognized { protocol, evidence });
@@ -361,6 +360,19 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         Started {
             previous: self.session.transition(State::Parsing(Box::new(parsing)), cause),
             has_parser: true,
+        }
+    }
+
+    /// Exchanges the roles of both sides if the protocol that was found requires it, and reports that. A protocol after a
+    /// handover says nothing about the flow, and an announced flow was opened by either side.
+    pub(super) fn take_roles(&mut self, found: Found) {
+        if !found.is_reversed {
+            return;
+        }
+        self.session.client = self.session.client.other();
+        let is_handover = self.session.stream_mut().is_some_and(|probing| probing.handover_count > 0);
+        if !is_handover && !found.is_expected {
+            self.receiver.learned(self.session.client, found.evidence);
         }
     }
 

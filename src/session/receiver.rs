@@ -70,6 +70,12 @@ pub trait Receiver<P: Protocols> {
     /// Receives a message, which is valid until the call returns.
     fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>);
 
+    /// Learns that `client` is the side of the client, and not the presumed initiator of the flow. `evidence` is that of
+    /// the protocol.
+    fn learned(&mut self, client: Side, evidence: Evidence) {
+        let _ = (client, evidence);
+    }
+
     /// Receives an event of the session.
     fn event(&mut self, event: &SessionEvent) {
         let _ = event;

@@ -35,13 +35,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Returns the previous state of the session, or `None` if that protocol has no search function, or memory is
     /// refused.
     pub(super) fn resume(&mut self, is_picked_up: bool) -> Option<State<P>> {
-        let (found, search) = resumable::<P>(self.context.ports(self.session.client), is_picked_up)?;
+        let (found, search) = resumable::<P>(self.context.naming_ports(self.session.client), is_picked_up)?;
         if !self.driver.take_for_window(size_of::<Resuming>()) {
             return None;
         }
-        if found.is_reversed {
-            self.session.client = self.session.client.other();
-        }
+        self.take_roles(found);
         let lanes = Default::default();
         let resuming = Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes });
         Some(self.session.transition(State::Resuming(resuming), Cause::Searched))

@@ -29,8 +29,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn first_chunk(&mut self, Octets { from, offset, bytes }: Octets<'_>) -> ControlFlow<()> {
         // On the ports of protocols that are searched for, a later message would decide.
         let ports = self.context.ports(self.session.client);
+        let naming_ports = self.context.naming_ports(self.session.client);
         let expected =
-            self.driver.expected.take(self.context).filter(|_| resumable::<P>(ports, true).is_none());
+            self.driver.expected.take(self.context).filter(|_| resumable::<P>(naming_ports, true).is_none());
         let (client_port, server_port) = ports;
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
@@ -41,7 +42,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         };
         let found = match answer {
             Answer::Found(found) => Some(found),
-            Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
+            Answer::Unknown => stream_by_port::<P>(refuted, naming_ports),
             Answer::Undecided => {
                 return if self.driver.take_for_window(size_of::<StreamProbing>()) {
                     let probing = StreamProbing::with_expected(expected);
@@ -124,7 +125,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let State::Stream(probing) = self.session.state() else { return };
         // The port identifies the first protocol of the connection, and not the one after a handover.
         let is_first = probing.handover_count == 0;
-        let found = probing.by_port::<P>(self.context.ports(self.session.client)).filter(|_| is_first);
+        let found = probing.by_port::<P>(self.context.naming_ports(self.session.client)).filter(|_| is_first);
         let is_picked_up = probing.is_picked_up && is_first;
         if found.is_none() && probing.expected.is_none() && is_first && self.resume_probed() {
             return;
@@ -153,7 +154,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// from the middle of the stream. No parser is created: it could not find the start of a message.
     #[cold]
     pub(super) fn name_by_port(&mut self) {
-        let found = stream_by_port::<P>(0, self.context.ports(self.session.client));
+        let found = stream_by_port::<P>(0, self.context.naming_ports(self.session.client));
         if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
             self.recognized(entry.protocol, Evidence::Port);
         }

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use super::services;
 use crate::base::{DirectionEvidence, Side, TcpFlags};
 use crate::base::{Packet, Transport};
+use crate::wire::icmp;
 
 /// Returns the initiator of a flow according to its first packet, and the evidence for it.
 pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
@@ -18,6 +19,9 @@ pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     }
     if is_group(packet.key.address(sender)) {
         return (receiver, DirectionEvidence::Multicast);
+    }
+    if packet.icmp().is_some_and(|(kind, _)| icmp::is_reply(packet.key.is_ipv6(), kind)) {
+        return (receiver, DirectionEvidence::Content);
     }
     let rank = |side| services::rank(packet.key.protocol(), packet.key.raw_port(side));
     match rank(sender).cmp(&rank(receiver)) {

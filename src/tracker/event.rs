@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::flow::FlowBits;
 use crate::base::{DirectionEvidence, Side, TcpState};
 
 /// Unusual traffic of one flow.
@@ -57,4 +58,48 @@ pub enum FlowEvent {
     },
     /// Unusual traffic of the flow.
     Anomaly(Anomaly),
+}
+
+/// What a callback changed about its flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallbackChanges {
+    flags: u8,
+    /// The bits of the view after the callback, with the direction that a session learned.
+    pub(super) bits: FlowBits,
+}
+
+impl CallbackChanges {
+    pub(super) const MUTED: u8 = 1;
+    pub(super) const TURNED: u8 = 1 << 1;
+
+    #[inline(always)]
+    pub(super) const fn new(flags: u8, bits: FlowBits) -> Self {
+        Self { flags, bits }
+    }
+
+    pub(super) const fn flags(self) -> u8 {
+        self.flags
+    }
+
+    /// Returns the changes of two callbacks together.
+    #[inline(always)]
+    pub(crate) const fn and(self, later: Self) -> Self {
+        Self { flags: self.flags | later.flags, bits: later.bits }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_some(self) -> bool {
+        self.flags != 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn is_muted(self) -> bool {
+        self.flags & Self::MUTED != 0
+    }
+
+    /// Returns whether a session learned that the other side is the initiator, so that the view of the flow has changed.
+    #[inline(always)]
+    pub(crate) const fn has_turned(self) -> bool {
+        self.flags & Self::TURNED != 0
+    }
 }

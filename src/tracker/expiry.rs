@@ -8,7 +8,7 @@ use super::observer::Observer;
 use super::recency::List;
 use super::tracker::Tracker;
 use super::view::FlowView;
-use crate::base::{EndReason, TcpState, Timestamp};
+use crate::base::{EndReason, IpProtocol, TcpState, Timestamp};
 
 impl<S> Tracker<S> {
     /// Returns whether the flow in a slot has been idle for its timeout.
@@ -124,8 +124,9 @@ impl<S: Default> Tracker<S> {
             if let Some(slot) = self.table.resolve(id) {
                 let mut flow = self.table.flow(slot);
                 observer.due(&mut flow, now);
-                if flow.is_muted() {
-                    self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+                let changes = flow.changes();
+                if changes.is_some() {
+                    self.apply(slot, changes, observer.interest(), observer);
                 }
             }
         }
@@ -271,6 +272,17 @@ impl<S: Default> Tracker<S> {
     pub(super) fn end<K: Observer<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, observer: &mut K) {
         self.stats.count_end(reason);
         let clock_ns = self.now_ns.min(self.due_ns(slot));
+        let view = self.table.view(slot);
+        if reason == EndReason::IdleTimeout && view.hot.protocol() == IpProtocol::TCP {
+            self.proven.note(view.key(), view.initiator(), view.direction_evidence());
+        }
+        let mut flow = self.table.flow(slot);
+        flow.view.clock_ns = clock_ns;
+        observer.ending(&mut flow);
+        let changes = flow.changes();
+        if changes.has_turned() {
+            self.apply(slot, changes, observer.interest(), observer);
+        }
         self.delist(slot);
         self.active.remove(slot);
         let state = self.table.take_state(slot);

@@ -10,7 +10,8 @@ use crate::record::EncapsulationRecord;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extra {
     pub(super) sides: [ExtraSide; 2],
-    /// Time in nanoseconds by which the timestamp of the flow's last packet is behind the tracker's clock. In a free
+    /// Time in nanoseconds by which the latest timestamp of the record is behind the time of its last packet on the
+    /// tracker's clock. In a free
     /// entry: the index of the next free entry.
     pub(super) lag_ns: u64,
     /// Time in nanoseconds by which the timestamp of the last SYN is behind the tracker's clock, if it is long.
@@ -44,10 +45,29 @@ pub(super) struct ExtraSide {
     pub(super) gap_count: u32,
     /// Range of missing octets that were skipped: sequence number of the first missing octet, and after the last one.
     pub(super) hole: Option<(SeqNum, SeqNum)>,
-    /// Sequence number of the side's last SYN; `None` until the side sends a second SYN.
-    pub(super) last_syn: Option<SeqNum>,
-    pub(super) last_fin: Option<SeqNum>,
-    pub(super) last_rst: Option<SeqNum>,
+    /// Capture time of the segment that opened or extended the hole, in units of 1024 ns, modulo 2^32.
+    pub(super) hole_since: u32,
+    /// Sequence numbers of the side's last SYN, FIN and RST.
+    pub(super) last_numbers: [SeqNum; 3],
+    /// Which of `last_numbers` are known, as bits. That of the SYN is not until the side sends a second one.
+    pub(super) known_numbers: u8,
+    /// Number of acknowledgments without octets of the other side that did not advance while the hole was open.
+    pub(super) duplicate_ack_count: u8,
+}
+
+impl ExtraSide {
+    /// Returns the sequence numbers of the side's last SYN, FIN and RST, as far as they are known.
+    pub(super) fn last_numbers(&self) -> [Option<SeqNum>; 3] {
+        [0, 1, 2].map(|place| (self.known_numbers & 1 << place != 0).then_some(self.last_numbers[place]))
+    }
+
+    /// Replaces the sequence number of the side's last SYN (`place` is 0), FIN (1) or RST (2). Returns the previous one.
+    pub(super) fn replace_number(&mut self, place: usize, seq: SeqNum) -> Option<SeqNum> {
+        let before = self.last_numbers()[place];
+        self.last_numbers[place] = seq;
+        self.known_numbers |= 1 << place;
+        before
+    }
 }
 
 impl Extra {
@@ -178,7 +198,7 @@ mod tests {
 
     #[test]
     fn the_layout_has_the_size_stated_by_the_limits() {
-        assert_eq!(size_of::<Extra>(), 168);
+        assert_eq!(size_of::<Extra>(), 160);
     }
 
     #[test]

@@ -132,8 +132,7 @@ impl FlowBits {
     pub(super) const EXTRA: u8 = 1 << 5;
     /// A possibly forged reset was seen, and no data after it.
     pub(super) const SUSPECT: u8 = 1 << 6;
-    /// The timestamp of the flow's last packet is behind the tracker's clock, by `lag_ns` in the flow's additional
-    /// state.
+    /// The latest timestamp of the record is behind the tracker's clock, by `lag_ns` in the flow's additional state.
     pub(super) const LAG: u8 = 1 << 7;
 
     pub(super) const fn from_octet(octet: u8) -> Self {

@@ -2,10 +2,10 @@
 
 use std::ops::BitOr;
 
-use super::event::FlowEvent;
+use super::event::{CallbackChanges, FlowEvent};
 use super::flow::FlowId;
 use super::view::FlowView;
-use crate::base::{EndReason, Packet, Timestamp};
+use crate::base::{EndReason, Evidence, Packet, Side, Timestamp};
 
 /// A flow in a callback: the caller's mutable state, and a view of the tracker's data.
 #[derive(Debug)]
@@ -14,7 +14,8 @@ pub struct Flow<'t, S> {
     pub state: &'t mut S,
     /// The tracker's data of the flow.
     pub view: FlowView<'t>,
-    is_muted: bool,
+    /// What the callback changed: flags of [`CallbackChanges`].
+    changed: u8,
     /// True if the callback is the default. Release builds do not check it, and would pay for it in each callback.
     #[cfg(debug_assertions)]
     is_ignored: bool,
@@ -27,7 +28,7 @@ impl<'t, S> Flow<'t, S> {
         Self {
             state,
             view,
-            is_muted: false,
+            changed: 0,
             #[cfg(debug_assertions)]
             is_ignored: false,
         }
@@ -70,13 +71,36 @@ impl<'t, S> Flow<'t, S> {
     /// a protocol that is not recognized yet stays unknown: to name it, mute the flow from
     /// [`Sink::session`](crate::pipeline::Sink::session) or later.
     pub fn mute(&mut self) {
-        self.is_muted = true;
+        self.changed |= CallbackChanges::MUTED;
     }
 
     /// Returns whether [`mute`](Self::mute) was called during this callback, for sinks that wrap other sinks.
     #[must_use]
     pub const fn is_muted(&self) -> bool {
-        self.is_muted
+        self.changed & CallbackChanges::MUTED != 0
+    }
+
+    #[inline(always)]
+    pub(crate) const fn changes(&self) -> CallbackChanges {
+        CallbackChanges::new(self.changed, self.view.bits)
+    }
+
+    /// Records what a session learned about the direction of the flow.
+    pub(crate) fn learn(&mut self, client: Side, evidence: Evidence) {
+        let view = self.view.learned(client, evidence);
+        if view.initiator() != self.view.initiator() {
+            self.view = view;
+            self.changed |= CallbackChanges::TURNED;
+        }
+    }
+
+    /// Takes over the changes that a callback with another view of this flow made.
+    #[cold]
+    pub(crate) const fn take_changes(&mut self, changes: CallbackChanges) {
+        self.changed |= changes.flags();
+        if changes.has_turned() {
+            self.view.bits = changes.bits;
+        }
     }
 
     /// Passes a part of the caller's state to a closure, for sinks that wrap other sinks. If the closure mutes the
@@ -89,7 +113,7 @@ impl<'t, S> Flow<'t, S> {
     ) -> R {
         let mut inner = Flow::new(part(self.state), self.view);
         let result = call(&mut inner);
-        self.is_muted |= inner.is_muted;
+        self.changed |= inner.changed & CallbackChanges::MUTED;
         #[cfg(debug_assertions)]
         {
             self.is_ignored |= inner.is_ignored;
@@ -173,6 +197,11 @@ pub trait Observer<S> {
 
     /// Called when a flow ends; `_state` is the caller's state of the flow.
     fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}
+
+    /// Called before [`ended`](Self::ended), while the direction of the flow can still change. For the adapter of this
+    /// crate between a tracker and a stage.
+    #[doc(hidden)]
+    fn ending(&mut self, _flow: &mut Flow<'_, S>) {}
 
     /// Reads the caller's state of a flow that probably has one of the next packets, so that its memory is loaded
     /// together with that of other flows. The result has no meaning.

@@ -332,7 +332,8 @@ impl<S> Table<S> {
 
     pub(super) fn view(&self, slot: u32) -> FlowView<'_> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns, application: None }
+        let (bits, clock_ns) = (hot.bits, hot.last_ns);
+        FlowView { slot, bits, hot, cold, extra: self.extras.get(hot), clock_ns, application: None }
     }
 
     pub(super) fn state(&self, slot: u32) -> &S {
@@ -349,6 +350,7 @@ impl<S> Table<S> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
         let view = FlowView {
             slot,
+            bits: hot.bits,
             hot,
             cold,
             extra: self.extras.get(hot),

@@ -8,9 +8,11 @@ use ahash::RandomState;
 use super::active_list::ActiveList;
 use super::class::{CLASSES, Class as ClassOf, LISTS, UserClass};
 use super::config::TrackerConfig;
+use super::event::CallbackChanges;
 use super::flow::{FlowBits, FlowId, FlowScan};
 use super::lists::Lists;
 use super::observer::Observer;
+use super::proven::Proven;
 use super::recency::List;
 use super::share::{Restriction, Share};
 use super::stats::TrackerStats;
@@ -47,6 +49,7 @@ pub struct Tracker<S> {
     pub(super) active_ns: u64,
     pub(super) active: ActiveList,
     pub(super) stats: TrackerStats,
+    pub(super) proven: Proven,
     /// The flows that this tracker tracks, if other trackers track the rest.
     pub(super) restriction: Option<Restriction>,
 }
@@ -116,6 +119,7 @@ impl<S> Tracker<S> {
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: ActiveList::new(config.huge_pages),
             stats: TrackerStats::default(),
+            proven: Proven::default(),
             restriction: None,
             config,
             resources,
@@ -187,6 +191,13 @@ impl<S> Tracker<S> {
             self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
         }
         slot.is_some()
+    }
+
+    /// Applies the changes to an open flow that a callback made outside of the tracker.
+    pub(crate) fn apply_to(&mut self, id: FlowId, changes: CallbackChanges) {
+        if let Some(slot) = self.table.resolve(id) {
+            self.change(slot, changes);
+        }
     }
 
     /// Iterates over all open flows and the caller's state of each flow, in the order of their slots in the flow table.

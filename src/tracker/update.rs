@@ -2,7 +2,7 @@
 
 use super::class::{Class, UNLISTED, is_handshake};
 use super::direction;
-use super::event::{Anomaly, FlowEvent};
+use super::event::{Anomaly, CallbackChanges, FlowEvent};
 use super::extras::Extras;
 use super::flow::{Cold, FlowBits, Hot, NOT_STARTED, SideBits, started};
 use super::lifecycle::{self, Changes, Ordinary};
@@ -89,13 +89,21 @@ impl ClassBasis {
     }
 }
 
-/// Records by how many nanoseconds the timestamp of the flow's last packet is behind the tracker's clock.
-fn note_lag(hot: &mut Hot, extras: &mut Extras, lag_ns: u64) {
+/// Records the time of a packet, before it is counted: as the latest one of the record, if it is. The latest timestamp of a
+/// record may be behind the tracker's clock, because packets are late or the clock of the capture was set back.
+fn note_time(hot: &mut Hot, extras: &mut Extras, is_first: bool, (own_ns, now_ns): (u64, u64)) {
+    let mut end_ns = own_ns;
+    if own_ns < now_ns && !is_first {
+        let lag_ns =
+            if hot.bits.has(FlowBits::LAG) { extras.get(hot).map_or(0, |extra| extra.lag_ns) } else { 0 };
+        end_ns = end_ns.max(hot.last_ns.saturating_sub(lag_ns));
+    }
+    hot.last_ns = now_ns;
     hot.bits.set(FlowBits::LAG, false);
-    if lag_ns != 0
+    if end_ns < now_ns
         && let Some(extra) = extras.of(hot)
     {
-        extra.lag_ns = lag_ns;
+        extra.lag_ns = now_ns - end_ns;
         hot.bits.set(FlowBits::LAG, true);
     }
 }
@@ -124,7 +132,8 @@ fn first_of_side(hot: &mut Hot, packet: &Packet<'_>) {
 fn turn_over(hot: &mut Hot, cold: &mut Cold, packet: &Packet<'_>) -> Option<DirectionEvidence> {
     let (initiator, evidence) = direction::of_handshake(packet)?;
     // A SYN on an open flow may be forged, and proves nothing.
-    if hot.state > TcpState::SynReceived || evidence as u8 <= hot.bits.evidence_bits() {
+    if hot.state > TcpState::SynReceived || evidence <= DirectionEvidence::from_bits(hot.bits.evidence_bits())
+    {
         return None;
     }
     let is_turned = hot.bits.initiator() != initiator;
@@ -132,10 +141,27 @@ fn turn_over(hot: &mut Hot, cold: &mut Cold, packet: &Packet<'_>) -> Option<Dire
     if !is_turned {
         return None;
     }
-    let mut history = cold.history().turned_over();
-    history.push(b'^');
-    cold.history = history.to_halves();
+    cold.history = cold.history().reversed().to_halves();
     Some(evidence)
+}
+
+impl<S> Tracker<S> {
+    /// Applies the changes to a flow that a callback made. Returns the event of a change of the direction.
+    pub(super) fn change(&mut self, slot: u32, changes: CallbackChanges) -> Option<FlowEvent> {
+        let (hot, cold, _) = self.table.parts(slot);
+        if changes.is_muted() {
+            hot.bits.set(FlowBits::MUTED, true);
+        }
+        let bits = changes.bits;
+        if !changes.has_turned() || bits.initiator() == hot.bits.initiator() {
+            return None;
+        }
+        let (initiator, evidence) = (bits.initiator(), DirectionEvidence::from_bits(bits.evidence_bits()));
+        hot.bits.set_direction(initiator, evidence as u8);
+        cold.history = cold.history().reversed().to_halves();
+        self.stats.direction_change_count += 1;
+        Some(FlowEvent::DirectionChanged { initiator, evidence })
+    }
 }
 
 impl<S: Default> Tracker<S> {
@@ -263,10 +289,28 @@ impl<S: Default> Tracker<S> {
         if interest.wants_packets() && !self.table.hot(slot).bits.has(FlowBits::MUTED) {
             let mut flow = self.table.flow(slot);
             observer.packet(&mut flow, packet);
-            if flow.is_muted() {
-                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+            let changes = flow.changes();
+            if changes.is_some() {
+                self.apply(slot, changes, interest, observer);
             }
             self.wake_ns = self.wake_ns.min(observer.next_due_ns());
+        }
+    }
+
+    /// Applies the changes to a flow that a callback made.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn apply<K: Observer<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        changes: CallbackChanges,
+        interest: Interest,
+        observer: &mut K,
+    ) {
+        if let Some(event) = self.change(slot, changes)
+            && interest.contains(Interest::EVENTS)
+        {
+            self.deliver_event(slot, &event, observer);
         }
     }
 
@@ -316,7 +360,13 @@ impl<S: Default> Tracker<S> {
         };
         self.stats.started_count += 1;
         self.stats.open_count_max = self.stats.open_count_max.max(u64::from(self.table.live_count()));
-        let (initiator, evidence) = direction::of_first(packet);
+        let (mut initiator, mut evidence) = direction::of_first(packet);
+        if packet.transport == Transport::Tcp
+            && evidence < DirectionEvidence::SynAck
+            && let Some(proven) = self.proven.get(&packet.key)
+        {
+            (initiator, evidence) = proven;
+        }
         let (hot, cold, _) = self.table.parts(slot);
         hot.bits.set_direction(initiator, evidence as u8);
         if initiator != packet.side {
@@ -347,8 +397,8 @@ impl<S: Default> Tracker<S> {
         let (hot, cold, extras) = self.table.parts(slot);
         let before = ClassBasis::of(hot);
         let silent_ns = now_ns - hot.last_ns;
-        hot.last_ns = now_ns;
-        note_lag(hot, extras, now_ns - own_ns);
+        let is_first = cold.start_ns == NOT_STARTED || hot.list == UNLISTED;
+        note_time(hot, extras, is_first, (own_ns, now_ns));
         let own = &mut hot.sides[packet.side.index()];
         own.count(packet);
         if !own.bits.has(SideBits::SEEN) {

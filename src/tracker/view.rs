@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::endpoint;
+use super::event::CallbackChanges;
 use super::extras::Extra;
 use super::flow::{Cold, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState};
 use super::lifecycle;
 use crate::base::{
-    Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports,
-    SeqNum, Side, TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds, duration_nanos,
+    Application, ConnState, Counters, DirectionEvidence, EndReason, Evidence, FlowKey, History, IpProtocol,
+    Ports, SeqNum, Side, TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds, duration_nanos,
 };
 use crate::record::{CommunityId, EncapsulationRecord, FieldSet, FlowRecord, SideRecord, SortKey};
 
@@ -18,6 +19,8 @@ use crate::record::{CommunityId, EncapsulationRecord, FieldSet, FlowRecord, Side
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView<'t> {
     pub(super) slot: u32,
+    /// The bits of the flow; within a callback of a session, those that the flow will have after it.
+    pub(super) bits: FlowBits,
     pub(super) hot: &'t Hot,
     pub(super) cold: &'t Cold,
     pub(super) extra: Option<&'t Extra>,
@@ -44,9 +47,35 @@ impl FlowView<'_> {
         }
     }
 
+    /// Returns the view after a callback with another view of the flow.
+    #[inline(always)]
+    pub(crate) const fn after(self, changes: CallbackChanges) -> Self {
+        Self { bits: changes.bits, ..self }
+    }
+
     #[inline(always)]
     pub(crate) const fn with_application(self, application: Option<&'static Application>) -> Self {
         Self { application, ..self }
+    }
+
+    /// Returns the view after a session learned that `client` is the side of the protocol's client: with that side as
+    /// the initiator, if this evidence is stronger than the known evidence. The direction is final after the first record
+    /// of the flow.
+    #[must_use]
+    pub(crate) fn learned(self, client: Side, evidence: Evidence) -> Self {
+        let evidence = match evidence {
+            Evidence::Content => DirectionEvidence::Content,
+            Evidence::Port => DirectionEvidence::ServicePort,
+        };
+        let known = self.direction_evidence();
+        let is_stronger =
+            evidence > known || (evidence == known && evidence == DirectionEvidence::ServicePort);
+        if self.cold.sequence_number > 0 || self.initiator() == client || !is_stronger {
+            return self;
+        }
+        let mut bits = self.bits;
+        bits.set_direction(client, evidence as u8);
+        Self { bits, ..self }
     }
 
     /// Returns the Community ID of the flow, version 1, seed 0. Takes some hundred nanoseconds.
@@ -64,13 +93,13 @@ impl FlowView<'_> {
     /// Returns the side that initiated the flow, according to the evidence so far.
     #[must_use]
     pub const fn initiator(&self) -> Side {
-        self.hot.bits.initiator()
+        self.bits.initiator()
     }
 
     /// Returns the evidence for which side is the initiator.
     #[must_use]
     pub const fn direction_evidence(&self) -> DirectionEvidence {
-        DirectionEvidence::from_bits(self.hot.bits.evidence_bits())
+        DirectionEvidence::from_bits(self.bits.evidence_bits())
     }
 
     const fn side(&self, side: Side) -> &SideState {
@@ -162,7 +191,8 @@ impl FlowView<'_> {
     /// Returns the history of the flow as letters.
     #[must_use]
     pub fn history(&self) -> History {
-        self.cold.history()
+        let history = self.cold.history();
+        if self.bits.initiator() == self.hot.bits.initiator() { history } else { history.reversed() }
     }
 
     /// Returns the outcome code of the TCP connection.
@@ -192,7 +222,8 @@ impl FlowView<'_> {
         Timestamp::from_nanos(if self.is_empty() { self.hot.last_ns } else { self.cold.start_ns })
     }
 
-    /// Returns the time at which the record's last packet was captured; never before the start.
+    /// Returns the latest capture time of the record's packets; never before the start. If the clock of the capture was set
+    /// back during the flow, it is not that of the last packet.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         let has_lag = self.hot.bits.has(FlowBits::LAG);

@@ -246,16 +246,18 @@ fn an_active_timeout_resets_only_the_counters() {
     let mut packets = [
         syn,
         data(1, 1, 10, 9),
-        // Retransmitted; then out of order, with a zero window.
+        // Retransmitted; then out of order by a millisecond, with a zero window.
         data(2, 1, 10, 9),
         data(3, 21, 10, 0),
-        data(4, 11, 10, 0),
+        data(3, 11, 10, 0),
         // The second record begins with this packet, at ten seconds.
         data(10, 31, 10, 0),
         data(11, 31, 10, 9),
         // No empty record covers the time between 20 and 40 s, in which there is no packet.
         data(40, 41, 10, 9),
     ];
+    let late = Timestamp::from_nanos(at(3).as_nanos() + 1_000_000);
+    packets[4].timestamp = late;
     for (packet, hop_limit) in packets.iter_mut().zip([64, 3, 200, 64, 64, 60, 61, 62]) {
         packet.hop_limit = hop_limit;
     }
@@ -278,7 +280,7 @@ fn an_active_timeout_resets_only_the_counters() {
     assert_eq!(
         summary,
         [
-            (0, at(0), at(4), 5, [1, 1, 2], EndReason::ActiveTimeout),
+            (0, at(0), late, 5, [1, 1, 2], EndReason::ActiveTimeout),
             (1, at(10), at(11), 2, [1, 0, 1], EndReason::ActiveTimeout),
             (2, at(40), at(40), 1, [0, 0, 0], EndReason::ForcedEnd),
         ]

@@ -3,6 +3,8 @@
 
 mod bounds;
 #[cfg(feature = "protocols")]
+mod direction;
+#[cfg(feature = "protocols")]
 mod dns;
 mod driver;
 #[cfg(feature = "protocols")]

@@ -8,6 +8,7 @@
 //! `end:REASON:HISTORY`.
 
 mod dialogue;
+mod late;
 mod numbers;
 
 use std::time::Duration;

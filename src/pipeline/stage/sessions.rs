@@ -8,7 +8,9 @@ use super::super::held::Held;
 use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
-use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
+use crate::base::{
+    Application, ConfigError, DirectionEvidence, Evidence, IpProtocol, Resources, Side, TcpFlags, Timestamp,
+};
 use crate::base::{Packet, Transport};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -16,7 +18,7 @@ use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{
     Driver, EndKind, FlowContext, MessageMeta, Payload, Protocols, Receiver, Session, SessionEvent,
 };
-use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
+use crate::tracker::{CallbackChanges, Flow, FlowId, FlowView, Interest, Tracker};
 
 /// The stage of sinks that process messages of application protocols: the messages of the parsers `P` are delivered to
 /// [`Sink::message`], and [`FlowView::application`] names the protocol of a flow. Takes 96 bytes per flow.
@@ -80,6 +82,10 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Receiver<P> for Messag
             self.sink.session(&mut self.flow, event);
         }
     }
+
+    fn learned(&mut self, client: Side, evidence: Evidence) {
+        self.flow.learn(client, evidence);
+    }
 }
 
 /// Passes the streams or datagrams of one flow to the parser of its session.
@@ -89,10 +95,19 @@ struct Conversation<'a, 't, P: Protocols, K: Sink + ?Sized> {
     sink: &'a mut K,
     state: &'a mut K::State,
     view: FlowView<'t>,
-    is_muted: bool,
+    changes: CallbackChanges,
 }
 
 impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P, K> {
+    /// Records what a call of the driver changed about the flow.
+    #[inline]
+    fn note(&mut self, changes: CallbackChanges) {
+        if changes.is_some() {
+            self.changes = self.changes.and(changes);
+            self.view = self.view.after(changes);
+        }
+    }
+
     /// Passes the payload of a datagram to the parser.
     fn datagram(&mut self, packet: &Packet<'_>) {
         if self.session.ignores(|| packet.payload()) {
@@ -103,26 +118,29 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
             FlowContext::new(&packet.key, self.view.initiator(), packet.timestamp).of_flow(self.view.id());
         let payload = Payload { bytes: packet.payload(), len: packet.payload_len as usize };
         self.driver.datagram(self.session, &context, packet.side, payload, &mut messages);
-        self.is_muted = messages.flow.is_muted();
+        let changes = messages.flow.changes();
+        self.note(changes);
     }
 
     /// Closes the session of the flow because memory is short.
     fn evict(&mut self) {
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
-        let context = FlowContext::new(view.key(), view.initiator(), view.end());
+        let context = context(view, view.end());
         self.driver.evict(self.session, &context, &mut messages);
-        self.is_muted = messages.flow.is_muted();
+        let changes = messages.flow.changes();
+        self.note(changes);
     }
 
     /// Reads the session from a checkpoint.
     fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
-        let context = FlowContext::new(view.key(), view.initiator(), view.end()).of_flow(view.id());
+        let context = context(view, view.end()).of_flow(view.id());
         self.driver.load(reader, self.session, &context, &mut messages)?;
-        if messages.flow.is_muted() {
-            self.is_muted = true;
+        let changes = messages.flow.changes();
+        self.note(changes);
+        if self.is_muted() {
             self.driver.close(self.session);
         }
         Ok(())
@@ -135,11 +153,13 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
         }
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
-        let context = FlowContext::new(view.key(), view.initiator(), view.end());
+        let context = context(view, view.end());
         let is_reset = view.key().protocol() == IpProtocol::TCP
             && [Side::A, Side::B].iter().any(|side| view.tcp_flags(*side).contains(TcpFlags::RST));
         let kind = if is_reset { EndKind::Reset } else { EndKind::Flow };
         self.driver.finish(self.session, &context, kind, &mut messages);
+        let changes = messages.flow.changes();
+        self.note(changes);
     }
 }
 
@@ -152,9 +172,7 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Consumer for Conversat
         let view = &self.view;
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, *view, self.session);
         let is_picked_up = !is_from_start(view, side);
-        let context = FlowContext::new(view.key(), view.initiator(), captured(event, view))
-            .of_flow(view.id())
-            .picked_up(is_picked_up);
+        let context = context(view, captured(event, view)).of_flow(view.id()).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => {
                 self.driver.chunk(self.session, &context, side, chunk, &mut messages)
@@ -166,16 +184,19 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Consumer for Conversat
             }
             _ => ControlFlow::Continue(()),
         };
-        if messages.flow.is_muted() {
-            self.is_muted = true;
-            self.driver.close(self.session);
+        let changes = messages.flow.changes();
+        if changes.is_some() {
+            self.note(changes);
+            if self.is_muted() {
+                self.driver.close(self.session);
+            }
         }
         wants
     }
 
     #[inline]
     fn is_muted(&self) -> bool {
-        self.is_muted
+        self.changes.is_muted()
     }
 }
 
@@ -194,10 +215,11 @@ impl<P: Protocols> Sessions<P> {
         let Some((view, slot)) = tracker.get_mut(name.0) else { return };
         let (streams, pair, mut conversation) = Self::parts(engine, sink, slot, view);
         segments::skip(streams, pair, name, &mut conversation);
-        if conversation.is_muted {
+        let changes = conversation.changes;
+        if changes.is_muted() {
             <Self as sealed::Stage>::mute(engine, &mut slot.stage);
-            tracker.mute(name.0);
         }
+        tracker.apply_to(name.0, changes);
     }
 
     /// Splits the slot of a flow into its TCP streams and the consumer of their events.
@@ -210,7 +232,11 @@ impl<P: Protocols> Sessions<P> {
     ) -> (&'a mut segments::Streams, &'a mut Pair, Conversation<'a, 't, P, K>) {
         let SessionEngine { streams, driver } = engine;
         let Slot { stage: SessionState { pair, session }, state } = slot;
-        (streams, pair, Conversation { driver, session, sink, state, view, is_muted: false })
+        (
+            streams,
+            pair,
+            Conversation { driver, session, sink, state, view, changes: CallbackChanges::default() },
+        )
     }
 }
 
@@ -263,8 +289,9 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
             Transport::Icmp => {}
             _ => conversation.datagram(packet),
         }
-        if conversation.is_muted {
-            flow.mute();
+        let changes = conversation.changes;
+        if changes.is_some() {
+            flow.take_changes(changes);
         }
     }
 
@@ -281,12 +308,14 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
     fn finish<K: Sink<Stage = Self> + ?Sized>(
         engine: &mut Self::Engine,
         sink: &mut K,
-        view: &FlowView<'_>,
-        slot: &mut SlotOf<K>,
+        flow: &mut Flow<'_, SlotOf<K>>,
     ) {
-        let (streams, pair, mut conversation) = Self::parts(engine, sink, slot, *view);
-        segments::finish(streams, pair, view, &mut conversation);
+        let view = flow.view;
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
+        segments::finish(streams, pair, &view, &mut conversation);
         conversation.finish();
+        let changes = conversation.changes;
+        flow.take_changes(changes);
     }
 
     #[inline]
@@ -307,8 +336,9 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         let view = flow.view;
         let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
         segments::end_due_holes(streams, pair, view.id(), now, &mut conversation);
-        if conversation.is_muted {
-            flow.mute();
+        let changes = conversation.changes;
+        if changes.is_some() {
+            flow.take_changes(changes);
         }
     }
 
@@ -332,10 +362,11 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
             let Some((view, slot)) = tracker.get_mut(id) else { continue };
             let (_, _, mut conversation) = Self::parts(engine, &mut *sink, slot, view);
             conversation.evict();
-            if conversation.is_muted {
+            let changes = conversation.changes;
+            if changes.is_muted() {
                 Self::mute(engine, &mut slot.stage);
-                tracker.mute(id);
             }
+            tracker.apply_to(id, changes);
             held.update(|left| sink.held_bytes(left));
         }
     }
@@ -368,8 +399,9 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
         conversation.load(reader)?;
         segments::load(reader, streams, pair, &view, &mut conversation)?;
-        if conversation.is_muted {
-            flow.mute();
+        let changes = conversation.changes;
+        if changes.is_some() {
+            flow.take_changes(changes);
         }
         Ok(())
     }
@@ -399,6 +431,13 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
         assert_eq!(held_bytes, engine.driver.stats().held_bytes, "what sessions hold belongs to open flows");
         assert_eq!(listed_count, engine.driver.check_invariants(), "listed sessions belong to open flows");
     }
+}
+
+/// Returns the context of the octets of a flow with this capture time.
+#[inline]
+fn context<'v>(view: &'v FlowView<'_>, timestamp: Timestamp) -> FlowContext<'v> {
+    let is_proven = view.direction_evidence() >= DirectionEvidence::SynAck;
+    FlowContext::new(view.key(), view.initiator(), timestamp).proven(is_proven)
 }
 
 #[inline]

@@ -12,7 +12,7 @@ use crate::base::{ConfigError, Resources, Side, Timestamp};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::reassembler::{Stream, StreamEvent};
-use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
+use crate::tracker::{Flow, FlowId, Interest, Tracker};
 
 /// The stage of sinks that process TCP streams: octets in order, gaps and conflicts are delivered to [`Sink::stream`].
 /// Takes 64 bytes per flow.
@@ -121,11 +121,11 @@ impl sealed::Stage for Streams {
     fn finish<K: Sink<Stage = Self> + ?Sized>(
         streams: &mut Self::Engine,
         sink: &mut K,
-        view: &FlowView<'_>,
-        Slot { stage: pair, state }: &mut SlotOf<K>,
+        flow: &mut Flow<'_, SlotOf<K>>,
     ) {
-        let mut consumer = SinkConsumer { sink, flow: Flow::new(state, *view) };
-        segments::finish(streams, pair, view, &mut consumer);
+        let (view, Slot { stage: pair, state }) = (flow.view, &mut *flow.state);
+        let mut consumer = SinkConsumer { sink, flow: Flow::new(state, view) };
+        segments::finish(streams, pair, &view, &mut consumer);
     }
 
     #[inline]

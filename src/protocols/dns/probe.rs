@@ -63,12 +63,7 @@ pub(super) fn dns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
         look_anywhere(opening.bytes, opening.len)
     };
     match look {
-        Look::Query | Look::Response
-            if (look == Look::Query) == (opening.from == crate::session::Role::Client) =>
-        {
-            Verdict::Match
-        }
-        Look::Query | Look::Response => Verdict::MatchReversed,
+        Look::Query | Look::Response => of_role(look, opening),
         Look::No | Look::More => Verdict::No,
     }
 }
@@ -85,10 +80,15 @@ pub(super) fn llmnr_datagram(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     }
     match look_on_own_port(opening.bytes, opening.len, Variant::Llmnr) {
-        Look::Query => Verdict::Match,
-        Look::Response => Verdict::MatchReversed,
+        look @ (Look::Query | Look::Response) => of_role(look, opening),
         Look::No | Look::More => Verdict::No,
     }
+}
+
+/// Returns the match of a query or response, reversed if it is not that of its sender's role.
+fn of_role(look: Look, opening: &DatagramOpening<'_>) -> Verdict {
+    let is_straight = (look == Look::Query) == (opening.from == crate::session::Role::Client);
+    if is_straight { Verdict::Match } else { Verdict::MatchReversed }
 }
 
 pub(super) fn dns_stream(opening: &StreamOpening<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! Recognizers of file access and transfer: NFS and other ONC RPC, rsync, git.
 
-use super::octets::{begins_with, dialogue, u32_at};
+use super::octets::{begins_with, datagram_in_role, dialogue, u32_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// NFS 2 to 4 (RFC 1813, RFC 8881), recognized by an ONC RPC call to the program number of NFS.
@@ -55,7 +55,7 @@ fn rpc_stream(opening: &StreamOpening<'_>, is_program: impl Fn(u32) -> bool) -> 
 }
 
 fn rpc_datagram(opening: &DatagramOpening<'_>, is_program: impl Fn(u32) -> bool) -> Verdict {
-    Verdict::of(is_call(opening.bytes, is_program))
+    datagram_in_role(opening, is_call(opening.bytes, is_program), Some(false))
 }
 
 fn rsync(opening: &StreamOpening<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! Recognizers of industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
 
-use super::octets::{either, u16_at, u16_le_at, u32_at, u32_le_at};
+use super::octets::{datagram_in_role, either, u16_at, u16_le_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// Modbus over TCP, recognized by port 502, protocol number zero, a plausible length, and a known function code.
@@ -127,14 +127,17 @@ fn s7comm(bytes: &[u8]) -> Verdict {
 }
 
 fn someip(opening: &DatagramOpening<'_>) -> Verdict {
-    let Some([1, _, 0..=2 | 0x80 | 0x81 | 0x20..=0x22, 0..=0x5E]) = opening.bytes.get(12..16) else {
+    let Some([1, _, kind @ (0..=2 | 0x80 | 0x81 | 0x20..=0x22), 0..=0x5E]) = opening.bytes.get(12..16) else {
         return Verdict::No;
     };
     // Several messages may share a datagram.
-    Verdict::of(u32_at(opening.bytes, 4).is_some_and(|len| {
+    let is_match = u32_at(opening.bytes, 4).is_some_and(|len| {
         let end = len as usize + 8;
         len >= 8 && (end == opening.len || (end < opening.len && opening.bytes.get(end + 12) == Some(&1)))
-    }))
+    });
+    // Either side may send notifications.
+    let is_answer = Some(matches!(kind, 0x80 | 0x81)).filter(|_| !matches!(kind, 2 | 0x22));
+    datagram_in_role(opening, is_match, is_answer)
 }
 
 #[cfg(test)]

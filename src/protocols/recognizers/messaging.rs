@@ -1,6 +1,6 @@
 //! Recognizers of messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
 
-use super::octets::{begins_with, begins_with_word, dialogue, is_printable, u16_at};
+use super::octets::{begins_with, begins_with_word, datagram_in_role, dialogue, is_printable, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// MQTT 3.1 to 5, recognized by a CONNECT packet with the protocol name, or a PUBLISH packet that fills the octets; on
@@ -135,7 +135,7 @@ fn coap(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     }
     if opening.has_port(5683) {
-        return Verdict::Match;
+        return datagram_in_role(opening, true, Some(*code >= 0x41).filter(|_| *code != 0));
     }
     // An acknowledgment or a reset repeats the message ID that it refers to.
     let is_requested = matches!(opening.answered, [0x40..=0x4F, ..]);

@@ -1,6 +1,6 @@
 //! Recognizers of network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
 
-use super::octets::{ber, is_printable, u16_at, u32_at};
+use super::octets::{ber, datagram_in_role, is_printable, u16_at, u32_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
 
 /// SNMP 1, 2c and 3 (RFC 3416, RFC 3412), recognized by a message with a matching length and a known version, then a
@@ -29,17 +29,18 @@ pub static SFLOW: Protocol =
 fn snmp(opening: &DatagramOpening<'_>) -> Verdict {
     let Some((0x30, header_len, len)) = ber(opening.bytes) else { return Verdict::No };
     let fits = header_len + len == opening.len;
-    Verdict::of(
-        fits && match opening.bytes.get(header_len..) {
-            Some([2, 1, 0..=2, 4, community_len, rest @ ..]) => {
-                let pdu = rest.get(usize::from(*community_len));
-                pdu.is_some_and(|tag| (0xA0..=0xA8).contains(tag))
-                    || (pdu.is_none() && opening.bytes.len() < opening.len)
-            }
-            Some([2, 1, 3, 0x30, ..]) => true,
-            _ => false,
-        },
-    )
+    match opening.bytes.get(header_len..) {
+        Some([2, 1, 0..=2, 4, community_len, rest @ ..]) => {
+            let pdu = rest.get(usize::from(*community_len));
+            let is_match = pdu.is_some_and(|tag| (0xA0..=0xA8).contains(tag))
+                || (pdu.is_none() && opening.bytes.len() < opening.len);
+            // A response, or a report.
+            let is_answer = pdu.map(|tag| matches!(tag, 0xA2 | 0xA8));
+            datagram_in_role(opening, fits && is_match, is_answer)
+        }
+        Some([2, 1, 3, 0x30, ..]) => Verdict::of(fits),
+        _ => Verdict::No,
+    }
 }
 
 fn syslog(opening: &DatagramOpening<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! Recognizers of network infrastructure: NTP, DHCP, DHCPv6, RADIUS, SSDP.
 
-use super::octets::{begins_with, u16_at, u32_at};
+use super::octets::{begins_with, datagram_in_role, u16_at, u32_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
 
 /// NTP (RFC 5905), versions 1 to 4, including control and private messages, recognized by port 123 and a valid header.
@@ -31,23 +31,32 @@ fn ntp(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     }
     let (version, mode) = (first >> 3 & 7, first & 7);
-    Verdict::of(match mode {
+    let is_valid = match mode {
         // Stratum 16 is unsynchronized, and higher values are invalid.
         1..=5 => (1..=4).contains(&version) && opening.len >= 48 && *second <= 16,
         6 => (2..=4).contains(&version) && opening.len >= 12,
         7 => (2..=4).contains(&version) && opening.len >= 8,
         _ => false,
-    })
+    };
+    let is_answer = match mode {
+        1 | 3 => Some(false),
+        2 | 4 => Some(true),
+        6 => Some(second & 0x80 != 0),
+        7 => Some(first & 0x80 != 0),
+        _ => None,
+    };
+    datagram_in_role(opening, is_valid, is_answer)
 }
 
 fn dhcp(opening: &DatagramOpening<'_>) -> Verdict {
-    let [1 | 2, _, 0..=16, ..] = opening.bytes else { return Verdict::No };
+    let [operation @ (1 | 2), _, 0..=16, ..] = opening.bytes else { return Verdict::No };
     let is_on_port = opening.has_port(67) || opening.has_port(68);
-    Verdict::of(match u32_at(opening.bytes, 236) {
+    let is_match = match u32_at(opening.bytes, 236) {
         Some(cookie) => cookie == 0x6382_5363 || (is_on_port && opening.len >= 300),
         // The snap length truncated it before the cookie.
         None => is_on_port && opening.len >= 240 && opening.bytes.len() >= 28,
-    })
+    };
+    datagram_in_role(opening, is_match, Some(*operation == 2))
 }
 
 fn dhcpv6(opening: &DatagramOpening<'_>) -> Verdict {
@@ -61,11 +70,14 @@ fn dhcpv6(opening: &DatagramOpening<'_>) -> Verdict {
         let Some(len) = u16_at(opening.bytes, at + 2) else { break };
         at += 4 + usize::from(len);
     }
-    Verdict::of(at == opening.len || (opening.bytes.len() < opening.len && at <= opening.len))
+    let is_filled = at == opening.len || (opening.bytes.len() < opening.len && at <= opening.len);
+    // A server may begin with a Reconfigure message.
+    let is_answer = Some(matches!(kind, 2 | 7 | 13)).filter(|_| *kind != 10);
+    datagram_in_role(opening, is_filled, is_answer)
 }
 
 fn radius(opening: &DatagramOpening<'_>) -> Verdict {
-    let [1..=5 | 11..=13 | 40..=45, ..] = opening.bytes else { return Verdict::No };
+    let [code @ (1..=5 | 11..=13 | 40..=45), ..] = opening.bytes else { return Verdict::No };
     let Some(len) = u16_at(opening.bytes, 2).map(usize::from) else { return Verdict::No };
     let is_on_port = [1812, 1813, 1645, 1646, 3799].into_iter().any(|port| opening.has_port(port));
     // RFC 2865 section 3: octets after the length are padding, which the receiver ignores. An accounting response may
@@ -84,13 +96,19 @@ fn radius(opening: &DatagramOpening<'_>) -> Verdict {
             None => break,
         }
     }
-    Verdict::of(at == len || (!is_complete && at <= len))
+    let is_answer = matches!(code, 2 | 3 | 5 | 11 | 41 | 42 | 44 | 45);
+    datagram_in_role(opening, at == len || (!is_complete && at <= len), Some(is_answer))
 }
 
 fn ssdp(opening: &DatagramOpening<'_>) -> Verdict {
     let verdict =
         begins_with(opening.bytes, &[b"M-SEARCH * HTTP/1.", b"NOTIFY * HTTP/1.", b"HTTP/1.1 200 OK\r\n"]);
-    Verdict::of(verdict == Verdict::Match)
+    let is_answer = match opening.bytes.first() {
+        Some(b'H') => Some(true),
+        Some(b'M') => Some(false),
+        _ => None,
+    };
+    datagram_in_role(opening, verdict == Verdict::Match, is_answer)
 }
 
 #[cfg(test)]

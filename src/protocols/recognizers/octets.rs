@@ -1,6 +1,6 @@
 //! Helpers for reading and comparing octets in probes.
 
-use crate::session::{StreamOpening, Verdict};
+use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
 
 /// Returns the number in network byte order at offset `at` of `bytes`; `None` if it is incomplete.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
@@ -80,6 +80,42 @@ pub(super) fn dialogue(
 /// protocols in which both sides send alike.
 pub(super) fn either(opening: &StreamOpening<'_>, first: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
     first(if opening.client.is_empty() { opening.server } else { opening.client })
+}
+
+/// As [`either`], with the roles that the first octets of a flow state: `is_answer` returns whether octets are an answer,
+/// and `None` if they do not state it.
+pub(super) fn either_in_role(
+    opening: &StreamOpening<'_>,
+    first: impl FnOnce(&[u8]) -> Verdict,
+    is_answer: impl FnOnce(&[u8]) -> Option<bool>,
+) -> Verdict {
+    let is_alone = opening.client.is_empty() || opening.server.is_empty();
+    let from = if opening.client.is_empty() { Role::Server } else { Role::Client };
+    let bytes = if opening.client.is_empty() { opening.server } else { opening.client };
+    match first(bytes) {
+        Verdict::Match if is_alone => in_role(from, is_answer(bytes)),
+        verdict => verdict,
+    }
+}
+
+/// Returns the match of a datagram if `is_match`, with the roles that the first datagram of a flow states: it is an answer
+/// or not, or does not state that. Later ones state nothing, because both sides may ask.
+pub(super) fn datagram_in_role(
+    opening: &DatagramOpening<'_>,
+    is_match: bool,
+    is_answer: Option<bool>,
+) -> Verdict {
+    match is_match {
+        true if opening.answered.is_empty() => in_role(opening.from, is_answer),
+        _ => Verdict::of(is_match),
+    }
+}
+
+fn in_role(from: Role, is_answer: Option<bool>) -> Verdict {
+    match (from, is_answer) {
+        (Role::Client, Some(true)) | (Role::Server, Some(false)) => Verdict::MatchReversed,
+        _ => Verdict::Match,
+    }
 }
 
 /// Parses the header of a BER element (X.690 section 8.1). Returns the tag, the length in octets of the tag and length

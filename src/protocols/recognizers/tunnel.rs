@@ -1,6 +1,6 @@
 //! Recognizers of tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
 
-use super::octets::{u16_at, u32_at, u32_le_at};
+use super::octets::{datagram_in_role, u16_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Verdict};
 
 /// WireGuard, recognized by a handshake message with matching type and length; in the middle of a flow by two data
@@ -81,7 +81,7 @@ fn openvpn_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let has_len = |len: usize| len >= 40;
     if CLIENT_RESETS.contains(first) {
         return match opening.len {
-            PLAIN_RESET_LEN => Verdict::of(is_plain_reset(opening.bytes)),
+            PLAIN_RESET_LEN => datagram_in_role(opening, is_plain_reset(opening.bytes), Some(false)),
             len if has_len(len)
                 && (opening.previous.is_empty() || opening.previous.first() == Some(first)) =>
             {
@@ -91,7 +91,10 @@ fn openvpn_datagram(opening: &DatagramOpening<'_>) -> Verdict {
         };
     }
     let is_answer = opening.answered.first().is_some_and(|first| CLIENT_RESETS.contains(first));
-    Verdict::of(*first == SERVER_RESET && is_answer && opening.len >= PLAIN_RESET_LEN)
+    if *first != SERVER_RESET || !is_answer || opening.len < PLAIN_RESET_LEN {
+        return Verdict::No;
+    }
+    by_role(opening.from == Role::Server)
 }
 
 fn openvpn_stream(opening: &StreamOpening<'_>) -> Verdict {
@@ -118,10 +121,13 @@ fn ipsec(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::Match;
     }
     if !opening.has_port(4500) {
-        return Verdict::of(is_ike(opening.bytes, opening.len));
+        let is_match = is_ike(opening.bytes, opening.len);
+        return datagram_in_role(opening, is_match, is_ike_answer(opening.bytes));
     }
     Verdict::of(match opening.bytes {
-        [0, 0, 0, 0, message @ ..] => is_ike(message, opening.len - 4),
+        [0, 0, 0, 0, message @ ..] => {
+            return datagram_in_role(opening, is_ike(message, opening.len - 4), is_ike_answer(message));
+        }
         [0xFF] => true,
         // A security parameter index; values below 256 are reserved.
         [0, 0, 0, _, ..] => false,
@@ -144,6 +150,16 @@ fn is_ike(bytes: &[u8], len: usize) -> bool {
     has_initiator
         && is_type
         && u32_at(bytes, 24).is_some_and(|announced| announced >= 28 && announced as usize == len)
+}
+
+/// Returns whether an IKE message is a response: by its flag in version 2, and in version 1 only for the first message,
+/// which has no responder's cookie.
+fn is_ike_answer(message: &[u8]) -> Option<bool> {
+    let responder = message.get(8..16)?;
+    match message.get(16..20)? {
+        [_, 0x20, _, flags] => Some(flags & 0x20 != 0),
+        _ => responder.iter().all(|octet| *octet == 0).then_some(false),
+    }
 }
 
 fn l2tp(opening: &DatagramOpening<'_>) -> Verdict {

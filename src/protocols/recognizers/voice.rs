@@ -1,6 +1,6 @@
 //! Recognizers of voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
 
-use super::octets::{begins_with, either, u16_at, u32_at};
+use super::octets::{begins_with, datagram_in_role, either_in_role, u16_at, u32_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// SIP (RFC 3261), recognized by a request whose target is a SIP, telephone or service URI, or by a status line.
@@ -12,7 +12,10 @@ pub static SIP: Protocol = Protocol::new("sip")
 
 /// RTSP (RFC 2326, RFC 7826), recognized by a request for an RTSP URI, or by a status line.
 pub static RTSP: Protocol = Protocol::new("rtsp")
-    .over_streams(&[554], Some(|opening| either(opening, rtsp)))
+    .over_streams(
+        &[554],
+        Some(|opening| either_in_role(opening, rtsp, |bytes| Some(bytes.starts_with(b"RTSP/")))),
+    )
     .streams_begin_with(OctetSet::range(b'A'..=b'T'));
 
 /// RTP (RFC 3550), recognized by two datagrams of one side with the same source identifier and increasing sequence
@@ -81,14 +84,22 @@ fn sip(bytes: &[u8]) -> Verdict {
     }
 }
 
+fn is_status(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"SIP/")
+}
+
 fn sip_stream(opening: &StreamOpening<'_>) -> Verdict {
-    either(opening, sip)
+    either_in_role(opening, sip, |bytes| Some(is_status(bytes)))
 }
 
 fn sip_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is_keep_alive = opening.len <= 4 && opening.has_port(5060);
     let is_letter = opening.bytes.first().is_some_and(u8::is_ascii_uppercase);
-    if is_keep_alive { Verdict::More } else { Verdict::of(is_letter && sip(opening.bytes) == Verdict::Match) }
+    if is_keep_alive {
+        return Verdict::More;
+    }
+    let is_match = is_letter && sip(opening.bytes) == Verdict::Match;
+    datagram_in_role(opening, is_match, Some(is_status(opening.bytes)))
 }
 
 fn rtsp(bytes: &[u8]) -> Verdict {
@@ -140,14 +151,24 @@ const COOKIE: u32 = 0x2112_A442;
 fn stun_stream(opening: &StreamOpening<'_>) -> Verdict {
     // Some clients do not count or send the padding of the last attribute.
     let is_len_possible = |len: u16| len.is_multiple_of(4) || opening.server_port == STUN_PORT;
-    either(opening, |bytes| match bytes {
+    let message = |bytes: &[u8]| match bytes {
         [] => Verdict::More,
         [0..0x40, ..] => match begins_with(bytes.get(4..).unwrap_or_default(), &[&COOKIE.to_be_bytes()]) {
             Verdict::Match => Verdict::of(u16_at(bytes, 2).is_some_and(is_len_possible)),
             verdict => verdict,
         },
         _ => Verdict::No,
-    })
+    };
+    either_in_role(opening, message, is_stun_answer)
+}
+
+/// Returns whether a STUN message is a response, by the two bits of its class; `None` for an indication.
+fn is_stun_answer(bytes: &[u8]) -> Option<bool> {
+    match u16_at(bytes, 0)? & 0x0110 {
+        0 => Some(false),
+        0x0010 => None,
+        _ => Some(true),
+    }
 }
 
 fn stun_datagram(opening: &DatagramOpening<'_>) -> Verdict {
@@ -157,7 +178,7 @@ fn stun_datagram(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     }
     if u32_at(bytes, 4) == Some(COOKIE) {
-        return Verdict::Match;
+        return datagram_in_role(opening, true, is_stun_answer(bytes));
     }
     if len % 4 != 0 {
         return Verdict::No;
@@ -165,7 +186,8 @@ fn stun_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     // Binding and shared secret requests, responses and errors.
     let is_classic = matches!(bytes, [0 | 1, 1 | 2, ..] | [1, 0x11 | 0x12, ..]);
     let attributes = bytes.get(20..).unwrap_or_default();
-    Verdict::of(is_classic && (opening.has_port(STUN_PORT) || (len > 0 && is_filled(attributes))))
+    let is_match = is_classic && (opening.has_port(STUN_PORT) || (len > 0 && is_filled(attributes)));
+    datagram_in_role(opening, is_match, is_stun_answer(bytes))
 }
 
 /// Returns whether STUN attributes of RFC 3489 fill the octets exactly.

@@ -1,11 +1,11 @@
 //! Recognizers of Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
 
-use super::octets::{begins_with, ber, dialogue, either, once, u16_at, u32_at};
+use super::octets::{begins_with, ber, datagram_in_role, dialogue, either_in_role, once, u16_at, u32_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
 pub static SMB: Protocol = Protocol::new("smb")
-    .over_streams(&[445, 139], Some(|opening| either(opening, smb)))
+    .over_streams(&[445, 139], Some(|opening| either_in_role(opening, smb, is_smb_answer)))
     .streams_begin_with(OctetSet::of(b"\0\x81"));
 
 /// NetBIOS name service (RFC 1002 section 4.2), recognized by a DNS message whose first name has NetBIOS encoding.
@@ -25,7 +25,10 @@ pub static LDAP: Protocol = Protocol::new("ldap")
 
 /// Kerberos 5 (RFC 4120), recognized by a message type with version 5.
 pub static KERBEROS: Protocol = Protocol::new("kerberos")
-    .over_streams(&[88], Some(|opening| either(opening, kerberos_stream)))
+    .over_streams(
+        &[88],
+        Some(|opening| either_in_role(opening, kerberos_stream, |bytes| is_kerberos_answer(bytes.get(4..)?))),
+    )
     .over_datagrams(&[88], Some(kerberos_datagram))
     .streams_begin_with(OctetSet::of(b"\0"))
     .datagrams_begin_with(OctetSet::range(0x6A..=0x6D).and(OctetSet::of(b"\x7E")));
@@ -40,7 +43,7 @@ pub static RDP: Protocol = Protocol::new("rdp")
 
 /// DCE/RPC version 5, recognized by the header, with little-endian integers.
 pub static DCERPC: Protocol = Protocol::new("dcerpc")
-    .over_streams(&[135], Some(|opening| either(opening, dcerpc)))
+    .over_streams(&[135], Some(|opening| either_in_role(opening, dcerpc, is_dcerpc_answer)))
     .streams_begin_with(OctetSet::of(b"\x05"));
 
 fn smb(bytes: &[u8]) -> Verdict {
@@ -55,6 +58,16 @@ fn smb(bytes: &[u8]) -> Verdict {
     }
 }
 
+/// Returns whether an SMB message is a response, by the flags of its version.
+fn is_smb_answer(bytes: &[u8]) -> Option<bool> {
+    match (bytes.first()?, bytes.get(4..8)) {
+        (0x81, _) => Some(false),
+        (_, Some(b"\xFFSMB")) => bytes.get(13).map(|flags| flags & 0x80 != 0),
+        (_, Some(b"\xFESMB")) => bytes.get(20).map(|flags| flags & 1 != 0),
+        _ => None,
+    }
+}
+
 fn nbns(opening: &DatagramOpening<'_>) -> Verdict {
     let (Some(counts), Some([0x20, name @ ..])) = (opening.bytes.get(4..12), opening.bytes.get(12..)) else {
         return Verdict::No;
@@ -64,7 +77,8 @@ fn nbns(opening: &DatagramOpening<'_>) -> Verdict {
     let is_encoded = !name.is_empty() && name.iter().all(|octet| matches!(octet, b'A'..=b'P'));
     // On its port, one of the two is enough.
     let is_on_port = opening.has_port(137);
-    Verdict::of((is_small && is_encoded) || (is_on_port && (is_small || is_encoded)))
+    let is_match = (is_small && is_encoded) || (is_on_port && (is_small || is_encoded));
+    datagram_in_role(opening, is_match, opening.bytes.get(2).map(|flags| flags & 0x80 != 0))
 }
 
 fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
@@ -116,7 +130,8 @@ fn ldap_stream(opening: &StreamOpening<'_>) -> Verdict {
 fn ldap_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is = |operations| ldap(opening.bytes, operations) == Verdict::Match;
     let is_complete = ber(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
-    Verdict::of(is_complete && (is(&LDAP_REQUESTS) || is(&LDAP_RESPONSES)))
+    let is_answer = is(&LDAP_RESPONSES);
+    datagram_in_role(opening, is_complete && (is_answer || is(&LDAP_REQUESTS)), Some(is_answer))
 }
 
 /// Returns whether `bytes` are a Kerberos message of `len` octets.
@@ -145,7 +160,12 @@ fn kerberos_stream(bytes: &[u8]) -> Verdict {
 }
 
 fn kerberos_datagram(opening: &DatagramOpening<'_>) -> Verdict {
-    Verdict::of(is_kerberos(opening.bytes, opening.len))
+    datagram_in_role(opening, is_kerberos(opening.bytes, opening.len), is_kerberos_answer(opening.bytes))
+}
+
+/// Returns whether a Kerberos message is a reply or an error.
+fn is_kerberos_answer(message: &[u8]) -> Option<bool> {
+    message.first().map(|tag| matches!(tag, 0x6B | 0x6D | 0x7E))
 }
 
 fn rdp_stream(opening: &StreamOpening<'_>) -> Verdict {
@@ -171,6 +191,11 @@ fn rdp_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     // SYN of the transport: no acknowledged sequence number yet, and the flag.
     let is_syn = matches!(opening.bytes, [0xFF, 0xFF, 0xFF, 0xFF, _, _, _, flags, ..] if flags & 1 != 0);
     Verdict::of(is_syn && opening.has_port(3389))
+}
+
+/// Returns whether a DCE/RPC message is of the server: response, fault, or the answer to a bind or an alteration.
+fn is_dcerpc_answer(bytes: &[u8]) -> Option<bool> {
+    bytes.get(2).map(|kind| matches!(kind, 2 | 3 | 12 | 13 | 15))
 }
 
 fn dcerpc(bytes: &[u8]) -> Verdict {

@@ -51,12 +51,12 @@ impl Update<'_> {
             return;
         }
         let Some(extra) = self.extra(self.side) else { return };
-        let last = match bit {
-            letter::SYN => &mut extra.last_syn,
-            letter::FIN => &mut extra.last_fin,
-            _ => &mut extra.last_rst,
+        let place = match bit {
+            letter::SYN => 0,
+            letter::FIN => 1,
+            _ => 2,
         };
-        if last.replace(seq).unwrap_or(first) != seq {
+        if extra.replace_number(place, seq).unwrap_or(first) != seq {
             self.push(letter, true);
         }
     }

@@ -125,9 +125,8 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
             && !segment.ack.is_after(peer.next_seq)
             && peer.bits.has(SideBits::SEQ)
             && !peer.bits.has(SideBits::HOLE));
-    // It may also select one of several SYNs.
     let has_extra = hot.bits.has(FlowBits::EXTRA);
-    if !is_known_ack || (has_extra && has_only_syn(peer) && extras.at_mut(hot.extra).pending_syn.is_some()) {
+    if !is_known_ack || (has_extra && is_of_interest(peer, extras.at_mut(hot.extra), packet)) {
         return Ordinary::No;
     }
     if segment.seq == own.next_seq {
@@ -147,6 +146,14 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     }
     own.letters |= bit;
     Ordinary::First(history::of_first(bit, hot.bits.initiator() == packet.side))
+}
+
+/// Returns whether an acknowledgment selects one of several SYNs of the other side, or may be a duplicate one that asks for
+/// missing octets.
+#[inline(always)]
+fn is_of_interest(peer: &SideState, extra: &Extra, packet: &Packet<'_>) -> bool {
+    (packet.payload_len == 0 && peer.bits.has(SideBits::HOLE))
+        || (has_only_syn(peer) && extra.pending_syn.is_some())
 }
 
 /// Returns whether a segment without control bits does not change the state of the end that sent it.

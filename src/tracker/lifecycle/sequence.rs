@@ -2,9 +2,22 @@
 
 use super::super::event::Anomaly;
 use super::super::flow::SideBits;
-use super::rules::{is_power_of_ten, is_probe};
+use super::rules::{CONTROL, is_power_of_ten, is_probe};
 use super::segment::Update;
-use crate::base::{SeqNum, Side, TcpFlags};
+use crate::base::{SeqNum, Side, TcpFlags, TcpState};
+
+/// Number of duplicate acknowledgments after which missing octets are sent again (RFC 5681 section 3.2).
+const DUPLICATE_ACKS: u8 = 3;
+
+/// Round-trip time in nanoseconds of a connection whose handshake was not seen, as in Wireshark.
+const UNKNOWN_RTT_NS: u64 = 3_000_000;
+
+/// The times of holes have units of 2^10 ns, and wrap around after 73 minutes.
+const UNIT_SHIFT: u32 = 10;
+
+const fn units(time_ns: u64) -> u32 {
+    (time_ns >> UNIT_SHIFT) as u32
+}
 
 impl Update<'_> {
     pub(super) fn acknowledgment(&mut self) {
@@ -27,6 +40,9 @@ impl Update<'_> {
             return;
         }
         if !is_advance {
+            if peer.bits.has(SideBits::HOLE) && before == Some(ack) {
+                self.note_duplicate_ack(other);
+            }
             return;
         }
         let next = peer.next_seq;
@@ -44,7 +60,7 @@ impl Update<'_> {
         // The octets may still arrive, because captures from two interfaces are skewed.
         if is_gap {
             self.changes.anomaly = Some(Anomaly::AckedUnseen);
-            self.set_hole(other, Some((hole.map_or(next, |(start, _)| start), ack)));
+            self.open_hole(other, (hole.map_or(next, |(start, _)| start), ack));
         } else {
             self.set_hole(other, None);
             // An earlier acknowledgment covered the hole, which was kept for late octets and is counted already.
@@ -68,6 +84,29 @@ impl Update<'_> {
             return None;
         }
         self.extra(side).and_then(|extra| extra.hole)
+    }
+
+    /// Counts an acknowledgment without octets that asks for octets of `side` again.
+    fn note_duplicate_ack(&mut self, side: Side) {
+        if self.payload_len == 0
+            && !self.segment.flags.intersects(CONTROL)
+            && let Some(extra) = self.extra(side)
+        {
+            extra.duplicate_ack_count = extra.duplicate_ack_count.saturating_add(1);
+        }
+    }
+
+    /// Opens a hole of a side at its missing octets, or extends the open one.
+    fn open_hole(&mut self, side: Side, (first, end): (SeqNum, SeqNum)) {
+        let since = units(self.own_ns);
+        let is_open = self.hot.sides[side.index()].bits.has(SideBits::HOLE);
+        self.set_hole(side, Some((first, end)));
+        if let Some(extra) = self.extra(side) {
+            extra.hole_since = since;
+            if !is_open {
+                extra.duplicate_ack_count = 0;
+            }
+        }
     }
 
     fn set_hole(&mut self, side: Side, hole: Option<(SeqNum, SeqNum)>) {
@@ -114,7 +153,7 @@ impl Update<'_> {
         let jump = start.distance_from(next);
         if jump > 0 {
             let first = self.hole(side).map_or(next, |(first, _)| first);
-            self.set_hole(side, Some((first, start)));
+            self.open_hole(side, (first, start));
         } else if !end.is_after(next) {
             self.stale(start, end, next);
         }
@@ -125,6 +164,7 @@ impl Update<'_> {
         let (side, payload_len) = (self.side, self.payload_len);
         let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
         let hole = self.hole(side).filter(|(first, last)| !start.is_before(*first) && start.is_before(*last));
+        let is_overtaken = hole.is_some() && self.is_overtaken(side);
         if let Some((first, last)) = hole {
             let rest = match (start == first, !end.is_before(last)) {
                 (true, true) => None,
@@ -134,8 +174,7 @@ impl Update<'_> {
             };
             self.set_hole(side, rest);
         }
-        let is_early = self.precedes_capture(start, end);
-        let is_late = hole.is_some() || is_early;
+        let is_late = if hole.is_some() { is_overtaken } else { self.precedes_capture(start, end) };
         let Some(extra) = self.extra(side) else { return };
         if is_late {
             extra.out_of_order_count += 1;
@@ -152,19 +191,38 @@ impl Update<'_> {
         }
     }
 
-    /// Returns whether octets precede the first sequence number of a side whose SYN was not seen, and were not
-    /// acknowledged. They were not seen before, so they are late, and the side's sequence numbers now start with them.
+    /// Returns whether missing octets of a side that now arrive were overtaken by later ones, and not lost and sent again:
+    /// within a round trip, and before the other side has asked for them with three duplicate acknowledgments (RFC 5681
+    /// section 3.2).
+    fn is_overtaken(&mut self, side: Side) -> bool {
+        let (rtt_ns, now) = (self.rtt_ns(), units(self.own_ns));
+        let Some(extra) = self.extra(side) else { return true };
+        let elapsed = now.wrapping_sub(extra.hole_since).cast_signed();
+        extra.duplicate_ack_count < DUPLICATE_ACKS
+            && i64::from(elapsed) <= (rtt_ns >> UNIT_SHIFT).cast_signed()
+    }
+
+    /// Returns the round-trip time of the handshake, or an assumed one if it is not known.
+    fn rtt_ns(&self) -> u64 {
+        let is_open = self.hot.state >= TcpState::Established;
+        self.cold.timing.rtt_ns().filter(|_| is_open).unwrap_or(UNKNOWN_RTT_NS)
+    }
+
+    /// Returns whether octets precede the first sequence number of a side whose SYN was not seen, were not acknowledged, and
+    /// arrive within a round trip after the start of the flow, so that later octets overtook them. The side's sequence
+    /// numbers now start with them.
     fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
         let peer = self.peer();
         let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);
         let own = self.own();
         // After this many octets, a number close to the first one may have wrapped around.
         let is_near_start = own.payload_octet_count < 1 << 30;
-        let is_late =
+        let is_early =
             !is_acked && is_near_start && !own.bits.has(SideBits::SYN) && !start.is_after(own.initial_seq);
-        if is_late {
+        if is_early {
             own.initial_seq = start.add(u32::MAX);
         }
-        is_late
+        let elapsed_ns = self.own_ns.saturating_sub(self.cold.start_ns);
+        is_early && self.cold.sequence_number == 0 && elapsed_ns <= self.rtt_ns()
     }
 }

@@ -192,16 +192,16 @@ fn write_extra(out: &mut StateWriter<'_>, extra: &Extra) -> Result<(), Invalid> 
         for count in side_counts(side) {
             out.varint(count.into())?;
         }
-        let numbers = [side.hole.map(|(from, _)| from), side.hole.map(|(_, to)| to)].into_iter().chain([
-            side.last_syn,
-            side.last_fin,
-            side.last_rst,
-        ]);
-        for number in numbers {
+        let hole = [side.hole.map(|(from, _)| from), side.hole.map(|(_, to)| to)];
+        for number in hole.into_iter().chain(side.last_numbers()) {
             out.bool(number.is_some())?;
             if let Some(number) = number {
                 out.be(number.0)?;
             }
+        }
+        if side.hole.is_some() {
+            out.be(side.hole_since)?;
+            out.be(side.duplicate_ack_count)?;
         }
     }
     out.bool(extra.encapsulation.is_some())?;
@@ -246,7 +246,14 @@ fn read_extra(reader: &mut Reader<'_>) -> Result<Extra, Invalid> {
             Ok(if reader.bool()? { Some(SeqNum(reader.be()?)) } else { None })
         };
         side.hole = seq()?.zip(seq()?);
-        (side.last_syn, side.last_fin, side.last_rst) = (seq()?, seq()?, seq()?);
+        for place in 0..3 {
+            if let Some(number) = seq()? {
+                side.replace_number(place, number);
+            }
+        }
+        if side.hole.is_some() {
+            (side.hole_since, side.duplicate_ack_count) = (reader.be()?, reader.be()?);
+        }
     }
     if reader.bool()? {
         extra.encapsulation = Some(Box::new(read_encapsulation(reader)?));

@@ -6,6 +6,7 @@ use super::super::class::{LISTS, UNLISTED};
 use super::super::config::TrackerConfig;
 use super::super::extras::Extra;
 use super::super::flow::{FlowBits, FlowId, NOT_STARTED};
+use super::super::proven::Proven;
 use super::super::recency::Epoch;
 use super::super::table::Full;
 use super::super::tracker::Tracker;
@@ -23,6 +24,7 @@ struct Head {
     flow_count: u64,
     has_active: bool,
     key_policy: String,
+    proven: Proven,
 }
 
 impl Head {
@@ -38,6 +40,7 @@ impl Head {
                 flow_count: fields.be()?,
                 has_active: fields.bool()?,
                 key_policy: fields.prefixed_str(Prefix::U16)?.to_owned(),
+                proven: Proven::load(&mut fields)?,
             })
         };
         head().map_err(|invalid| reader.invalid(invalid))
@@ -89,7 +92,15 @@ pub fn read_flows<R: Read>(
             let Saved { hot, cold, extra } = &saved;
             let (slot, clock_ns) = (count as u32, hot.last_ns);
             count += 1;
-            let view = FlowView { slot, hot, cold, extra: extra.as_deref(), clock_ns, application: None };
+            let view = FlowView {
+                slot,
+                bits: hot.bits,
+                hot,
+                cold,
+                extra: extra.as_deref(),
+                clock_ns,
+                application: None,
+            };
             each(&view, state);
         }
         reader.advance()?;
@@ -155,12 +166,13 @@ impl<S: Default> Tracker<S> {
         reader: &mut Reader<R>,
         mut load: impl FnMut(&mut Self, FlowId, &mut codec::Reader<'_>) -> Result<(), Invalid>,
     ) -> Result<(), Error> {
-        let head = Head::read(reader)?;
+        let mut head = Head::read(reader)?;
         let current = format!("{:?}", self.config.key_policy);
         if head.key_policy != current {
             return Err(Error::OtherPipeline { setting: "key policy", saved: head.key_policy, current });
         }
         self.now_ns = head.now_ns;
+        self.proven = std::mem::take(&mut head.proven);
         self.add_flows(reader, &head, (|_: &FlowKey| true, |_| ()), &mut load)?;
         if self.len() as u64 != head.flow_count {
             return Err(reader.invalid(Invalid::new("another number of flows than stated")));

@@ -68,7 +68,8 @@ impl<S> Tracker<S> {
         out.be(self.now_ns)?;
         out.be(self.len() as u64)?;
         out.bool(self.active_ns != u64::MAX)?;
-        Ok(out.prefixed(Prefix::U16, format!("{:?}", self.config.key_policy))?)
+        out.prefixed(Prefix::U16, format!("{:?}", self.config.key_policy))?;
+        self.proven.save(out)
     }
 
     fn write_flow(
