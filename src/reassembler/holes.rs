@@ -226,6 +226,11 @@ impl<T: Copy> Reassembler<T> {
         }
         self.end_due(stream, self.now_ns, out);
         self.delivered_at = segment.timestamp;
+        if stream.has(Stream::DOUBTED)
+            && segment.ack.distance_from(stream.next) >= i32::from(stream.padding_len)
+        {
+            self.believe(stream, name, segment.timestamp, out);
+        }
         let before = stream.offset;
         stream.marks |= Stream::ACKED;
         if stream.marks & Stream::CONTESTED != 0 {
@@ -359,6 +364,7 @@ impl<T: Copy> Reassembler<T> {
 
     /// Delivers all held octets of a stream, and reports all octets that are known to be missing as gaps.
     pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
+        self.believe_at_end(stream, cause.timestamp, out);
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, cause, out);
         }

@@ -31,6 +31,7 @@ mod config;
 mod event;
 mod held_states;
 mod holes;
+mod padding;
 mod pieces;
 mod policy;
 #[expect(clippy::module_inception, reason = "the type that the layer is named after")]

@@ -3,6 +3,7 @@
 use super::config::ReassemblerConfig;
 use super::event::{Chunk, StreamEvent};
 use super::held_states::{HeldState, HeldStates};
+use super::padding::PADDING_LEN_MAX;
 use super::pieces::Out;
 use super::policy::OverflowPolicy;
 use super::segment::Segment;
@@ -110,7 +111,9 @@ impl<T: Copy> Reassembler<T> {
         if stream.flags == Stream::ANCHORED && segment.flags.0 & CONTROL == 0 {
             let ahead = segment.seq.distance_from(stream.next);
             if ahead == 0 {
-                if segment.len as usize == bytes.len() {
+                if segment.len as usize == bytes.len()
+                    && (bytes.len() > PADDING_LEN_MAX || !segment.may_be_padding())
+                {
                     if !bytes.is_empty() {
                         let offset = stream.offset;
                         stream.offset += u64::from(segment.len);
@@ -241,7 +244,8 @@ impl<T: Copy> Reassembler<T> {
     /// [`StreamEvent::Poisoned`](super::StreamEvent::Poisoned).
     pub(super) fn poison(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         self.release(stream);
-        stream.flags |= Stream::STOPPED | Stream::POISONED;
+        stream.flags |= Stream::STOPPED;
+        stream.marks |= Stream::POISONED;
         self.stats.poisoned_count += 1;
         out(&StreamEvent::Poisoned { offset: stream.offset });
     }

@@ -4,6 +4,7 @@
 //! continues behind them, after a gap with the reason [`GapReason::Checkpoint`].
 
 use super::event::{Cause, GapReason};
+use super::padding::PADDING_LEN_MAX;
 use super::pieces::Out;
 use super::reassembler::Reassembler;
 use super::stream::Stream;
@@ -30,7 +31,7 @@ impl<T: Copy> Reassembler<T> {
         for number in [stream.next, stream.fin, stream.stray_next] {
             out.be(number.0)?;
         }
-        out.array([stream.stray_count, flags, stream.marks])?;
+        out.array([stream.stray_count, flags, stream.marks, stream.padding_len])?;
         Ok(out.varint(held_end.saturating_sub(stream.offset))?)
     }
 
@@ -50,13 +51,14 @@ impl<T: Copy> Reassembler<T> {
         stream.next = SeqNum(reader.be()?);
         stream.fin = SeqNum(reader.be()?);
         stream.stray_next = SeqNum(reader.be()?);
-        let [stray_count, flags, marks] = reader.array()?;
+        let [stray_count, flags, marks, padding_len] = reader.array()?;
         let lost_len = reader.varint()?;
         if stream.offset > OFFSET_MAX || lost_len > u64::from(u32::MAX) {
             return Err(Invalid::new("a stream that is too long"));
         }
         let compared = if self.compared_len > 0 { Stream::COMPARED } else { 0 };
         (stream.stray_count, stream.marks) = (stray_count, marks);
+        stream.padding_len = padding_len.min(PADDING_LEN_MAX as u8);
         stream.flags = flags & !(Stream::HELD | Stream::COMPARED);
         if stream.is_anchored() {
             stream.flags |= compared;

@@ -19,6 +19,8 @@ pub struct Segment<'a> {
     pub ack: SeqNum,
     /// TCP control bits.
     pub flags: TcpFlags,
+    /// Length of the frame on the wire in octets; zero if it is not known.
+    pub frame_len: u32,
 }
 
 impl<'a> Segment<'a> {
@@ -26,7 +28,7 @@ impl<'a> Segment<'a> {
     #[must_use]
     #[inline]
     pub const fn new(seq: SeqNum, flags: TcpFlags, payload: &'a [u8], timestamp: Timestamp) -> Self {
-        Self { timestamp, payload, len: payload.len() as u32, seq, ack: SeqNum(0), flags }
+        Self { timestamp, payload, len: payload.len() as u32, seq, ack: SeqNum(0), flags, frame_len: 0 }
     }
 
     /// Sets the acknowledgment number and the ACK bit.
@@ -35,6 +37,12 @@ impl<'a> Segment<'a> {
         self.ack = ack;
         self.flags = TcpFlags(self.flags.0 | TcpFlags::ACK.0);
         self
+    }
+
+    /// Sets the length of the frame on the wire in octets.
+    #[must_use]
+    pub const fn with_frame_len(self, frame_len: u32) -> Self {
+        Self { frame_len, ..self }
     }
 
     /// Sets the length of the payload on the wire in octets if `len` exceeds the captured length; otherwise changes
@@ -61,6 +69,6 @@ impl<'a> Segment<'a> {
             len = len.min(packet.wire_len.saturating_sub(packet.payload_offset)).max(payload.len() as u32);
         }
         let (seq, ack, flags) = (packet.tcp.seq, packet.tcp.ack, packet.tcp.flags);
-        Some(Self { timestamp: packet.timestamp, payload, len, seq, ack, flags })
+        Some(Self { timestamp: packet.timestamp, payload, len, seq, ack, flags, frame_len: packet.wire_len })
     }
 }

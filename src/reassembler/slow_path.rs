@@ -54,6 +54,12 @@ impl<T: Copy> Reassembler<T> {
         }
         self.end_due(stream, self.now_ns, out);
         self.delivered_at = segment.timestamp;
+        if stream.has(Stream::DOUBTED) && !self.decide(stream, name, &segment, out) {
+            return;
+        }
+        if segment.may_be_padding() && self.doubt(stream, &segment) {
+            return;
+        }
         // The sequence number of the first octet, also in a SYN.
         segment.seq = segment.seq.add(u32::from(segment.flags.contains(TcpFlags::SYN)));
         let segment = &segment;
@@ -198,7 +204,7 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Delivers a new part of a segment that is next in order, and the held pieces that follow it.
-    fn deliver(&mut self, stream: &mut Stream, name: T, new: &New<'_>, out: &mut Out<'_>) {
+    pub(super) fn deliver(&mut self, stream: &mut Stream, name: T, new: &New<'_>, out: &mut Out<'_>) {
         if stream.has(Stream::COMPARED) {
             let _ = self.hold_or_new(stream, name);
         }

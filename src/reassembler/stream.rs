@@ -21,6 +21,8 @@ pub struct Stream {
     pub(super) stray_count: u8,
     pub(super) flags: u8,
     pub(super) marks: u8,
+    /// Number of zeros behind `offset` that may be padding, if [`DOUBTED`](Self::DOUBTED) is set.
+    pub(super) padding_len: u8,
     pub(super) hold: Handle,
 }
 
@@ -45,6 +47,7 @@ impl Default for Stream {
             stray_count: 0,
             flags: 0,
             marks: 0,
+            padding_len: 0,
             hold: Handle::NONE,
         }
     }
@@ -62,8 +65,8 @@ impl Stream {
     pub(super) const ENDED: u8 = 1 << 4;
     /// In `flags`: the stream was poisoned or stopped by the caller, and produces no further events.
     pub(super) const STOPPED: u8 = 1 << 5;
-    /// In `flags`: the stream was stopped because a memory limit was reached.
-    pub(super) const POISONED: u8 = 1 << 6;
+    /// In `flags`: octets that may be padding are withheld.
+    pub(super) const DOUBTED: u8 = 1 << 6;
     /// In `flags`: delivered octets are kept for comparison, which excludes segments in order from the fast path.
     pub(super) const COMPARED: u8 = 1 << 7;
 
@@ -78,6 +81,8 @@ impl Stream {
     /// In `marks`: the candidate for the first sequence number in `stray_next` was taken from an acknowledgment, and
     /// not from a SYN.
     pub(super) const HINTED: u8 = 1 << 3;
+    /// In `marks`: the stream was stopped because a memory limit was reached.
+    pub(super) const POISONED: u8 = 1 << 4;
 
     #[inline(always)]
     pub(super) const fn is_acked(&self) -> bool {
@@ -151,7 +156,7 @@ impl Stream {
     /// Returns whether the stream was stopped because a memory limit was reached.
     #[must_use]
     pub const fn is_poisoned(&self) -> bool {
-        self.has(Self::POISONED)
+        self.marks & Self::POISONED != 0
     }
 
     /// Returns whether the stream produces no further events, because it was poisoned or stopped by the caller.

@@ -6,6 +6,7 @@ mod hostile;
 mod kernel;
 mod naive;
 mod overlap;
+mod padding;
 mod property;
 mod start;
 mod times;
