@@ -1,5 +1,6 @@
 //! The sink that collects facts.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,14 +8,14 @@ use std::time::Duration;
 
 use flowgauge::base::DirectionEvidence;
 use flowgauge::checkpoint::{self, Invalid, StateWriter};
-use flowgauge::codec::Reader;
+use flowgauge::codec::{Prefix, Reader};
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::protocols::{ftp, http1, http2, smtp};
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
-    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Sink,
-    Standard, TcpFlags, Timestamp,
+    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Side, Sink,
+    Standard, TcpFlags, TcpState, Timestamp,
 };
 
 use crate::facts::{Conversation, Facts};
@@ -61,20 +62,49 @@ pub struct CollectorState {
     closed_ns: [u64; 2],
     /// The user of FTP is one whose password is no secret.
     is_anonymous: bool,
+    /// Protocol, kind and number of logins before there was evidence of a connection.
+    unproven: Option<Box<Unproven>>,
 }
+
+type Unproven = (Cow<'static, str>, Cow<'static, str>, u64);
 
 impl checkpoint::State for CollectorState {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         self.closed_ns.iter().try_for_each(|since_ns| writer.varint(*since_ns))?;
-        Ok(writer.bool(self.is_anonymous)?)
+        writer.bool(self.is_anonymous)?;
+        writer.bool(self.unproven.is_some())?;
+        if let Some((protocol, kind, count)) = self.unproven.as_deref() {
+            writer.prefixed(Prefix::U8, protocol.as_bytes())?;
+            writer.prefixed(Prefix::U8, kind.as_bytes())?;
+            writer.varint(*count)?;
+        }
+        Ok(())
     }
 
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
-        Ok(Self { closed_ns: [reader.varint()?, reader.varint()?], is_anonymous: reader.bool()? })
+        let closed_ns = [reader.varint()?, reader.varint()?];
+        let is_anonymous = reader.bool()?;
+        let unproven = if reader.bool()? {
+            let mut text = || reader.prefixed_str(Prefix::U8).map(|text| Cow::Owned(text.to_owned()));
+            let (protocol, kind) = (text()?, text()?);
+            Some(Box::new((protocol, kind, reader.varint()?)))
+        } else {
+            None
+        };
+        Ok(Self { closed_ns, is_anonymous, unproven })
     }
 }
 
 impl CollectorState {
+    /// Adds a login to those without evidence of a connection. A second kind of login replaces the first.
+    fn hold_login(&mut self, protocol: &'static str, kind: &'static str) {
+        let held = self.unproven.get_or_insert_with(|| Box::new((protocol.into(), kind.into(), 0)));
+        if (&*held.0, &*held.1) != (protocol, kind) {
+            **held = (protocol.into(), kind.into(), 0);
+        }
+        held.2 += 1;
+    }
+
     /// Notes the window of a segment. Returns the time for which it was closed, if the segment opens it.
     fn window(&mut self, packet: &Packet<'_>) -> Option<Duration> {
         let flags = packet.tcp.flags;
@@ -102,6 +132,15 @@ fn is_anonymous(message: &Message<'_>) -> Option<bool> {
     let is_public =
         |user: &[u8]| user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp");
     is_user.then(|| command.argument.is_some_and(|user| is_public(user.0)))
+}
+
+/// Returns whether a flow shows that both sides agreed on a connection: a handshake, or octets of both. A single segment
+/// may be forged.
+fn is_connection(view: &FlowView<'_>) -> bool {
+    let has_octets = |side| view.counters(side).payload_octet_count > 0;
+    let has_handshake =
+        view.tcp_state() >= TcpState::Established && view.tcp_flags(view.initiator()).contains(TcpFlags::SYN);
+    has_handshake || (has_octets(Side::A) && has_octets(Side::B))
 }
 
 /// Ports that are in general use for an application beside its registered ones.
@@ -162,8 +201,12 @@ impl Sink for Collector {
             flow.state.is_anonymous = is_anonymous;
         }
         if let Some(kind) = login(message).filter(|_| !flow.state.is_anonymous) {
-            let server = flow.view.key().address(flow.view.initiator().other());
-            self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;
+            if is_connection(&flow.view) {
+                let server = flow.view.key().address(flow.view.initiator().other());
+                self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;
+            } else {
+                flow.state.hold_login(meta.protocol.name(), kind);
+            }
         }
     }
 
@@ -177,6 +220,11 @@ impl Sink for Collector {
 
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         let is_known = is_known_port(&flow.view);
+        if let Some(login) = flow.state.unproven.take_if(|_| is_connection(&flow.view)) {
+            let server = flow.view.key().address(flow.view.initiator().other());
+            let (protocol, kind, count) = *login;
+            self.facts.logins.entry((server, protocol, kind)).0 += count;
+        }
         for since_ns in std::mem::take(&mut flow.state.closed_ns).into_iter().filter(|since_ns| *since_ns > 0)
         {
             self.facts.tcp.closed(flow.view.end().saturating_since(Timestamp::from_nanos(since_ns)));

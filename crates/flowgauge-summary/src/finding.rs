@@ -128,6 +128,8 @@ pub enum FindingKind {
     RoundTrip,
     /// Duplicate frames.
     Duplicates,
+    /// Octets of streams that were sent again with other values.
+    Conflicts,
     /// Octets of streams that the capture lacks.
     Gaps,
     /// Frames captured only in part.
@@ -156,6 +158,7 @@ impl FindingKind {
             Self::Resets => "resets",
             Self::RoundTrip => "round_trip",
             Self::Duplicates => "duplicates",
+            Self::Conflicts => "conflicts",
             Self::Gaps => "gaps",
             Self::Truncated => "truncated",
             Self::Clock => "clock",
@@ -539,7 +542,15 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
             all.push(plain(kind, count, text));
         }
     };
-    let Totals { gap_count, missing_len, .. } = *totals;
+    let Totals { gap_count, missing_len, conflict_count, conflict_len, .. } = *totals;
+    note(
+        FindingKind::Conflicts,
+        conflict_count,
+        format!(
+            "{} in streams, {conflict_len} octets sent again with other values",
+            plural(conflict_count, "conflict")
+        ),
+    );
     note(
         FindingKind::Gaps,
         gap_count,

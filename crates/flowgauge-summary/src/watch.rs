@@ -55,6 +55,12 @@ pub struct Totals {
     pub gap_count: u64,
     /// Octets of these gaps.
     pub missing_len: u64,
+    /// Number of conflicts in streams of TCP: octets that were sent again with other values.
+    #[serde(default)]
+    pub conflict_count: u64,
+    /// Octets of these conflicts.
+    #[serde(default)]
+    pub conflict_len: u64,
 }
 
 impl Totals {
@@ -66,6 +72,8 @@ impl Totals {
         self.skipped_count += stats.skipped.total();
         self.gap_count += stats.streams.gap_counts.iter().sum::<u64>();
         self.missing_len += stats.streams.gap_octet_count;
+        self.conflict_count += stats.streams.conflict_count;
+        self.conflict_len += stats.streams.conflict_octet_count;
     }
 }
 

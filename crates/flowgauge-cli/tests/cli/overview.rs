@@ -250,3 +250,27 @@ fn an_unknown_first_word_is_refused_with_a_suggestion() {
     // Options may precede the capture.
     assert_eq!(run(&["--section", "hosts", "web.pcap"]).out, run(&["web.pcap", "--section", "hosts"]).out);
 }
+
+#[test]
+fn one_segment_without_a_connection_is_no_login() {
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Basic dXNlcjpwYXNz\r\n\r\n";
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    // Each case: segments after the request of a client whose handshake was not captured.
+    for (after, is_login) in [
+        (&[][..], false),
+        (&[(1, "R", &b""[..])], false),
+        (&[(1, "A", b"")], false),
+        (&[(1, "AP", response)], true),
+    ] {
+        let mut trace = Trace::new();
+        ordinary(&mut trace);
+        let ends = [([10, 0, 0, 77], 45_000), ([198, 51, 100, 80], 80)];
+        let mut connection = Connection { ends, next: [1000, 9000] };
+        trace.segment(7_000_000, &mut connection, 0, "AP", request);
+        for (number, (from, flags, payload)) in after.iter().enumerate() {
+            trace.segment(7_000_100 + number as u64, &mut connection, *from, flags, payload);
+        }
+        let found = findings(&trace.file());
+        assert_eq!(kinds(&found).contains(&"clear_text_login"), is_login, "{after:?}");
+    }
+}
