@@ -89,9 +89,8 @@ impl ExportedRecord {
         const IGNORE: u8 = 0;
         const DELETED: u8 = 2;
         match (self.firewall_event, self.nat_event) {
-            (Some(DELETED), _) => false,
-            (Some(IGNORE) | None, nat_event) => nat_event.is_some(),
-            (Some(_), _) => true,
+            (Some(DELETED), _) | (Some(IGNORE) | None, Some(IGNORE) | None) => false,
+            (Some(_), _) | (None, Some(_)) => true,
         }
     }
 

@@ -211,9 +211,9 @@ fn events_are_not_flows() {
     let fields: [Field<'_>; 3] = [(8, &[V4[0]; 6]), (12, &[V4[1]; 6]), (233, &events)];
     let found: Vec<_> = records(&fields).iter().map(FlowRecord::is_event).collect();
     assert_eq!(found, [false, true, false, true, true, true]);
-    let translation: [Field<'_>; 3] = [(8, &V4[..1]), (12, &V4[1..]), (230, &[&[4]])];
+    let translation: [Field<'_>; 3] = [(8, &[V4[0]; 2]), (12, &[V4[1]; 2]), (230, &[&[4], &[0]])];
     let records = records(&translation);
-    assert!(records[0].is_event());
+    assert!(records[0].is_event() && !records[1].is_event());
     // An event does not wait for the other direction.
     let mut joiner = UniflowJoiner::new(10, Duration::from_secs(60), &Resources::default()).unwrap();
     let mut emitted = 0;
@@ -273,6 +273,24 @@ fn records_without_times_of_the_flow_are_near_their_message() {
     let end = 1_699_999_995_000_u64.to_be_bytes();
     let both = records(&[&fields[..], &[(152, &[&start]), (153, &[&end])]].concat()).remove(0);
     assert_eq!(both.end.as_nanos(), 1_699_999_995_000_000_000);
+}
+
+#[test]
+fn uniflows_of_one_exporter_are_joined_before_those_of_two() {
+    let [forward, reverse] = [[V4[0], V4[1]], [V4[1], V4[0]]]
+        .map(|[source, destination]| ipfix(&[(8, &[source]), (12, &[destination]), (2, &[&[1]])]));
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    let mut joiner = UniflowJoiner::new(10, Duration::from_secs(60), &Resources::default()).unwrap();
+    let mut joined = Vec::new();
+    for (exporter, message) in [(1, &reverse), (2, &reverse), (2, &forward), (3, &forward)] {
+        collector.message(([192, 0, 2, exporter], 1).into(), message, Timestamp::ZERO, |one| {
+            joiner.push(one.record().expect("a record"), Timestamp::ZERO, |record| {
+                joined.push(exported(record).exporter_address.unwrap());
+            });
+        });
+    }
+    // Two exporters may each see one direction.
+    assert_eq!(joined, [IpAddr::from([192, 0, 2, 2]), IpAddr::from([192, 0, 2, 1])]);
 }
 
 /// A query and its response whose times are rounded, in any order of arrival.

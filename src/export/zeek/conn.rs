@@ -6,7 +6,7 @@ use super::networks::LocalNetworks;
 use crate::base::{History, IpProtocol, SeqNum, Side, TcpFlags};
 use crate::export::Uid;
 use crate::export::flow_log::RecordEnd;
-use crate::record::{FlowRecord, SideRecord};
+use crate::record::{FlowRecord, SideRecord, field_index};
 use crate::row::{List, ListOf, Name};
 use crate::tracker::FlowView;
 
@@ -31,7 +31,8 @@ const UNKNOWN: &str = "unknown_transport";
 /// Counts of one end.
 #[derive(Clone, Copy, Debug, Default)]
 struct End {
-    bytes: u64,
+    /// `None` if the exporter of a record did not send it.
+    bytes: Option<u64>,
     packet_count: u64,
     ip_octet_count: u64,
     missed: u64,
@@ -44,7 +45,7 @@ impl End {
         let is_tcp = view.key().protocol() == IpProtocol::TCP;
         let span = if is_tcp { span(view, previous.sequence_number(side), side) } else { None };
         Self {
-            bytes: span.unwrap_or(if is_tcp { 0 } else { payload }),
+            bytes: Some(span.unwrap_or(if is_tcp { 0 } else { payload })),
             packet_count: counters.packet_count,
             ip_octet_count: counters.ip_octet_count,
             missed: span.map_or(0, |span| span.saturating_sub(payload)),
@@ -76,8 +77,8 @@ impl<'a> Conn<'a> {
     /// Returns the row of a record from another program, which has no sequence numbers. `services` are the names of its
     /// application protocols.
     pub(super) fn of_record(record: &FlowRecord, services: &'a str, local: &LocalNetworks) -> Self {
-        let end = |side: &SideRecord| End {
-            bytes: side.counters.payload_octet_count,
+        let end = |side: &SideRecord, payload: usize| End {
+            bytes: record.known.contains(payload).then_some(side.counters.payload_octet_count),
             packet_count: side.counters.packet_count,
             ip_octet_count: side.counters.ip_octet_count,
             missed: 0,
@@ -91,8 +92,8 @@ impl<'a> Conn<'a> {
             is_local: (local.contain(record.source_address()), local.contain(record.destination_address())),
             missed: 0,
             history: record.history,
-            orig: end(&record.forward),
-            resp: end(&record.reverse),
+            orig: end(&record.forward, const { field_index("payload_octet_count") }),
+            resp: end(&record.reverse, const { field_index("reverse_payload_octet_count") }),
             parents: Vec::new(),
         }
     }
@@ -124,7 +125,7 @@ impl<'a> Conn<'a> {
     /// Returns the payload of an end.
     fn bytes(&self, end: &End) -> Option<u64> {
         let is_known = self.proto().0 != UNKNOWN;
-        self.duration.map(|_| if is_known { end.bytes } else { 0 })
+        self.duration.and_then(|_| if is_known { end.bytes } else { Some(0) })
     }
 
     const fn proto(&self) -> Name {

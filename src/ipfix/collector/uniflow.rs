@@ -128,7 +128,17 @@ impl UniflowJoiner {
             other.start <= record.end.saturating_add(GAP_MAX)
                 && record.start <= other.end.saturating_add(GAP_MAX)
         };
-        let index = waiting.iter().position(|waiting| is_same_flow(&waiting.record))?;
+        let is_same_exporter = |other: &FlowRecord| {
+            let exporter = |record: &FlowRecord| {
+                let exported = record.exported.as_deref()?;
+                Some((exported.exporter_address, exported.observation_domain))
+            };
+            exporter(other) == exporter(record)
+        };
+        let mut found = waiting.iter().enumerate().filter(|(_, waiting)| is_same_flow(&waiting.record));
+        // Exporters on different paths may each see one direction.
+        let first = found.clone().next()?;
+        let (index, _) = found.find(|(_, waiting)| is_same_exporter(&waiting.record)).unwrap_or(first);
         let waiting = self.waiting.peek_mut(&key)?;
         let bytes = bytes_of(waiting);
         let other = waiting.remove(index).record;

@@ -26,47 +26,36 @@ fn number(octets: &[u8], offset: usize) -> Option<u16> {
 /// Length of the message with which octets begin.
 enum MessageLen {
     Known(usize),
-    /// More octets must arrive, or the stream must end.
-    Unknown,
-    /// The octets are not the beginning of a message.
-    None,
+    /// More octets must arrive, or the stream must end. The first ones, of this number, need not be examined again.
+    Unknown(usize),
+    /// The first octets, of this number, are not the beginning of a message.
+    None(usize),
 }
 
 impl MessageLen {
-    fn of(octets: &[u8]) -> Self {
-        let Some(version) = number(octets, 0) else { return Self::Unknown };
-        match version {
-            5 => Self::netflow5(octets),
-            9 => Self::netflow9(octets),
-            10 => match number(octets, 2) {
-                None => Self::Unknown,
-                Some(len @ 16..) => Self::Known(len.into()),
-                Some(_) => Self::None,
-            },
-            _ => Self::None,
-        }
-    }
-
-    fn netflow5(octets: &[u8]) -> Self {
-        match number(octets, 2) {
-            None => Self::Unknown,
-            Some(count @ 1..=30) => Self::Known(24 + 48 * usize::from(count)),
-            Some(_) => Self::None,
+    /// Returns the length of the message with which octets begin, of which the first ones were examined before.
+    fn of(octets: &[u8], examined_len: usize) -> Self {
+        match (number(octets, 0), number(octets, 2)) {
+            (Some(5), Some(count @ 1..=30)) => Self::Known(24 + 48 * usize::from(count)),
+            (Some(9), Some(_)) => Self::netflow9(octets, examined_len),
+            (Some(10), Some(len @ 16..)) => Self::Known(len.into()),
+            (None | Some(5 | 9 | 10), None) => Self::Unknown(0),
+            _ => Self::None(1),
         }
     }
 
     /// The header has no length: sets follow up to the version of another message, which is not the identifier of a set.
-    fn netflow9(octets: &[u8]) -> Self {
-        let mut len = NETFLOW9_HEADER_LEN;
+    fn netflow9(octets: &[u8], examined_len: usize) -> Self {
+        let mut len = examined_len.max(NETFLOW9_HEADER_LEN);
         while len < MESSAGE_LEN_MAX {
             match (number(octets, len), number(octets, len + 2)) {
                 (Some(5 | 9 | 10), _) => return Self::Known(len),
                 (Some(0 | 1 | 256..), Some(set_len @ 4..)) => len += usize::from(set_len),
-                (Some(0 | 1 | 256..) | None, None) => return Self::Unknown,
-                _ => return Self::None,
+                (Some(0 | 1 | 256..) | None, None) => return Self::Unknown(len),
+                _ => break,
             }
         }
-        Self::None
+        Self::None(len)
     }
 }
 
@@ -94,64 +83,81 @@ fn is_header(octets: &[u8], now: Timestamp) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Framing {
     octets: Vec<u8>,
+    position: Position,
+}
+
+/// State of the search for the end of a message.
+#[derive(Clone, Copy, Debug, Default)]
+struct Position {
+    /// Number of octets of the message that were examined.
+    examined_len: usize,
     /// The beginning of the next message is not known, after a gap or in a stream that began before the capture.
     is_lost: bool,
 }
 
-impl Framing {
-    /// Adds octets, and passes on the messages that are complete. Keeps at most one message. Linear in the octets, except
-    /// that a message of NetFlow version 9 costs the number of its sets again for each call.
-    pub(super) fn push(&mut self, octets: &[u8], now: Timestamp, mut message: impl FnMut(&[u8])) {
-        let mut kept = std::mem::take(&mut self.octets);
-        let mut rest = if kept.is_empty() {
-            octets
-        } else {
-            kept.extend_from_slice(octets);
-            &kept
-        };
-        while !rest.is_empty() {
+impl Position {
+    /// Passes on the messages that are complete. Returns the number of octets that are not needed any more. Linear in the
+    /// octets that were not examined.
+    fn advance(&mut self, octets: &[u8], now: Timestamp, mut message: impl FnMut(&[u8])) -> usize {
+        let mut consumed_len = 0;
+        while let Some(rest) = octets.get(consumed_len..).filter(|rest| !rest.is_empty()) {
             if self.is_lost {
                 let is_found = |at: &usize| is_header(rest.get(*at..).unwrap_or_default(), now);
                 let searched_len = rest.len().saturating_sub(IPFIX_HEADERS_LEN - 1);
-                match (0..searched_len).find(is_found) {
-                    Some(at) => {
-                        self.is_lost = false;
-                        rest = rest.get(at..).unwrap_or_default();
-                    }
-                    None => {
-                        rest = rest.get(searched_len..).unwrap_or_default();
-                        break;
-                    }
+                let found = (0..searched_len).find(is_found);
+                consumed_len += found.unwrap_or(searched_len);
+                if found.is_none() {
+                    break;
                 }
+                self.is_lost = false;
+                continue;
             }
-            match MessageLen::of(rest) {
-                MessageLen::Known(len) => match rest.split_at_checked(len) {
-                    Some((first, others)) => {
+            let len = match MessageLen::of(rest, self.examined_len) {
+                MessageLen::Known(len) => match rest.get(..len) {
+                    Some(first) => {
                         message(first);
-                        rest = others;
+                        len
                     }
                     None => break,
                 },
-                MessageLen::Unknown if rest.len() <= MESSAGE_LEN_MAX => break,
-                MessageLen::Unknown | MessageLen::None => {
-                    self.is_lost = true;
-                    rest = rest.get(1..).unwrap_or_default();
+                MessageLen::Unknown(examined_len) => {
+                    self.examined_len = examined_len;
+                    break;
                 }
-            }
+                MessageLen::None(len) => {
+                    self.is_lost = true;
+                    len.min(rest.len())
+                }
+            };
+            self.examined_len = 0;
+            consumed_len += len;
         }
-        self.octets = rest.to_vec();
+        consumed_len
+    }
+}
+
+impl Framing {
+    /// Adds octets, and passes on the messages that are complete. Keeps at most one message. Linear in the octets.
+    pub(super) fn push(&mut self, octets: &[u8], now: Timestamp, message: impl FnMut(&[u8])) {
+        if self.octets.is_empty() {
+            let consumed_len = self.position.advance(octets, now, message);
+            self.octets.extend_from_slice(octets.get(consumed_len..).unwrap_or_default());
+        } else {
+            self.octets.extend_from_slice(octets);
+            let consumed_len = self.position.advance(&self.octets, now, message);
+            self.octets.drain(..consumed_len);
+        }
     }
 
     /// Discards an incomplete message, because octets are missing.
     pub(super) fn lose(&mut self) {
-        self.octets = Vec::new();
-        self.is_lost = true;
+        *self = Self { octets: Vec::new(), position: Position { examined_len: 0, is_lost: true } };
     }
 
     /// Passes on the last message, which the end of the stream completes.
     pub(super) fn finish(&mut self, message: impl FnOnce(&[u8])) {
         let octets = std::mem::take(&mut self.octets);
-        if number(&octets, 0) == Some(9) && octets.len() > NETFLOW9_HEADER_LEN && !self.is_lost {
+        if number(&octets, 0) == Some(9) && octets.len() > NETFLOW9_HEADER_LEN && !self.position.is_lost {
             message(&octets);
         }
     }

@@ -164,6 +164,17 @@ fn octets_of_ip_packets_are_in_sums() {
     assert_eq!(octets, [999_999, 3_000_000, 2_000_001]);
     let events = objects(&collect(&packets, &["--format", "eve"]).out);
     assert_eq!(events[0]["flow"]["bytes_toserver"], 6_000_000);
+    let folder = Folder::new();
+    assert_eq!(collect(&packets, &["--format", "zeek", "--out", &folder.path("logs")]).status, 0);
+    let log = std::fs::read_to_string(folder.path("logs/conn.log")).unwrap();
+    let of = |name: &str| {
+        let fields = log.lines().find_map(|line| line.strip_prefix("#fields\t")).unwrap();
+        let place = fields.split('\t').position(|field| field == name).unwrap();
+        let row = log.lines().find(|line| !line.starts_with('#')).unwrap();
+        row.split('\t').nth(place).unwrap().to_owned()
+    };
+    // The payload is not known.
+    assert_eq!((of("orig_bytes").as_str(), of("orig_ip_bytes").as_str()), ("-", "6000000"));
 }
 
 /// A firewall reports the beginning of a connection, its counts so far and its end, and a connection that it denied.
