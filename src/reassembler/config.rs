@@ -17,9 +17,13 @@ crate::base::configuration! {
         pub overlap: OverlapPolicy,
         /// Policy for segments that must be held when a memory limit is reached.
         pub overflow: OverflowPolicy,
-        /// Time for which octets that the receiver acknowledged may still arrive, in packet time, because captures of two
-        /// interfaces are skewed. Default 10 ms.
+        /// Time for which octets that the receiver acknowledged may still arrive although later octets of their direction
+        /// did, in packet time, because packets were captured out of order. Default 10 ms.
         pub ack_grace: Duration,
+        /// Time by which one direction of a connection may be captured later than the other, in packet time, because a
+        /// capture of two interfaces is skewed. So long, acknowledged octets after the last captured ones may arrive, and
+        /// octets of the other direction that were sent after them wait. At least `ack_grace`; default 50 ms.
+        pub skew_max: Duration,
         /// Time for which a stream without acknowledgments waits for a hole to be filled; the time restarts whenever the
         /// stream advances. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
         pub hole_timeout: Duration,
@@ -52,6 +56,7 @@ impl Default for ReassemblerConfig {
             overlap: OverlapPolicy::default(),
             overflow: OverflowPolicy::default(),
             ack_grace: Duration::from_millis(10),
+            skew_max: Duration::from_millis(50),
             hole_timeout: Duration::from_secs(3),
             compared_len: 0,
         }

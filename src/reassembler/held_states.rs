@@ -15,6 +15,9 @@ const NONE: u32 = u32::MAX;
 pub(super) enum Wait {
     /// List of streams that wait for the end of the grace period after an acknowledgment.
     Grace,
+    /// List of streams that wait for a direction which may be captured late: for their own octets after the last
+    /// captured ones, which were acknowledged, or for the octets of the opposite direction before their next ones.
+    Late,
     /// List of streams with a hole that ends at a deadline, because no acknowledgments were seen.
     Deadline,
     /// List of streams that wait, without a time limit, for octets, an acknowledgment or the end of the stream.
@@ -27,7 +30,7 @@ pub(super) enum Wait {
     Vacant,
 }
 
-const LISTS: usize = 5;
+const LISTS: usize = 6;
 
 /// End of the acknowledged octets beyond a hole, and the time of the acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +60,18 @@ pub(super) struct HeldState<T> {
 }
 
 impl<T> HeldState<T> {
+    /// Returns the time in nanoseconds from which the grace period of an acknowledged hole counts: when the hole was
+    /// acknowledged, and octets or the FIN after it were captured.
+    pub(super) fn graced_ns(&self) -> u64 {
+        let first = self.pieces.first_segment().map_or(self.fin_at, |(timestamp, _)| timestamp);
+        self.acked.since_ns.max(first.as_nanos())
+    }
+
+    /// Returns the time in nanoseconds from which a stream in the list [`Wait::Late`] waits.
+    pub(super) fn late_ns(&self) -> u64 {
+        self.pieces.first_segment().map_or(self.acked.since_ns, |(timestamp, _)| timestamp.as_nanos())
+    }
+
     /// Discards acknowledgments of octets up to the stream offset `offset`. An acknowledgment beyond `fin`, the offset
     /// of the FIN, is reduced to it. Returns whether `acked` was discarded and replaced by a later acknowledgment.
     pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
@@ -267,7 +282,7 @@ impl<T: Copy> HeldStates<T> {
         let capacity = self.holds.capacity() as u64;
         let mut sums = (0, 0, capacity * (hold_cost::<T>() + size_of::<u32>() as u64));
         for hold in &self.holds {
-            let (octets, blocks) = hold.pieces.check_invariants(0);
+            let (octets, blocks) = hold.pieces.check_invariants();
             sums = (
                 sums.0 + octets,
                 sums.1 + blocks,

@@ -6,11 +6,8 @@ use super::held_states::{Acked, HeldState, Wait};
 use super::pieces::Out;
 use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
-use super::stream::{Handle, Stream};
+use super::stream::{ACK_AHEAD_MAX, Handle, Peer, Stream};
 use crate::base::{TcpFlags, Timestamp};
-
-/// Maximum distance in octets from the end of the known octets of a stream to a plausible acknowledgment number.
-const ACK_AHEAD_MAX: u64 = 16 << 20;
 
 impl<T: Copy> Reassembler<T> {
     /// Returns the name of a stream with a hole that [`skip`](Self::skip) can end at `now`: the grace period or the
@@ -48,19 +45,25 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Returns the handle of the stream with the hole that is due first, and the due time in nanoseconds. Considers the
-    /// first streams in the lists that wait for a grace period or a deadline.
+    /// first streams in the lists that wait for a time.
     fn first_due(&self) -> Option<(Handle, u64)> {
-        let graced = self.holds.oldest(Wait::Grace);
-        let graced =
-            graced.map(|(handle, hold)| (handle, hold.acked.since_ns.saturating_add(self.ack_grace_ns)));
-        let overdue = self.holds.oldest(Wait::Deadline);
-        let overdue =
-            overdue.map(|(handle, hold)| (handle, hold.armed_ns.saturating_add(self.hole_timeout_ns)));
-        match (graced, overdue) {
-            (Some(graced), Some(overdue)) if overdue.1 < graced.1 => Some(overdue),
-            (Some(graced), _) => Some(graced),
-            (None, overdue) => overdue,
-        }
+        let oldest = |wait| self.holds.oldest(wait);
+        let graced = oldest(Wait::Grace).map(|(handle, hold)| (handle, self.graced_until_ns(hold)));
+        let late = oldest(Wait::Late).map(|(handle, hold)| (handle, self.late_until_ns(hold)));
+        let overdue = oldest(Wait::Deadline)
+            .map(|(handle, hold)| (handle, hold.armed_ns.saturating_add(self.hole_timeout_ns)));
+        [graced, late, overdue].into_iter().flatten().min_by_key(|(_, due_ns)| *due_ns)
+    }
+
+    /// Returns the time in nanoseconds at which an acknowledged hole ends that octets or the FIN follow.
+    fn graced_until_ns(&self, hold: &HeldState<T>) -> u64 {
+        let late_ns = hold.acked.since_ns.saturating_add(self.skew_max_ns);
+        hold.graced_ns().saturating_add(self.ack_grace_ns).min(late_ns)
+    }
+
+    /// Returns the time in nanoseconds until which a stream waits for a direction that may be captured late.
+    pub(super) fn late_until_ns(&self, hold: &HeldState<T>) -> u64 {
+        hold.late_ns().saturating_add(self.skew_max_ns)
     }
 
     /// Returns the name of the stream that `handle` refers to, and moves its held state to the list [`Wait::Returned`]
@@ -99,7 +102,7 @@ impl<T: Copy> Reassembler<T> {
         if !self.memory.is_pressed() {
             return None;
         }
-        let waits = [Wait::Open, Wait::Deadline, Wait::Grace].into_iter();
+        let waits = [Wait::Open, Wait::Deadline, Wait::Late, Wait::Grace].into_iter();
         let oldest = waits.filter_map(|wait| self.holds.oldest(wait)).min_by_key(|(_, hold)| hold.armed_ns);
         let (handle, _) = oldest?;
         self.take_due(handle)
@@ -149,8 +152,12 @@ impl<T: Copy> Reassembler<T> {
             return None;
         }
         let hold = self.holds.get(stream.hold)?;
+        // There is no hole before octets that wait for the opposite direction.
+        if is_waiting(stream, hold) {
+            return None;
+        }
         let due_ns = if hold.acked.end > stream.offset && !is_fin_likely(stream, hold) {
-            hold.acked.since_ns.saturating_add(self.ack_grace_ns)
+            if is_tail(stream, hold) { self.late_until_ns(hold) } else { self.graced_until_ns(hold) }
         } else if !stream.is_acked() && first_known(stream, hold).is_some() {
             hold.armed_ns.saturating_add(self.hole_timeout_ns)
         } else {
@@ -316,14 +323,20 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Skips all missing octets of a stream up to the offset `end`, except a last octet that may be the FIN.
-    fn skip_to(&mut self, stream: &mut Stream, end: u64, cause: Cause, out: &mut Out<'_>) {
+    /// Skips all missing octets of a stream up to the offset `end`, except a last octet that may be the FIN. Ends at
+    /// octets that wait for the opposite direction.
+    pub(super) fn skip_to(&mut self, stream: &mut Stream, end: u64, cause: Cause, out: &mut Out<'_>) {
         while stream.offset < end {
             if self.hold_of(stream).is_some_and(|hold| is_fin_likely(stream, hold)) {
                 return;
             }
+            let before = stream.offset;
             let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
             self.skip_hole(stream, first.map_or(end, |first| first.min(end)), cause, out);
+            if stream.offset == before {
+                // The next octets wait for the opposite direction.
+                return;
+            }
         }
     }
 
@@ -333,12 +346,12 @@ impl<T: Copy> Reassembler<T> {
         self.gap(stream, to, cause, out);
         // Held octets keep their capture time, no matter when the hole in front of them ends.
         self.delivered_at = Timestamp::ZERO;
-        let Self { store, holds, memory, stats, compared_len, delivered_at, .. } = self;
+        let Self { store, holds, memory, stats, compared_len, delivered_at, peer, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else { return };
         let recent = &mut hold.recent;
         let range = (stream.offset, stream.drain_limit());
-        let end = hold.pieces.drain(store, range, delivered_at, &mut |event| {
+        let end = hold.pieces.drain(store, range, *peer, delivered_at, &mut |event| {
             match event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
                     stats.uncompared_octet_count += recent.push(memory, chunk, *compared_len);
@@ -365,6 +378,7 @@ impl<T: Copy> Reassembler<T> {
     /// Delivers all held octets of a stream, and reports all octets that are known to be missing as gaps.
     pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
         self.believe_at_end(stream, cause.timestamp, out);
+        self.peer = Peer::UNKNOWN;
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, cause, out);
         }
@@ -414,6 +428,8 @@ impl<T: Copy> Reassembler<T> {
         let has_hole = !hold.pieces.is_empty() || is_waiting_for_fin || has_dropped;
         let wait = match () {
             () if is_fin_likely(stream, hold) => Wait::Open,
+            () if is_waiting(stream, hold) => Wait::Late,
+            () if hold.acked.end > offset && is_tail(stream, hold) => Wait::Late,
             () if hold.acked.end > offset => Wait::Grace,
             () if has_hole && stream.is_acked() => Wait::Open,
             () if has_hole => Wait::Deadline,
@@ -425,6 +441,7 @@ impl<T: Copy> Reassembler<T> {
         let has_progressed = offset > before;
         let is_renewed = match wait {
             Wait::Deadline => has_progressed,
+            Wait::Late => has_progressed || is_acked_anew,
             Wait::Grace => is_acked_anew,
             _ => false,
         };
@@ -452,6 +469,16 @@ fn first_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
         Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
         None => first.or_else(|| stream.dropped_end()),
     }
+}
+
+/// Returns whether the next octets of a stream are held because they wait for the opposite direction.
+pub(super) fn is_waiting<T>(stream: &Stream, hold: &HeldState<T>) -> bool {
+    hold.pieces.first_start() == Some(stream.offset) && !stream.has(Stream::ENDED)
+}
+
+/// Returns whether nothing was captured after the hole of a stream, so that the whole direction may be late.
+fn is_tail<T>(stream: &Stream, hold: &HeldState<T>) -> bool {
+    hold.pieces.is_empty() && !stream.has(Stream::FIN_KNOWN) && stream.dropped_end().is_none()
 }
 
 /// Returns whether an acknowledged octet that is missing is most likely a FIN that was not captured: it is a single

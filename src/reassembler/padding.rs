@@ -10,7 +10,7 @@ use super::pieces::{New, Origin, Out, difference};
 use super::reassembler::Reassembler;
 use super::segment::Segment;
 use super::stream::Stream;
-use crate::base::{TcpFlags, Timestamp};
+use crate::base::{SeqNum, TcpFlags, Timestamp};
 
 /// Maximum number of octets of padding behind the headers of IPv4 and TCP.
 pub(super) const PADDING_LEN_MAX: usize = 6;
@@ -105,7 +105,9 @@ impl<T: Copy> Reassembler<T> {
         let (start, end) = (stream.offset, stream.offset + u64::from(stream.padding_len));
         let bytes = ZEROS.get(..usize::from(stream.padding_len));
         let origin = Origin { begin: start, end, timestamp };
-        self.deliver(stream, name, &New { start, end, bytes, origin }, out);
+        // Nothing of it is held, so that its acknowledgment number has no effect.
+        let ack = SeqNum(0);
+        self.deliver(stream, name, &New { start, end, bytes, origin, ack }, out);
     }
 
     /// Delivers the withheld octets of a stream that ends.

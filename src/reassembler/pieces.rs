@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::event::{Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
 use super::policy::OverlapPolicy;
 use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
-use crate::base::{Allowance, Timestamp};
+use super::stream::Peer;
+use crate::base::{Allowance, SeqNum, Timestamp};
 
 /// Range of stream offsets of a whole segment, regardless of how much of it is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ struct Piece {
     block: u32,
     /// Index of the piece's first octet in its block.
     at: u32,
+    /// Acknowledgment number of the segment.
+    ack: SeqNum,
 }
 
 impl Piece {
@@ -84,6 +87,8 @@ pub(super) struct New<'a> {
     /// The bytes from `start` to `end`; `None` if they were truncated by the snap length.
     pub(super) bytes: Option<&'a [u8]>,
     pub(super) origin: Origin,
+    /// Acknowledgment number of the segment.
+    pub(super) ack: SeqNum,
 }
 
 impl<'a> New<'a> {
@@ -126,6 +131,11 @@ impl Pieces {
     /// Returns the stream offset at which the first held piece begins.
     pub(super) fn first_start(&self) -> Option<u64> {
         self.pieces.front().map(|piece| piece.start)
+    }
+
+    /// Returns the capture time and the acknowledgment number of the segment of the first held piece.
+    pub(super) fn first_segment(&self) -> Option<(Timestamp, SeqNum)> {
+        self.pieces.front().map(|piece| (piece.origin.timestamp, piece.ack))
     }
 
     /// Returns the stream offset at which the last held piece ends.
@@ -282,7 +292,8 @@ impl Pieces {
         let origin = new.origin;
         let Some(mut bytes) = new.part(range.0, range.1) else {
             let len = (range.1 - range.0) as u32;
-            self.insert(store, index, Piece { start: range.0, origin, len, block: NO_BLOCK, at: 0 });
+            let piece = Piece { start: range.0, origin, len, block: NO_BLOCK, at: 0, ack: new.ack };
+            self.insert(store, index, piece);
             return index + 1;
         };
         let mut start = range.0;
@@ -293,7 +304,8 @@ impl Pieces {
             }
             let (here, rest) = bytes.split_at(bytes.len().min(BLOCK_LEN - self.used as usize));
             store.write_new(self.block, self.used, here);
-            let piece = Piece { start, origin, len: here.len() as u32, block: self.block, at: self.used };
+            let (len, block, at) = (here.len() as u32, self.block, self.used);
+            let piece = Piece { start, origin, len, block, at, ack: new.ack };
             self.insert(store, index, piece);
             index += 1;
             self.used += here.len() as u32;
@@ -311,7 +323,7 @@ impl Pieces {
         };
         let part = |start: u64, end: u64, origin: Origin| {
             let at = if piece.block == NO_BLOCK { 0 } else { piece.at + (start - piece.start) as u32 };
-            Piece { start, origin, len: (end - start) as u32, block: piece.block, at }
+            Piece { start, origin, len: (end - start) as u32, at, ..piece }
         };
         let mut index = index;
         // The rest of the piece surrounds the replaced part. Usually the whole piece is replaced, and nothing moves.
@@ -374,17 +386,20 @@ impl Pieces {
         }
     }
 
-    /// Delivers the held octets from a stream offset up to the next hole or a limit. Returns the stream offset after
-    /// the last delivered octet. `latest` is the capture time of the octets delivered before, and is set to the time of
+    /// Delivers the held octets from a stream offset up to the next hole, a limit, or a segment that was sent after
+    /// octets of the opposite direction that `peer` lacks. Returns the stream offset after the last delivered octet. `latest` is the capture time of the octets delivered before, and is set to the time of
     /// the last delivered piece.
     pub(super) fn drain(
         &mut self,
         store: &mut Store,
         (mut offset, limit): (u64, u64),
+        peer: Peer,
         latest: &mut Timestamp,
         out: &mut Out<'_>,
     ) -> u64 {
-        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset && offset < limit) {
+        let is_next =
+            |piece: &Piece, offset| piece.start == offset && offset < limit && !peer.is_before(piece.ack);
+        while let Some(&piece) = self.pieces.front().filter(|piece| is_next(piece, offset)) {
             offset = piece.end().min(limit);
             *latest = self.deliver_first(store, offset, *latest, out);
         }
@@ -470,18 +485,16 @@ impl Pieces {
         }
     }
 
-    /// Panics unless the pieces are in order after the stream offset `offset`. Returns the number of octets in blocks,
-    /// and the number of blocks.
-    pub(super) fn check_invariants(&self, offset: u64) -> (u64, u64) {
-        let mut end = offset;
+    /// Panics unless the pieces are in order. Returns the number of octets in blocks, and the number of blocks.
+    pub(super) fn check_invariants(&self) -> (u64, u64) {
+        let mut end = 0;
         for piece in &self.pieces {
             assert!(piece.len > 0, "a piece without octets");
-            assert!(piece.start >= end, "pieces overlap, or begin before the stream's offset");
+            assert!(piece.start >= end, "pieces overlap");
             assert!(piece.origin.begin <= piece.start && piece.end() <= piece.origin.end);
             end = piece.end();
         }
         assert!(self.pieces.len() <= self.capacity, "what was not accounted was allocated");
-        assert!(self.pieces.front().is_none_or(|piece| piece.start > offset), "there is a hole");
         let live = self.pieces.iter().filter(|piece| piece.block != NO_BLOCK);
         (live.map(|piece| u64::from(piece.len)).sum(), u64::from(self.block_count))
     }

@@ -9,7 +9,7 @@ use super::policy::OverflowPolicy;
 use super::segment::Segment;
 use super::stats::ReassemblerStats;
 use super::store::Store;
-use super::stream::Stream;
+use super::stream::{Peer, Stream};
 use crate::base::{Account, Allowance, ConfigError, Limits, Resources, TcpFlags, Timestamp, duration_nanos};
 
 /// TCP control bits that exclude a segment from the fast path.
@@ -30,6 +30,7 @@ pub struct Reassembler<T> {
     pub(super) config: ReassemblerConfig,
     pub(super) limits: Limits,
     pub(super) ack_grace_ns: u64,
+    pub(super) skew_max_ns: u64,
     pub(super) hole_timeout_ns: u64,
     /// Limit on the distance of a segment ahead of a hole that is dropped, in octets: [`WINDOW_MAX`] if the configuration
     /// allows no octets to be held, otherwise 0.
@@ -43,6 +44,8 @@ pub struct Reassembler<T> {
     pub(super) now_ns: u64,
     /// Capture time of the latest packet with octets that the current call delivered.
     pub(super) delivered_at: Timestamp,
+    /// The opposite direction of the stream that the current call processes.
+    pub(super) peer: Peer,
     pub(super) stats: ReassemblerStats,
 }
 
@@ -74,6 +77,7 @@ impl<T: Copy> Reassembler<T> {
         let is_in_order_only = holds_nothing && config.overflow == OverflowPolicy::DropNewest;
         Self {
             ack_grace_ns: duration_nanos(config.ack_grace),
+            skew_max_ns: duration_nanos(config.skew_max.max(config.ack_grace)),
             hole_timeout_ns: duration_nanos(config.hole_timeout),
             dropped_ahead_max: if is_in_order_only { WINDOW_MAX } else { 0 },
             compared_len,
@@ -82,6 +86,7 @@ impl<T: Copy> Reassembler<T> {
             holds: HeldStates::new(),
             now_ns: 0,
             delivered_at: Timestamp::ZERO,
+            peer: Peer::UNKNOWN,
             stats: ReassemblerStats::default(),
             config,
             limits,
@@ -99,6 +104,19 @@ impl<T: Copy> Reassembler<T> {
     pub fn segment(
         &mut self,
         stream: &mut Stream,
+        name: T,
+        segment: &Segment<'_>,
+        out: impl FnMut(StreamEvent<'_>),
+    ) {
+        self.next_segment((stream, None), name, segment, out);
+    }
+
+    /// Processes a segment of a direction whose opposite direction is known, and was delivered up to the acknowledgment
+    /// number of the segment.
+    #[inline(always)]
+    pub(crate) fn next_segment(
+        &mut self,
+        (stream, other): (&mut Stream, Option<&Stream>),
         name: T,
         segment: &Segment<'_>,
         mut out: impl FnMut(StreamEvent<'_>),
@@ -128,8 +146,10 @@ impl<T: Copy> Reassembler<T> {
                 return;
             }
         }
+        self.peer = other.map_or(Peer::UNKNOWN, Stream::as_peer);
         // By value, so that the segment of an inlined caller stays in registers on the paths above.
         self.process_slow(stream, name, *segment, &mut |event| out(*event));
+        self.peer = Peer::UNKNOWN;
     }
 
     /// Processes the acknowledgment in a segment of the opposite direction. The receiver has received all octets of

@@ -2,12 +2,13 @@
 //! stream.
 
 use super::event::{Cause, Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
+use super::holes::is_waiting;
 use super::pieces::{New, Origin, Out, Reservation};
 use super::policy::OverflowPolicy;
 use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
-use super::stream::Stream;
-use crate::base::{TcpFlags, Timestamp};
+use super::stream::{Peer, Stream};
+use crate::base::{SeqNum, TcpFlags, Timestamp};
 
 /// Number of consecutive segments far from the expected sequence number, each beginning where the previous one ended,
 /// after which a stream continues at their sequence numbers.
@@ -24,6 +25,7 @@ struct Arrival<'a> {
     wire_len: u32,
     payload: &'a [u8],
     timestamp: Timestamp,
+    ack: SeqNum,
 }
 
 impl<'a> Arrival<'a> {
@@ -91,6 +93,7 @@ impl<T: Copy> Reassembler<T> {
             wire_len: segment.len,
             payload: segment.payload,
             timestamp: segment.timestamp,
+            ack: segment.ack,
         };
         let is_first_fin = segment.flags.contains(TcpFlags::FIN)
             && !stream.has(Stream::FIN_KNOWN)
@@ -183,7 +186,8 @@ impl<T: Copy> Reassembler<T> {
         if arrival.end <= stream.offset as i64 {
             return;
         }
-        if arrival.begin > stream.offset as i64 && !self.hold(stream, name, arrival, out) {
+        let is_ahead = arrival.begin > stream.offset as i64;
+        if (is_ahead || self.must_wait(stream, arrival)) && !self.hold(stream, name, arrival, out) {
             return;
         }
         // Octets that are not held are in order now.
@@ -198,9 +202,16 @@ impl<T: Copy> Reassembler<T> {
                 continue;
             }
             let bytes = is_captured.then(|| arrival.bytes(start, to));
-            let new = New { start: stream.offset, end: to as u64, bytes, origin: arrival.origin() };
+            let (start, end, origin) = (stream.offset, to as u64, arrival.origin());
+            let new = New { start, end, bytes, origin, ack: arrival.ack };
             self.deliver(stream, name, &new, out);
         }
+    }
+
+    /// Returns whether a segment that is next in order was sent after octets of the opposite direction that were not
+    /// delivered yet, or comes after such a segment.
+    fn must_wait(&mut self, stream: &Stream, arrival: &Arrival<'_>) -> bool {
+        self.peer.is_before(arrival.ack) || self.hold_of(stream).is_some_and(|hold| is_waiting(stream, hold))
     }
 
     /// Delivers a new part of a segment that is next in order, and the held pieces that follow it.
@@ -208,7 +219,7 @@ impl<T: Copy> Reassembler<T> {
         if stream.has(Stream::COMPARED) {
             let _ = self.hold_or_new(stream, name);
         }
-        let Self { store, holds, memory, stats, config, compared_len, delivered_at, .. } = self;
+        let Self { store, holds, memory, stats, config, compared_len, delivered_at, peer, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let timestamp = new.origin.timestamp;
         let Some(hold) = hold else {
@@ -240,17 +251,28 @@ impl<T: Copy> Reassembler<T> {
         };
         hold.pieces.deliver(store, new, config.overlap, &mut out);
         *delivered_at = timestamp;
-        let end = hold.pieces.drain(store, (new.end, stream.drain_limit()), delivered_at, &mut out);
+        let range = (new.end, stream.drain_limit());
+        let end = hold.pieces.drain(store, range, *peer, delivered_at, &mut out);
         stream.advance_to(end);
         store.trim(memory);
     }
 
-    /// Holds a segment that begins after a hole. If limits are reached, applies the overflow policy. Returns true if
-    /// the segment is not held because skipping the hole made it next in order.
+    /// Holds a segment that begins after a hole, or that waits for the opposite direction. If limits are reached, nothing
+    /// waits for the opposite direction, and the overflow policy is applied. Returns true if the segment is not held
+    /// because it is next in order now.
     fn hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
         loop {
             if self.try_hold(stream, name, arrival, out) {
                 return false;
+            }
+            if self.peer.is_known() {
+                self.peer = Peer::UNKNOWN;
+                let cause = Cause { reason: GapReason::Overflow, timestamp: arrival.timestamp };
+                self.skip_hole(stream, stream.offset, cause, out);
+                if arrival.begin <= stream.offset as i64 {
+                    return true;
+                }
+                continue;
             }
             match self.config.overflow {
                 OverflowPolicy::DropNewest => {
@@ -276,14 +298,16 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Holds a segment that begins after a hole, if the limits allow it. Returns whether they did.
+    /// Holds the octets of a segment that were not delivered, if the limits allow it. Returns whether they did.
     fn try_hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
         let limits = self.limits;
         if limits.stream_side_segment_count_max == 0 || limits.stream_side_bytes_max == 0 {
             return false;
         }
+        let begin = arrival.begin.max(stream.offset as i64);
+        let range = (begin as u64, arrival.end as u64);
         loop {
-            match self.reserve(stream, name, arrival) {
+            match self.reserve(stream, name, range, arrival.payload.len()) {
                 Reservation::Reserved => break,
                 // Memory that is used for comparison only is released in favor of held segments.
                 Reservation::NoMemory if self.drop_compared() => {}
@@ -292,7 +316,6 @@ impl<T: Copy> Reassembler<T> {
         }
         let Self { store, holds, stats, config, .. } = self;
         let Some(hold) = holds.get_mut(stream.hold) else { return false };
-        let range = (arrival.begin as u64, arrival.end as u64);
         let mut held_len = 0;
         let mut out = |event: &StreamEvent<'_>| {
             if let StreamEvent::Conflict(conflict) = event {
@@ -302,12 +325,13 @@ impl<T: Copy> Reassembler<T> {
             out(event);
         };
         let parts = [
-            (arrival.begin, arrival.captured_end, Some(arrival.bytes(arrival.begin, arrival.captured_end))),
-            (arrival.captured_end, arrival.end, None),
+            (begin, arrival.captured_end, Some(arrival.bytes(begin, arrival.captured_end))),
+            (begin.max(arrival.captured_end), arrival.end, None),
         ];
         for (from, to, bytes) in parts {
             if from < to {
-                let new = New { start: from as u64, end: to as u64, bytes, origin: arrival.origin() };
+                let (start, end, origin) = (from as u64, to as u64, arrival.origin());
+                let new = New { start, end, bytes, origin, ack: arrival.ack };
                 held_len += hold.pieces.place(store, new, config.overlap, &mut out);
             }
         }
@@ -317,7 +341,7 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    fn reserve(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>) -> Reservation {
+    fn reserve(&mut self, stream: &mut Stream, name: T, range: (u64, u64), len: usize) -> Reservation {
         if self.hold_or_new(stream, name).is_none() {
             return Reservation::NoMemory;
         }
@@ -326,7 +350,6 @@ impl<T: Copy> Reassembler<T> {
         if hold.pieces.len() >= limits.stream_side_segment_count_max as usize {
             return Reservation::SideIsFull;
         }
-        let range = (arrival.begin as u64, arrival.end as u64);
-        hold.pieces.reserve(store, memory, range, arrival.payload.len(), limits.stream_side_bytes_max)
+        hold.pieces.reserve(store, memory, range, len, limits.stream_side_bytes_max)
     }
 }

@@ -116,11 +116,11 @@ impl<T: Copy> Reassembler<T> {
             return self.release(stream);
         }
         let limit = stream.drain_limit();
-        let Self { store, holds, memory, delivered_at, .. } = self;
+        let Self { store, holds, memory, delivered_at, peer, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else { return };
         hold.shift(store, by.into());
-        let end = hold.pieces.drain(store, (0, limit), delivered_at, out);
+        let end = hold.pieces.drain(store, (0, limit), *peer, delivered_at, out);
         stream.advance_to(end);
         store.trim(memory);
     }

@@ -26,6 +26,34 @@ pub struct Stream {
     pub(super) hold: Handle,
 }
 
+/// Maximum distance in octets from the end of the known octets of a stream to a plausible acknowledgment number.
+pub(super) const ACK_AHEAD_MAX: u64 = 16 << 20;
+
+/// How far the opposite direction of a stream was delivered; nothing waits for an unknown one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Peer(Option<SeqNum>);
+
+impl Peer {
+    pub(super) const UNKNOWN: Self = Self(None);
+
+    pub(super) const fn is_known(self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Returns the number of octets of the opposite direction that a segment with the acknowledgment number `ack` was
+    /// sent after, and that were not delivered yet. A single one is most likely a FIN that was not captured.
+    pub(super) fn missing_len(self, ack: SeqNum) -> Option<u64> {
+        let len = u64::try_from(ack.distance_from(self.0?)).ok()?;
+        (2..=ACK_AHEAD_MAX).contains(&len).then_some(len)
+    }
+
+    /// Returns whether a segment with the acknowledgment number `ack` was sent after octets of the opposite direction
+    /// that were not delivered yet.
+    pub(super) fn is_before(self, ack: SeqNum) -> bool {
+        self.missing_len(ack).is_some()
+    }
+}
+
 /// Identifies the held state of a stream in the reassembler; stale after that state was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
@@ -170,6 +198,16 @@ impl Stream {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.has(Self::HELD)
+    }
+
+    /// Returns how far the stream was delivered, for the opposite direction. Unknown if the stream has not begun, or
+    /// ended, so that acknowledgments say nothing more.
+    pub(super) const fn as_peer(&self) -> Peer {
+        if self.flags & (Self::ANCHORED | Self::STOPPED | Self::ENDED) == Self::ANCHORED {
+            Peer(Some(self.next))
+        } else {
+            Peer::UNKNOWN
+        }
     }
 
     /// Returns the next expected sequence number; `None` if the beginning of the stream is not known.

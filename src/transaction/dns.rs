@@ -5,8 +5,11 @@ use std::time::Duration;
 use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
+use crate::base::Timestamp;
 use crate::checkpoint::state;
-use crate::protocols::dns::{Class, DnsMessage, Flags, Message, Opcode, Rcode, RecordType, Section};
+use crate::protocols::dns::{
+    Class, DnsMessage, EARLY_NS, Flags, Message, Opcode, Rcode, RecordType, Section,
+};
 use crate::session::MessageMeta;
 
 /// Maximum number of answers that are kept.
@@ -112,10 +115,20 @@ impl DnsOpen {
         message: &Message<'_>,
         out: &mut dyn FnMut(Pending<Dns>),
     ) {
+        while let Some(pending) = self.0.take_first(|pending| is_without_query(pending, meta.timestamp)) {
+            out(without_query(pending));
+        }
         match message {
             Message::Query(query) => {
                 let Some(number) = query.transaction else { return };
                 match self.0.get(number) {
+                    Some(early) if early.content.response_flags.is_some() => {
+                        early.span.extend(meta);
+                        early.lacks = early.lacks.filter(|lack| *lack != Lack::Request);
+                        early.content.query_flags = Some(query.header.flags);
+                        early.content.recursion_desired = query.header.flags.is_recursion_desired();
+                        self.0.take(number).into_iter().for_each(out);
+                    }
                     Some(pending) => {
                         pending.span.extend(meta);
                         pending.content.retransmission_count = query.retransmission_count;
@@ -130,6 +143,7 @@ impl DnsOpen {
             }
             Message::Response(response) if response.earlier_response_count == 0 => {
                 let known = response.transaction.and_then(|number| self.0.take(number));
+                let is_early = known.is_none();
                 let mut copier = Copier::default();
                 let mut pending = known.unwrap_or_else(|| {
                     let dns = question(response, &mut copier);
@@ -141,7 +155,11 @@ impl DnsOpen {
                 pending.span.extend(meta);
                 answer(&mut pending.content, response, &mut copier);
                 pending.add(&copier);
-                out(pending);
+                match response.transaction {
+                    // Its query may follow.
+                    Some(_) if is_early => self.0.push(pending, out),
+                    _ => out(pending),
+                }
             }
             Message::Unanswered(unanswered) => {
                 let Some(mut pending) = self.0.take(unanswered.transaction) else { return };
@@ -156,10 +174,26 @@ impl DnsOpen {
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Dns>)) {
         for mut pending in self.0.take_all() {
-            pending.lack(Lack::Response);
+            if pending.content.response_flags.is_some() {
+                pending = without_query(pending);
+            } else {
+                pending.lack(Lack::Response);
+            }
             out(pending);
         }
     }
+}
+
+/// Returns whether an open transaction is a response whose query was not captured soon enough.
+fn is_without_query(pending: &Pending<Dns>, now: Timestamp) -> bool {
+    let waited_ns = now.as_nanos().saturating_sub(pending.span.end.as_nanos());
+    pending.content.response_flags.is_some() && waited_ns > EARLY_NS
+}
+
+/// Removes the number of a query that was not captured.
+fn without_query(mut pending: Pending<Dns>) -> Pending<Dns> {
+    pending.content.number = None;
+    pending
 }
 
 /// Returns what the header and the first question state.

@@ -182,6 +182,12 @@ impl<T> Open<T> {
         Some(pending)
     }
 
+    /// Returns the oldest transaction for which a condition holds.
+    pub(super) fn take_first(&mut self, is_wanted: impl Fn(&Pending<T>) -> bool) -> Option<Pending<T>> {
+        let index = self.pending.iter().position(is_wanted)?;
+        Some(self.pending.remove(index))
+    }
+
     /// Returns the oldest transaction if there are at least `count`.
     pub(super) fn take_oldest(&mut self, count: usize) -> Option<Pending<T>> {
         (self.pending.len() >= count && !self.pending.is_empty()).then(|| self.pending.remove(0))

@@ -16,6 +16,7 @@ mod flows;
 mod hostile;
 mod interest;
 mod merging;
+mod order;
 mod paths;
 mod rare_links;
 mod read_ahead;

@@ -18,6 +18,7 @@ mod capture;
 mod corpus;
 mod merging;
 mod packets;
+mod pairs;
 mod relations;
 mod scoreboard;
 

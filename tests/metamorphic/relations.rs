@@ -2,13 +2,13 @@
 
 use std::io::{Cursor, Read, Write as _};
 
-use flowgauge::base::{FrameBatch, LinkType};
+use flowgauge::base::{FrameBatch, LinkType, Side};
 use flowgauge::source::{Files, PcapngWriter};
 use flowgauge::{Builder, FileSource, Filter, Next, Source as _, Timestamp};
 use serde_json::{Value, json};
 
 use super::capture::{Capture, Fields, Owned, builder, of_batches, of_frames, of_shards, of_source, sort};
-use super::packets;
+use super::{packets, pairs};
 
 /// Result of a check.
 pub(crate) enum Outcome {
@@ -27,6 +27,7 @@ pub(crate) struct Relation {
 }
 
 const ALL: &str = "all fields";
+const PAIRS: &str = "requests with their responses";
 const OCTETS_MORE: &str = "all fields; octets plus those of the headers";
 
 pub(crate) const RELATIONS: &[Relation] = &[
@@ -91,6 +92,31 @@ pub(crate) const RELATIONS: &[Relation] = &[
         name: "the filter `port 53 or port 80`",
         expected: "all fields of the flows with the ports",
         check: ports,
+    },
+    Relation {
+        name: "the first side of each flow 1 ms late",
+        expected: PAIRS,
+        check: |capture| pairs::late(capture, Side::A, 1),
+    },
+    Relation {
+        name: "the second side of each flow 3 ms late",
+        expected: PAIRS,
+        check: |capture| pairs::late(capture, Side::B, 3),
+    },
+    Relation {
+        name: "the first side of each flow 20 ms late",
+        expected: PAIRS,
+        check: |capture| pairs::late(capture, Side::A, 20),
+    },
+    Relation {
+        name: "the second side of each flow 20 ms late",
+        expected: PAIRS,
+        check: |capture| pairs::late(capture, Side::B, 20),
+    },
+    Relation {
+        name: "neighboring frames of both directions swapped",
+        expected: PAIRS,
+        check: pairs::swapped,
     },
     Relation { name: "first and second half merged", expected: ALL, check: halves },
     Relation { name: "odd and even frames merged", expected: ALL, check: alternating },

@@ -339,8 +339,8 @@ fn configured(overlap: usize, compared_len: u32) -> ReassemblerConfig {
     let mut config = ReassemblerConfig::default();
     config.overlap = OverlapPolicy::ALL[overlap % OverlapPolicy::ALL.len()];
     config.compared_len = compared_len;
-    (config.ack_grace, config.hole_timeout) =
-        (Duration::from_millis(GRACE_MS), Duration::from_millis(TIMEOUT_MS));
+    (config.ack_grace, config.skew_max) = (Duration::from_millis(GRACE_MS), Duration::from_millis(GRACE_MS));
+    config.hole_timeout = Duration::from_millis(TIMEOUT_MS);
     config
 }
 

@@ -150,7 +150,8 @@ fn configured(head: &[u8; 5]) -> (ReassemblerConfig, Resources) {
         _ => OverflowPolicy::DropNewest,
     };
     config.compared_len = [0, 0, 0, 16, 16, 4096, 8192, 20_000][usize::from(head[0] >> 5)];
-    (config.ack_grace, config.hole_timeout) = (Duration::from_nanos(10), Duration::from_nanos(300));
+    (config.ack_grace, config.skew_max) = (Duration::from_nanos(10), Duration::from_nanos(50));
+    config.hole_timeout = Duration::from_nanos(300);
     let mut limits = Limits::DEFAULT;
     let cap = |octet: u8, scale: u64, default: u64| match octet {
         0..128 => default,

@@ -6,7 +6,7 @@ use crate::base::{IpProtocol, Side, Timestamp};
 use crate::base::{Packet, Transport};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
-use crate::reassembler::{Reassembler, Segment, Stream, StreamEvent};
+use crate::reassembler::{BothOut, Connection, Reassembler, Segment, Stream, StreamEvent};
 use crate::tracker::{FlowId, FlowView};
 
 /// The streams of both sides of a TCP flow, side A first.
@@ -45,6 +45,54 @@ impl<'c, C: Consumer> SideConsumer<'c, C> {
     }
 }
 
+/// Passes the events of both directions of a flow to a consumer, each until the consumer stops it.
+struct BothSides<'c, C> {
+    consumer: &'c mut C,
+    /// The directions that the consumer stopped, side A first.
+    are_stopped: [bool; 2],
+}
+
+impl<'c, C: Consumer> BothSides<'c, C> {
+    const fn new(consumer: &'c mut C) -> Self {
+        Self { consumer, are_stopped: [false; 2] }
+    }
+
+    fn take(&mut self, side: Side, event: &StreamEvent<'_>) {
+        let [a, b] = &mut self.are_stopped;
+        let is_stopped = if side == Side::A { a } else { b };
+        if !*is_stopped && !self.consumer.is_muted() {
+            *is_stopped = self.consumer.take(side, event).is_break();
+        }
+    }
+
+    /// Calls `call` with the streams of a flow and a callback for their events, and stops the streams that the consumer
+    /// stopped.
+    fn process(
+        &mut self,
+        (streams, pair): (&mut Streams, &mut Pair),
+        id: FlowId,
+        call: impl FnOnce(&mut Streams, &mut Connection<'_, (FlowId, Side)>, &mut BothOut<'_>),
+    ) {
+        let names = [(id, Side::A), (id, Side::B)];
+        call(streams, &mut Connection::new(pair, names), &mut |side, event| self.take(side, event));
+        while self
+            .are_stopped
+            .iter()
+            .zip(&*pair)
+            .any(|(is_stopped, stream)| *is_stopped && !stream.is_stopped())
+        {
+            let stopped = pair.iter_mut().zip(self.are_stopped).filter(|(_, is_stopped)| *is_stopped);
+            stopped.for_each(|(stream, _)| streams.stop(stream));
+            // Nothing waits for a stream that is stopped.
+            let connection = &mut Connection::new(pair, names);
+            streams.deliver_waiting(connection, &mut |side, event| self.take(side, event));
+        }
+        if self.consumer.is_muted() {
+            stop(streams, pair);
+        }
+    }
+}
+
 fn of(pair: &mut Pair, side: Side) -> &mut Stream {
     let [a, b] = pair;
     if side == Side::A { a } else { b }
@@ -74,27 +122,9 @@ pub(super) fn end_due_holes(
     now: Timestamp,
     consumer: &mut impl Consumer,
 ) {
-    // When nothing else is due, a stream named by the reassembler is returned to its place in the queue.
-    let mut rest = [Side::A, Side::B].into_iter().map(|side| (now, side));
-    loop {
-        let due = first_due(streams, pair).filter(|(due, _)| *due <= now);
-        let Some((until, side)) = due.or_else(|| rest.next()) else { return };
-        let mut events = SideConsumer::new(consumer, side);
-        streams.pass(of(pair, side), (id, side), until, |event| events.take(&event));
-        if events.is_stopped {
-            streams.stop(of(pair, side));
-        }
-        if consumer.is_muted() {
-            stop(streams, pair);
-        }
-    }
-}
-
-/// Returns the side with the stream whose first hole is due first, and the time when it is due.
-fn first_due(streams: &Streams, pair: &Pair) -> Option<(Timestamp, Side)> {
-    let [a, b] = pair.each_ref().map(|stream| streams.due(stream));
-    let [a, b] = [a.map(|due| (due, Side::A)), b.map(|due| (due, Side::B))];
-    a.into_iter().chain(b).min_by_key(|(due, _)| *due)
+    BothSides::new(consumer).process((streams, pair), id, |streams, connection, out| {
+        streams.end_due_of_both(connection, now, out);
+    });
 }
 
 /// Processes a TCP segment: first its acknowledgment, for the stream of the opposite side, then its octets.
@@ -108,24 +138,32 @@ pub(super) fn segment(
 ) {
     let Some(segment) = Segment::of(packet) else { return };
     let side = packet.side;
-    let [a, b] = pair;
-    let (own, other) = if side == Side::A { (a, b) } else { (b, a) };
+    let [a, b] = &mut *pair;
+    let (own, other) = if side == Side::A { (a, &*b) } else { (b, &*a) };
     let id = view.id();
     streams.advance_clock(view.clock());
-    // Octets delivered by the acknowledgment were sent before this segment.
-    let mut events = SideConsumer::new(consumer, side.other());
-    streams.acknowledgment(other, (id, events.side), &segment, |event| events.take(&event));
-    if events.is_stopped {
-        streams.stop(other);
-    }
-    if consumer.is_muted() {
-        return;
+    if !Streams::is_in_order(other, &segment) {
+        return exchange((streams, pair), id, (side, segment), consumer);
     }
     let mut events = SideConsumer::new(consumer, side);
-    streams.segment(own, (id, side), &segment, |event| events.take(&event));
+    streams.next_segment((own, Some(other)), (id, side), &segment, |event| events.take(&event));
     if events.is_stopped {
         streams.stop(own);
     }
+}
+
+/// Processes a TCP segment whose acknowledgment concerns the stream of the opposite side.
+#[cold]
+#[inline(never)]
+fn exchange(
+    (streams, pair): (&mut Streams, &mut Pair),
+    id: FlowId,
+    (side, segment): (Side, Segment<'_>),
+    consumer: &mut impl Consumer,
+) {
+    BothSides::new(consumer).process((streams, pair), id, |streams, connection, out| {
+        streams.exchange(connection, side, &segment, out);
+    });
 }
 
 /// Delivers the remaining octets and gaps of both streams of a flow that ends.
@@ -138,14 +176,11 @@ pub(super) fn finish(
     if view.key().protocol() != IpProtocol::TCP {
         return;
     }
-    if pair.iter().any(Stream::is_held) {
-        end_due_holes(streams, pair, view.id(), view.clock(), consumer);
-    }
-    for side in [Side::A, Side::B] {
-        let is_stopped = consumer.is_muted();
-        let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };
-        streams.finish_at(view.clock(), of(pair, side), |event| events.take(&event));
-    }
+    let now = view.clock();
+    let mut events = BothSides::new(consumer);
+    events.process((streams, pair), view.id(), |streams, connection, out| {
+        streams.finish_both(connection, now, out);
+    });
 }
 
 /// Ends the first hole of a stream, because memory is short.
@@ -155,11 +190,9 @@ pub(super) fn skip(
     (id, side): (FlowId, Side),
     consumer: &mut impl Consumer,
 ) {
-    let mut events = SideConsumer::new(consumer, side);
-    streams.skip(of(pair, side), (id, side), |event| events.take(&event));
-    if events.is_stopped {
-        streams.stop(of(pair, side));
-    }
+    BothSides::new(consumer).process((streams, pair), id, |streams, connection, out| {
+        streams.skip_of_both(connection, side, out);
+    });
 }
 
 /// Stops both streams of a flow and releases their memory.

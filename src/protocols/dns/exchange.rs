@@ -14,6 +14,10 @@ pub const EXCHANGE_COUNT_MAX: usize = 256;
 /// Nanoseconds without a response or a retransmission after which a DNS query counts as unanswered.
 pub const UNANSWERED_NS: u64 = 10_000_000_000;
 
+/// Nanoseconds for which the query of a response in a datagram may be captured later than the response: the default of
+/// [`skew_max`](crate::reassembler::ReassemblerConfig::skew_max).
+pub(crate) const EARLY_NS: u64 = 50_000_000;
+
 /// Number of queries per flow that are kept without an allocation: two, for the A and AAAA queries that a client sends
 /// together.
 const INLINE_COUNT: usize = 2;
@@ -75,10 +79,12 @@ struct Exchange {
     id: u16,
     querier: Role,
     is_transfer: bool,
+    /// True if a response was captured, and its query was not yet.
+    is_early: bool,
 }
 
 state! { struct Exchange {
-    question, transaction, queried, latest, retransmission_count, response_count, id, querier, is_transfer,
+    question, transaction, queried, latest, retransmission_count, response_count, id, querier, is_transfer, is_early,
 } }
 
 impl Exchange {
@@ -92,6 +98,11 @@ impl Exchange {
 
     const fn is_answered(&self) -> bool {
         self.response_count > 0
+    }
+
+    /// Returns whether the query of a response may still be captured.
+    fn awaits_query(&self, now: Timestamp) -> bool {
+        self.is_early && since(self.queried, now) <= EARLY_NS
     }
 
     fn unanswered(&self, now: Timestamp, reason: UnansweredReason) -> Unanswered {
@@ -114,7 +125,8 @@ fn since(then: Timestamp, now: Timestamp) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answered {
     pub(super) transaction: u64,
-    pub(super) response_time_ns: u64,
+    /// `None` if the response was captured before its query.
+    pub(super) response_time_ns: Option<u64>,
     pub(super) earlier_response_count: u32,
 }
 
@@ -140,11 +152,34 @@ impl Exchanges {
     /// that is evicted for it.
     ///
     /// A query with the same subject as an outstanding query is a retransmission of it; a query with the same subject
-    /// as an answered one starts a new exchange.
+    /// as an answered one starts a new exchange, unless the answer was captured before its query.
     pub(super) fn add_query(
         &mut self,
         subject: &Subject,
         now: Timestamp,
+        unanswered: impl FnMut(Unanswered),
+    ) -> (u64, u32) {
+        self.add(subject, now, false, unanswered)
+    }
+
+    /// Adds a DNS response without a query, which may be captured later. Returns its transaction number. `unanswered`
+    /// receives the query that is evicted for it.
+    #[cold]
+    pub(super) fn add_early(
+        &mut self,
+        subject: &Subject,
+        now: Timestamp,
+        unanswered: impl FnMut(Unanswered),
+    ) -> u64 {
+        self.add(subject, now, true, unanswered).0
+    }
+
+    /// Adds a query, or a response without one (`is_early`).
+    fn add(
+        &mut self,
+        subject: &Subject,
+        now: Timestamp,
+        is_early: bool,
         mut unanswered: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
@@ -157,7 +192,12 @@ impl Exchanges {
                 known.retransmission_count = known.retransmission_count.saturating_add(1);
                 return (known.transaction, known.retransmission_count);
             }
-            if is_answered && !known.is_transfer {
+            if known.is_early && known.awaits_query(now) {
+                if !is_early && known.question == question && known.is_of(subject) {
+                    (known.is_early, known.queried) = (false, now);
+                    return (known.transaction, 0);
+                }
+            } else if is_answered && !known.is_transfer {
                 over.get_or_insert(place);
             }
             let rank = (!is_answered, known.latest);
@@ -173,10 +213,11 @@ impl Exchanges {
             queried: now,
             latest: now,
             retransmission_count: 0,
-            response_count: 0,
+            response_count: is_early.into(),
             id: subject.id,
             querier: subject.querier,
             is_transfer: subject.is_transfer,
+            is_early,
         };
         if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
             *place = Some(exchange);
@@ -198,12 +239,15 @@ impl Exchanges {
         // The latest of repeated queries with the same subject.
         let known =
             self.all_mut().filter(|known| known.is_of(subject)).max_by_key(|known| known.transaction)?;
+        if known.is_early && !known.awaits_query(now) {
+            return None;
+        }
         let earlier_response_count = known.response_count;
         known.response_count = known.response_count.saturating_add(1);
         known.latest = now;
         Some(Answered {
             transaction: known.transaction,
-            response_time_ns: since(known.queried, now),
+            response_time_ns: (!known.is_early).then(|| since(known.queried, now)),
             earlier_response_count,
         })
     }
@@ -294,7 +338,7 @@ mod tests {
         assert_eq!(exchanges.add_query(&subject(2), at(1), no_report), (1, 0));
         assert_eq!(exchanges.add_query(&subject(1), at(2), no_report), (0, 1));
         let answered = |transaction, milliseconds: u64, earlier_response_count| {
-            let response_time_ns = milliseconds * 1_000_000;
+            let response_time_ns = Some(milliseconds * 1_000_000);
             Some(Answered { transaction, response_time_ns, earlier_response_count })
         };
         assert_eq!(exchanges.answer(&subject(2), at(3)), answered(1, 2, 0));
@@ -306,6 +350,21 @@ mod tests {
         assert_eq!(exchanges.add_query(&subject(1), at(8), no_report), (2, 0));
         assert_eq!(exchanges.answer(&subject(1), at(9)), answered(2, 1, 0));
         assert_eq!(exchanges.heap_len(), 0);
+    }
+
+    #[test]
+    fn a_query_may_be_captured_after_its_response() {
+        let mut exchanges = Exchanges::default();
+        assert_eq!(exchanges.add_early(&subject(1), at(0), no_report), 0);
+        assert_eq!(exchanges.add_early(&subject(2), at(10), no_report), 1);
+        let repeated = Answered { transaction: 0, response_time_ns: None, earlier_response_count: 1 };
+        assert_eq!(exchanges.answer(&subject(1), at(20)), Some(repeated));
+        assert_eq!(exchanges.add_query(&subject(3), at(30), no_report), (2, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(50), no_report), (0, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(51), no_report), (3, 0), "the first one was answered");
+        // Too late: another query with the same identifier.
+        assert_eq!(exchanges.answer(&subject(2), at(61)), None);
+        assert_eq!(exchanges.add_query(&subject(2), at(61), no_report), (4, 0));
     }
 
     #[test]

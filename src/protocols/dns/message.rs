@@ -20,8 +20,9 @@ pub struct DnsMessage<'m> {
     /// Protocol of the message, DNS or one that shares its format.
     pub variant: Variant,
     /// Number of the query in its flow, for a query and its responses. A retransmitted query keeps this number. `None`
-    /// for multicast DNS, for responses to a query that was not captured or is too old, and for queries without a valid
-    /// first question.
+    /// for multicast DNS, and for messages without a valid first question. A response in a datagram without an earlier
+    /// query has a number of its own, which a query that was captured up to 50 ms later shares; in a stream, its number is
+    /// `None`.
     pub transaction: Option<u64>,
     /// For a query: number of times it was sent before.
     pub retransmission_count: u32,

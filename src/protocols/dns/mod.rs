@@ -39,7 +39,8 @@
 //!
 //! A response is matched to its query by identifier, direction and first question, ignoring the case of its letters. It
 //! carries the transaction number of the query and the time since the query. A query that is repeated before it is
-//! answered counts as a retransmission. Queries without a response are reported as [`Unanswered`]: after
+//! answered counts as a retransmission. A query in a datagram that was captured up to 50 ms after its response belongs to
+//! it, because the two directions of a capture may be skewed. Queries without a response are reported as [`Unanswered`]: after
 //! [`UNANSWERED_NS`], when the flow ends, or when too many are outstanding. Unanswered queries of mDNS and LLMNR are
 //! not reported, because their responses arrive in other flows, and mDNS responses may be unsolicited.
 //!
@@ -83,6 +84,7 @@ mod value;
 
 pub use data::{RecordData, Values};
 pub use edns::{Edns, EdnsOption};
+pub(crate) use exchange::EARLY_NS;
 pub use exchange::{EXCHANGE_COUNT_MAX, UNANSWERED_NS, Unanswered, UnansweredReason};
 pub use header::{Flags, HEADER_LEN, Header, ParseError, Variant};
 pub use location::Location;

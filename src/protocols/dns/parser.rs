@@ -66,7 +66,14 @@ impl Core {
         Self { variant, exchanges: Exchanges::default(), lanes: Default::default() }
     }
 
-    fn message(&mut self, Payload { bytes, len }: Payload<'_>, from: Role, now: Timestamp, out: Sink<'_>) {
+    /// Reports a message. The query of a response may follow it if both are datagrams; `is_datagram` is true then.
+    fn message(
+        &mut self,
+        (Payload { bytes, len }, is_datagram): (Payload<'_>, bool),
+        from: Role,
+        now: Timestamp,
+        out: Sink<'_>,
+    ) {
         let Some(mut message) = DnsMessage::read(bytes, len, self.variant) else {
             let reason = if bytes.len() < len { ParseError::Truncated } else { ParseError::Short };
             return out(Message::Unreadable(Unreadable { len, reason }));
@@ -76,14 +83,17 @@ impl Core {
         if self.variant != Variant::Mdns
             && let Some(subject) = subject(&message, from)
         {
+            let reports = self.variant == Variant::Dns;
             if is_response {
                 if let Some(answered) = self.exchanges.answer(&subject, now) {
                     message.transaction = Some(answered.transaction);
-                    message.response_time = Some(Duration::from_nanos(answered.response_time_ns));
+                    message.response_time = answered.response_time_ns.map(Duration::from_nanos);
                     message.earlier_response_count = answered.earlier_response_count;
+                } else if is_datagram && reports && subject.question.is_some() {
+                    let unanswered = |unanswered| report(reports, unanswered, out);
+                    message.transaction = Some(self.exchanges.add_early(&subject, now, unanswered));
                 }
             } else {
-                let reports = self.variant == Variant::Dns;
                 let (transaction, count) =
                     self.exchanges.add_query(&subject, now, |unanswered| report(reports, unanswered, out));
                 message.transaction = Some(transaction);
@@ -127,7 +137,7 @@ impl Core {
                 return Err(Fault::new("counts_beyond_length"));
             }
             lane.len = None;
-            self.message(Payload { bytes: message, len }, input.from, input.timestamp, out);
+            self.message((Payload { bytes: message, len }, false), input.from, input.timestamp, out);
             rest = after;
         }
     }
@@ -137,7 +147,7 @@ impl Core {
         if let Some(len) = from.of_mut(&mut self.lanes).len.take()
             && rest.len() >= HEADER_LEN
         {
-            self.message(Payload { bytes: rest, len: usize::from(len) }, from, now, out);
+            self.message((Payload { bytes: rest, len: usize::from(len) }, false), from, now, out);
         }
     }
 
@@ -226,7 +236,8 @@ macro_rules! parser {
 
             #[inline]
             fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-                self.0.message(Payload { bytes: datagram.bytes, len: datagram.len }, datagram.from, datagram.timestamp, out);
+                let payload = Payload { bytes: datagram.bytes, len: datagram.len };
+                self.0.message((payload, true), datagram.from, datagram.timestamp, out);
                 Ok(Progress::Took(datagram.bytes.len()))
             }
 
