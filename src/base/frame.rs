@@ -216,6 +216,16 @@ impl FrameBatch {
             .map_or(Span::EMPTY, |descriptor| Span { start: descriptor.start, len: descriptor.captured_len })
     }
 
+    /// Sets the timestamp of each frame to that which a function returns for the frame.
+    pub(crate) fn set_times(&mut self, time: impl Fn(&Frame<'_>) -> Timestamp) {
+        for place in 0..self.descriptors.len() {
+            let Some(timestamp) = self.get(place).map(|frame| time(&frame)) else { return };
+            if let Some(descriptor) = self.descriptors.get_mut(place) {
+                descriptor.timestamp = timestamp;
+            }
+        }
+    }
+
     /// Returns the filled bytes of the block for modification.
     #[cfg(all(feature = "tun", target_os = "linux"))]
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {

@@ -12,6 +12,7 @@ use super::held_states::HeldState;
 use super::holes::is_waiting;
 use super::reassembler::Reassembler;
 use super::segment::Segment;
+use super::skew::CaptureSide;
 use super::stream::{Peer, Stream};
 use crate::base::{Side, TcpFlags, Timestamp};
 
@@ -57,7 +58,8 @@ impl<T: Copy> Reassembler<T> {
         !other.has(Stream::HELD) && other.has_plain_acks() && !segment.ack.is_after(other.next)
     }
 
-    /// Processes a segment of `side`: first its acknowledgment, then its octets, then those that waited for them.
+    /// Processes a segment of `side`: first its acknowledgment, then its octets, then those that waited for them. Returns
+    /// the time in nanoseconds for which the first of these waited, if there are any.
     #[cold]
     #[inline(never)]
     pub(crate) fn exchange(
@@ -66,17 +68,19 @@ impl<T: Copy> Reassembler<T> {
         side: Side,
         segment: &Segment<'_>,
         out: &mut BothOut<'_>,
-    ) {
+    ) -> Option<u64> {
         let (stream, name, other) = connection.split(side);
         let has_no_acks = other.as_peer() == Peer::UNKNOWN && !segment.flags.contains(TcpFlags::SYN);
         if has_no_acks && !other.has(Stream::HELD) {
-            return self.next_segment((stream, Some(other)), name, segment, |event| out(side, &event));
+            self.next_segment((stream, Some(other)), name, segment, |event| out(side, &event));
+            return None;
         }
         // Octets delivered by the acknowledgment were sent before this segment.
         self.with(connection, side.other(), |reassembler, stream, name| {
             reassembler.acknowledgment(stream, name, segment, |event| out(side.other(), &event));
         });
         let (stream, name, other) = connection.split(side);
+        let waiting = self.waiting_of(other);
         let has_ack = segment.len > 0 && segment.flags.contains(TcpFlags::ACK);
         if has_ack && !stream.has(Stream::STOPPED) && other.as_peer().is_before(segment.ack) {
             self.with(connection, side, |reassembler, stream, name| {
@@ -86,6 +90,23 @@ impl<T: Copy> Reassembler<T> {
             self.next_segment((stream, Some(other)), name, segment, |event| out(side, &event));
         }
         self.deliver_waiting(connection, out);
+        let (offset, captured) = waiting?;
+        let (.., other) = connection.split(side);
+        let waited_ns = segment.timestamp.as_nanos().saturating_sub(captured.as_nanos());
+        (other.offset > offset && waited_ns > 0).then_some(waited_ns)
+    }
+
+    /// Returns the offset and the capture time of the octets of a stream that wait for the opposite direction.
+    fn waiting_of(&self, stream: &Stream) -> Option<(u64, Timestamp)> {
+        let hold = if stream.has(Stream::HELD) { self.holds.get(stream.hold)? } else { return None };
+        let (captured, _) = hold.pieces.first_segment().filter(|_| is_waiting(stream, hold))?;
+        Some((stream.offset, captured))
+    }
+
+    /// Counts a segment of a direction that was captured after an answer to it, which waited for `waited_ns` nanoseconds.
+    #[cold]
+    pub(crate) fn note_skew(&mut self, side: CaptureSide, waited_ns: u64) {
+        self.stats.skew.note(side, waited_ns);
     }
 
     /// Delivers the octets of both streams that wait for nothing more.

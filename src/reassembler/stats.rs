@@ -1,6 +1,7 @@
 //! Counters of the TCP reassembler.
 
 use super::event::GapReason;
+use super::skew::SkewStats;
 
 /// Counters since the reassembler was created. Segments in order are not counted; the number of their octets is the sum
 /// of the streams' offsets minus the octets in gaps.
@@ -41,6 +42,8 @@ pub struct ReassemblerStats {
     pub uncompared_octet_count: u64,
     /// Maximum memory of the reassembler at any time in bytes, as charged to the budget.
     pub held_bytes_max: u64,
+    /// Skew between the directions of the capture.
+    pub skew: SkewStats,
 }
 
 impl ReassemblerStats {
@@ -63,6 +66,7 @@ impl ReassemblerStats {
             orphaned_count,
             uncompared_octet_count,
             held_bytes_max,
+            skew,
         } = other;
         self.held_segment_count += held_segment_count;
         self.held_octet_count += held_octet_count;
@@ -79,6 +83,7 @@ impl ReassemblerStats {
         self.orphaned_count += orphaned_count;
         self.uncompared_octet_count += uncompared_octet_count;
         self.held_bytes_max += held_bytes_max;
+        self.skew.add(skew);
     }
 
     #[expect(

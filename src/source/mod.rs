@@ -60,6 +60,7 @@ mod pcapng;
 mod pcapng_writer;
 mod read_ahead;
 mod several;
+mod shifted;
 #[cfg(feature = "net")]
 mod slots;
 #[allow(clippy::module_inception, reason = "the trait that the layer is named after")]
@@ -97,6 +98,7 @@ pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use read_ahead::ReadAhead;
 pub use several::Files;
+pub use shifted::{Shifted, ShiftedFrames};
 #[cfg(feature = "net")]
 #[doc(hidden)]
 pub use slots::{Admission, SlotId, Slots};

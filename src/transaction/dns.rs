@@ -22,7 +22,7 @@ crate::message! {
     /// A query of DNS or LLMNR, with its first response.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.dns" pub struct Dns {
-        /// Number of the query in its flow; absent for a response without one.
+        /// Number of the query in its flow, or of a response in a datagram without one; absent for other responses without one.
         pub number: Option<u64>,
         /// Identifier in the header.
         pub id: u16,
@@ -116,7 +116,7 @@ impl DnsOpen {
         out: &mut dyn FnMut(Pending<Dns>),
     ) {
         while let Some(pending) = self.0.take_first(|pending| is_without_query(pending, meta.timestamp)) {
-            out(without_query(pending));
+            out(pending);
         }
         match message {
             Message::Query(query) => {
@@ -174,9 +174,7 @@ impl DnsOpen {
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<Dns>)) {
         for mut pending in self.0.take_all() {
-            if pending.content.response_flags.is_some() {
-                pending = without_query(pending);
-            } else {
+            if pending.content.response_flags.is_none() {
                 pending.lack(Lack::Response);
             }
             out(pending);
@@ -188,12 +186,6 @@ impl DnsOpen {
 fn is_without_query(pending: &Pending<Dns>, now: Timestamp) -> bool {
     let waited_ns = now.as_nanos().saturating_sub(pending.span.end.as_nanos());
     pending.content.response_flags.is_some() && waited_ns > EARLY_NS
-}
-
-/// Removes the number of a query that was not captured.
-fn without_query(mut pending: Pending<Dns>) -> Pending<Dns> {
-    pending.content.number = None;
-    pending
 }
 
 /// Returns what the header and the first question state.

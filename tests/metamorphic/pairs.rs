@@ -40,6 +40,8 @@ fn pairs(frames: &[Owned]) -> Vec<String> {
     pipeline.finish();
     drop(pipeline);
     pairs.sort();
+    // Equal exchanges that overlap after the change, such as of DNS with the same identifier, cannot be distinguished.
+    pairs.dedup();
     pairs
 }
 
@@ -82,15 +84,15 @@ fn compare(capture: &Capture, changed: &[Owned]) -> Outcome {
     if expected.is_empty() {
         return Outcome::NotApplicable;
     }
-    let is_missing = |pair: &&String| found.binary_search(pair).is_err();
-    let count = expected.iter().filter(is_missing).count();
-    match expected.iter().find(is_missing) {
-        None if expected.len() == found.len() => Outcome::Equal,
-        first => {
-            let (expected, found) = (expected.len(), found.len());
-            Outcome::Different(format!("{found} and {expected} pairs, {count} others, such as {first:?}"))
-        }
+    let others = |of: &[String], than: &[String]| -> Vec<String> {
+        of.iter().filter(|pair| than.binary_search(pair).is_err()).cloned().collect()
+    };
+    let (missing, new) = (others(&expected, &found), others(&found, &expected));
+    if missing.is_empty() && new.is_empty() {
+        return Outcome::Equal;
     }
+    let first = missing.first().or(new.first());
+    Outcome::Different(format!("{} pairs less, {} others: {first:?}", missing.len(), new.len()))
 }
 
 /// Captures the packets of one side of each flow later by a number of milliseconds.

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
 use flowgauge::row::Row as _;
+use flowgauge::source::ShiftedFrames;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
     Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FlowRecord, FragmentHandling,
@@ -89,9 +90,53 @@ pub(crate) struct GraceArgs {
     ///
     /// The time is measured by the timestamps of the packets. In a capture with reordered packets or artificial
     /// timestamps, an acknowledgment may precede the octets that it covers by more than the default. With a longer
-    /// time, these octets are put in order instead of reported as a gap.
+    /// time, these octets are put in order instead of reported as a gap. If the capture has no later octets of their
+    /// direction either, which then may be late as a whole, the time is at least 50ms.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
     pub(crate) ack_grace: Duration,
+
+    #[command(flatten)]
+    pub(crate) shift: ShiftArgs,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ShiftArgs {
+    /// Add TIME to the times of the frames of SIDE, such as 1=-20ms; may be repeated
+    ///
+    /// Corrects a capture of which one direction is late, as `flowgauge summary` reports. SIDE is the number of an
+    /// interface, or the source address of Ethernet frames, such as 02:00:00:00:00:01. The order of the frames remains.
+    #[arg(long, hide_short_help = true, value_name = "SIDE=TIME", value_parser = parse_shift)]
+    pub(crate) shift_time: Vec<(ShiftedFrames, i64)>,
+}
+
+impl ShiftArgs {
+    /// Returns an error if times are shifted and another option that excludes that is used.
+    pub(crate) fn exclude(&self, option: &str, is_used: bool) -> Result<(), Failure> {
+        if is_used && !self.shift_time.is_empty() {
+            return Err(Failure::Usage(format!("--shift-time cannot be combined with {option}")));
+        }
+        Ok(())
+    }
+}
+
+fn parse_shift(text: &str) -> Result<(ShiftedFrames, i64), String> {
+    let (side, time) = text.split_once('=').ok_or("must be SIDE=TIME, such as 1=-20ms")?;
+    let octets: Vec<_> = side.split(':').map(|octet| u8::from_str_radix(octet, 16)).collect();
+    let frames = match octets.as_slice() {
+        [Ok(a), Ok(b), Ok(c), Ok(d), Ok(e), Ok(f)] => ShiftedFrames::SourceMac([*a, *b, *c, *d, *e, *f]),
+        _ => {
+            let interface = side.parse();
+            ShiftedFrames::Interface(
+                interface.map_err(|_| "SIDE must be the number of an interface or a MAC address")?,
+            )
+        }
+    };
+    let (is_negative, time) = match time.strip_prefix('-') {
+        Some(time) => (true, time),
+        None => (false, time.strip_prefix('+').unwrap_or(time)),
+    };
+    let nanos = i64::try_from(parse_duration(time)?.as_nanos()).map_err(|_| "the time is too long")?;
+    Ok((frames, if is_negative { -nanos } else { nanos }))
 }
 
 /// Memory pages of the flow table.

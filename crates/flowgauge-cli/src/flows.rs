@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Args;
 use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Stage, Standard};
 
-use crate::args::{Pages, Timeout, Tunnels, check, parse_count};
+use crate::args::{Pages, ShiftArgs, Timeout, Tunnels, check, parse_count};
 use crate::checkpoint::{self, CheckpointArgs};
 use crate::console::{Console, Failure};
 use crate::human::plural;
@@ -68,6 +68,9 @@ pub(crate) struct FlowsArgs {
     jobs: NonZeroUsize,
 
     #[command(flatten)]
+    shift: ShiftArgs,
+
+    #[command(flatten)]
     checkpoint: CheckpointArgs,
 }
 
@@ -100,6 +103,8 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         || args.records.output.groups.is_used();
     let others = "--sort, --top, --shards, --write, --features, --label, --server-name, --geoip, groups and --time-series";
     args.checkpoint.check(args.records.output.format(), (others, has_others))?;
+    args.shift.exclude("--checkpoint", args.checkpoint.is_used())?;
+    args.shift.exclude("--jobs", args.jobs.get() > 1)?;
     if args.jobs.get() > 1 {
         args.check_jobs(has_others)?;
     }
@@ -232,7 +237,7 @@ impl Run<'_> {
         let is_quiet = self.args.records.shared.quiet;
         // A progress bar would interfere with rows that are written to the same terminal.
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
-        let mut input = input.with_progress(!is_quiet && is_terminal_free);
+        let mut input = input.shifted(&self.args.shift).with_progress(!is_quiet && is_terminal_free);
         let args = &self.args.records;
         if args.is_several() {
             let pipeline = (builder, self.filter);

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use flowgauge::source::{self, FileParts, ReadAhead, SourceStats, Warning};
+use flowgauge::source::{self, FileParts, ReadAhead, Shifted, SourceStats, Warning};
 use flowgauge::{
     Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, Sink, Source, SourceConfig,
     Summary,
 };
 
+use crate::args::ShiftArgs;
 use crate::bar::Bar;
 use crate::console::{Console, Failure};
 use crate::interrupt;
@@ -62,6 +63,14 @@ impl Input {
     pub(crate) fn new(source: Box<dyn Source>, error_policy: ErrorPolicy) -> Self {
         let options = RunOptions::default().stop(interrupt::stop()).error_policy(error_policy);
         Self { source, options, bar: None, is_long: false }
+    }
+
+    /// Shifts the times of frames.
+    pub(crate) fn shifted(mut self, args: &ShiftArgs) -> Self {
+        if !args.shift_time.is_empty() {
+            self.source = Box::new(Shifted::new(self.source, args.shift_time.clone()));
+        }
+        self
     }
 
     /// Enables the progress bar, which is shown if standard error is a terminal and the length of the input is known.

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use flowgauge::export::human;
+use flowgauge::reassembler::CaptureSide;
 use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
@@ -136,6 +137,8 @@ pub enum FindingKind {
     Truncated,
     /// Times that show that a clock was set.
     Clock,
+    /// A direction that was captured later than answers to it.
+    Skew,
 }
 
 impl FindingKind {
@@ -162,6 +165,7 @@ impl FindingKind {
             Self::Gaps => "gaps",
             Self::Truncated => "truncated",
             Self::Clock => "clock",
+            Self::Skew => "skew",
         }
     }
 }
@@ -556,6 +560,26 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
         gap_count,
         format!("{} in streams, {missing_len} octets missing", plural(gap_count, "gap")),
     );
+    if let Some((side, time)) = totals.skew.constant() {
+        let late = human::duration(time);
+        let count = totals.skew.late.iter().flatten().map(|late| late.count).sum();
+        let (direction, option) = match side {
+            CaptureSide::Interface(interface) => {
+                (format!("interface {interface}"), Some(format!("{interface}")))
+            }
+            CaptureSide::Mac(mac) => (mac_text(mac), Some(mac_text(mac))),
+            CaptureSide::Initiator(true) => ("the initiators".to_owned(), None),
+            _ => ("the responders".to_owned(), None),
+        };
+        let correction = option.map_or_else(String::new, |option| {
+            format!("; --shift-time {option}=-{}us corrects it", time.as_micros())
+        });
+        let text = format!(
+            "the direction from {direction} is about {late} late, by {}{correction}",
+            plural(count, "answer")
+        );
+        note(FindingKind::Skew, count, text);
+    }
     let Frames { frame_count, duplicate_count, truncated_count, .. } = *frames;
     note(
         FindingKind::Truncated,
@@ -568,6 +592,11 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
         plural(frame_count, "packet")
     );
     note(FindingKind::Duplicates, duplicate_count, text);
+}
+
+/// Returns a hardware address as text.
+fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|octet| format!("{octet:02x}")).join(":")
 }
 
 /// Returns the number of connections as text.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use flowgauge::base::{Frame, FrameBatch};
 use flowgauge::decode::extractor::Extractor;
 use flowgauge::dedup::{DedupConfig, Window};
+use flowgauge::reassembler::SkewStats;
 use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
 use flowgauge::{
     ConfigError, IpProtocol, KeyPolicy, PipelineStats, Resources, Side, Source, TcpFlags, Timestamp,
@@ -61,6 +62,8 @@ pub struct Totals {
     /// Octets of these conflicts.
     #[serde(default)]
     pub conflict_len: u64,
+    /// Skew between the directions of the captures.
+    pub skew: SkewStats,
 }
 
 impl Totals {
@@ -74,6 +77,7 @@ impl Totals {
         self.missing_len += stats.streams.gap_octet_count;
         self.conflict_count += stats.streams.conflict_count;
         self.conflict_len += stats.streams.conflict_octet_count;
+        self.skew.add(&stats.streams.skew);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::base::{IpProtocol, Side, Timestamp};
 use crate::base::{Packet, Transport};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
-use crate::reassembler::{BothOut, Connection, Reassembler, Segment, Stream, StreamEvent};
+use crate::reassembler::{BothOut, CaptureSide, Connection, Reassembler, Segment, Stream, StreamEvent};
 use crate::tracker::{FlowId, FlowView};
 
 /// The streams of both sides of a TCP flow, side A first.
@@ -143,7 +143,7 @@ pub(super) fn segment(
     let id = view.id();
     streams.advance_clock(view.clock());
     if !Streams::is_in_order(other, &segment) {
-        return exchange((streams, pair), id, (side, segment), consumer);
+        return exchange((streams, pair), view, (packet, segment), consumer);
     }
     let mut events = SideConsumer::new(consumer, side);
     streams.next_segment((own, Some(other)), (id, side), &segment, |event| events.take(&event));
@@ -157,13 +157,22 @@ pub(super) fn segment(
 #[inline(never)]
 fn exchange(
     (streams, pair): (&mut Streams, &mut Pair),
-    id: FlowId,
-    (side, segment): (Side, Segment<'_>),
+    view: &FlowView<'_>,
+    (packet, segment): (&Packet<'_>, Segment<'_>),
     consumer: &mut impl Consumer,
 ) {
-    BothSides::new(consumer).process((streams, pair), id, |streams, connection, out| {
-        streams.exchange(connection, side, &segment, out);
+    let mut waited_ns = None;
+    BothSides::new(consumer).process((streams, pair), view.id(), |streams, connection, out| {
+        waited_ns = streams.exchange(connection, packet.side, &segment, out);
     });
+    if let Some(waited_ns) = waited_ns {
+        let side = match view.mac(packet.side) {
+            _ if packet.interface != view.interface() => CaptureSide::Interface(packet.interface),
+            Some(mac) => CaptureSide::Mac(mac),
+            None => CaptureSide::Initiator(packet.side == view.initiator()),
+        };
+        streams.note_skew(side, waited_ns);
+    }
 }
 
 /// Delivers the remaining octets and gaps of both streams of a flow that ends.

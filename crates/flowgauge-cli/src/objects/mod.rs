@@ -66,6 +66,7 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
     check::<Sessions<Standard>>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
+    let input = input.shifted(&args.grace.shift);
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let sink = ObjectSink::new(choice, args, input.is_stream())?;
     let mut pipeline = builder.build(Transactions::new(sink))?;

@@ -9,7 +9,7 @@ use flowgauge_summary::text::shell_word;
 use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
 
 use super::continued::{Continued, Earlier};
-use crate::args::{Pages, SharedArgs, check, parse_filter};
+use crate::args::{Pages, SharedArgs, ShiftArgs, check, parse_filter};
 use crate::checkpoint::{self, CheckpointArgs};
 use crate::console::{Console, Failure};
 use crate::input::Input;
@@ -24,6 +24,9 @@ pub(super) struct PassArgs {
     /// Show only packets that match an expression, as in pcap-filter(7)
     #[arg(long, short = 'F', value_name = "EXPR")]
     filter: Option<String>,
+
+    #[command(flatten)]
+    shift: ShiftArgs,
 
     #[command(flatten)]
     shared: SharedArgs,
@@ -49,7 +52,7 @@ impl PassArgs {
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;
         let Some(input) = Input::open(&self.files, &resources, console) else { return Ok(None) };
-        let mut input = input.with_progress(!self.shared.quiet && is_terminal_free);
+        let mut input = input.shifted(&self.shift).with_progress(!self.shared.quiet && is_terminal_free);
         let mut pipeline = builder.build(Transactions::new(sink))?;
         let watch = Watch::new(&resources)?;
         let stats =
@@ -67,6 +70,7 @@ impl PassArgs {
         is_terminal_free: bool,
         console: &mut Console,
     ) -> Result<(Facts, Earlier), Failure> {
+        self.shift.exclude("--checkpoint", true)?;
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);
     check::<Sessions<Standard>>(&builder)?;
+    args.grace.shift.exclude("--checkpoint", args.checkpoint.is_used())?;
     if args.checkpoint.is_used() {
         if filter.as_ref().is_some_and(|filter| !filter.is_final()) {
             let usage =
@@ -65,6 +66,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     // A progress bar would interfere with rows that are written to the same terminal.
+    let input = input.shifted(&args.grace.shift);
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
     let sink = MessageSink::new(choice, (args, &outputs), input.is_stream())?;

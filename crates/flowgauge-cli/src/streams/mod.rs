@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     check::<Streams>(&builder)?;
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
-    let mut input = input.with_progress(!args.shared.quiet);
+    let mut input = input.shifted(&args.grace.shift).with_progress(!args.shared.quiet);
     let mut pipeline = builder.build(OctetSink::new(choice, args)?)?;
     let stats = input.run(&mut pipeline, console)?;
     // The index lists everything that was written, even after a failure.
