@@ -656,6 +656,15 @@ request cl -o /dev/null ftp://10.78.0.1/ -o /dev/null ftp://10.78.0.1/large.html
 end ordinary-ftp
 stop vsftpd
 
+# The same traffic with the client's direction 20 ms late: editcap moves its times.
+unzstd -q out/ordinary-ftp.pcap.zst -o both.pcap
+tcpdump -q -r both.pcap -w client.pcap src host 10.78.0.2
+tcpdump -q -r both.pcap -w server.pcap not src host 10.78.0.2
+editcap -F pcap -t 0.02 client.pcap late.pcap
+mergecap -F pcap -w out/skew.pcap late.pcap server.pcap
+pack skew.pcap
+rm both.pcap client.pcap server.pcap late.pcap
+
 # One connection for a list of packages, and 1.5 MB from the server.
 capture ordinary-packages
 must cl curl -q -sS -o /dev/null -z '2030-01-01' http://web.example/page.html

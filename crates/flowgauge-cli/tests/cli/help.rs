@@ -64,7 +64,8 @@ fn the_short_help_has_each_option_of_the_long_help() {
         long.map(str::to_owned).collect()
     };
     // Not all would fit a screen: those of `live` for buffers and rotation are only in the long help, and so are these.
-    const DETAILS: [&str; 20] = [
+    const DETAILS: [&str; 21] = [
+        "--shift-time",
         "--for",
         "--summary",
         "--at",
