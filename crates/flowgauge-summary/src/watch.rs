@@ -63,6 +63,7 @@ pub struct Totals {
     #[serde(default)]
     pub conflict_len: u64,
     /// Skew between the directions of the captures.
+    #[serde(default)]
     pub skew: SkewStats,
 }
 
