@@ -456,6 +456,99 @@ fn the_documentation_of_messages_is_up_to_date() {
     }
 }
 
+/// A column whose name ends in `_time` is a length of time, and a moment has one of few names, in all tables: a condition
+/// on one name means the same everywhere. Formats of other programs have the names of these.
+#[cfg(feature = "protocols")]
+#[test]
+fn names_of_times_state_what_they_are() {
+    use flowgauge::row::{TableInfo, Type, Union};
+    use flowgauge::session::{MessageHead, SessionEvent};
+
+    let mut tables = vec![
+        TableInfo::of::<FlowRecord>(),
+        TableInfo::of::<MessageHead>(),
+        TableInfo::of::<flowgauge::tracker::FlowAnomaly<'_>>(),
+        TableInfo::of::<flowgauge::Packet<'_>>(),
+        TableInfo::of::<flowgauge::reassembler::Gap>(),
+        TableInfo::of::<flowgauge::transaction::TransactionHead>(),
+    ];
+    tables.extend(<flowgauge::Message<'_> as Union>::tables());
+    tables.extend(SessionEvent::tables());
+    tables.extend(flowgauge::transaction::Content::tables());
+    let is_ours = |table: &TableInfo| !table.name.contains("cic") && !table.name.contains("nfstream");
+    tables.extend(flowgauge::features::Features::tables().into_iter().filter(is_ours));
+    let (mut moment_count, mut length_count) = (0, 0);
+    let mut rest: Vec<(&str, &Column)> =
+        tables.iter().flat_map(|table| table.columns.iter().map(|column| (table.name, column))).collect();
+    while let Some((table, column)) = rest.pop() {
+        let name = column.name;
+        let column_type = match column.column_type {
+            Type::List(item) => item.column_type,
+            other => other,
+        };
+        if let Type::Group(members) = column_type {
+            rest.extend(members.iter().map(|member| (table, member)));
+        }
+        let is_moment = matches!(name, "timestamp" | "start" | "end") || name.ends_with("_timestamp");
+        assert_eq!(column_type == Type::Timestamp, is_moment, "{table}: {name} is {column_type}");
+        if name == "time" || name.ends_with("_time") {
+            assert_eq!(column_type, Type::Duration, "{table}: {name}");
+        }
+        moment_count += usize::from(is_moment);
+        length_count += usize::from(column_type == Type::Duration);
+    }
+    assert!(moment_count >= 10 && length_count >= 10, "{moment_count} {length_count}");
+}
+
+/// A column name means one thing in the tables that one condition is about: values of one name have one kind. Versions
+/// are numbers or names, as the protocols state them.
+#[cfg(feature = "protocols")]
+#[test]
+fn columns_of_one_name_have_one_kind_of_values() {
+    use flowgauge::row::{Type, Union};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn kind(column_type: Type) -> &'static str {
+        match column_type {
+            Type::Bool => "bool",
+            Type::Unsigned(_) | Type::Signed(_) | Type::Float => "number",
+            Type::Timestamp => "timestamp",
+            Type::Duration => "duration",
+            Type::Address => "address",
+            Type::List(item) => kind(item.column_type),
+            Type::Group(_) => "group",
+            _ => "text",
+        }
+    }
+    for (tables, exceptions) in [
+        (<flowgauge::Message<'_> as Union>::tables(), &["address", "data", "version"][..]),
+        (flowgauge::transaction::Content::tables(), &["version"]),
+    ] {
+        let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for column in tables.iter().flat_map(|table| table.columns) {
+            kinds.entry(column.name).or_default().insert(kind(column.column_type));
+        }
+        kinds.retain(|_, kinds| kinds.len() > 1);
+        assert!(kinds.keys().all(|name| exceptions.contains(name)), "{kinds:?}");
+    }
+    // What a ClientHello states has one name, also within QUIC, and no column of a transaction is inside of a group, where
+    // a condition would not find it.
+    let transactions = flowgauge::transaction::Content::tables();
+    for table in transactions.iter().filter(|table| matches!(table.kind(), "tls" | "quic")) {
+        for name in ["server_name", "alpn", "version", "ja4", "certificates"] {
+            assert!(table.columns.iter().any(|column| column.name == name), "{}: {name}", table.name);
+        }
+    }
+    for table in transactions {
+        let groups = table.columns.iter().filter(|column| matches!(column.column_type, Type::Group(_)));
+        assert_eq!(groups.count(), 0, "{}", table.name);
+    }
+    let requests = <flowgauge::Message<'_> as Union>::tables();
+    for table in requests.iter().filter(|table| matches!(table.name, "http.request" | "http2.request")) {
+        assert!(table.columns.iter().any(|column| column.name == "target"), "{}", table.name);
+    }
+}
+
 /// Returns a doc comment without the links of rustdoc.
 fn plain(description: &str) -> String {
     let mut out = String::new();

@@ -159,7 +159,7 @@ impl OwnedHttpHead {
             },
             Message::Http2(http2::Message::Request(head)) => Self {
                 transaction: head.transaction,
-                start: request(head.method, head.path, head.host),
+                start: request(head.method, head.target, head.host),
                 headers: fields_of_2(&head.fields),
             },
             Message::Http2(http2::Message::Response(head)) => Self {

@@ -1,6 +1,7 @@
 //! Commands of FTP with their replies.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use super::data_connections::DataConnections;
 use super::digests::media_type;
@@ -25,8 +26,10 @@ crate::message! {
         pub command: Box<str>,
         /// The argument of the command; absent if it could be secret.
         pub argument: Option<Box<str>>,
+        /// Time from the command to its last reply.
+        pub reply_time: Option<Duration>,
         /// Time of the last reply.
-        pub reply_time: Option<Timestamp>,
+        pub reply_timestamp: Option<Timestamp>,
         /// Code of the last reply.
         pub code: Option<u16>,
         /// Text of the last reply.
@@ -63,8 +66,8 @@ crate::message! {
 }
 
 state! { struct Ftp {
-    number, user, command, argument, reply_time, code, reply, file_len, restart_offset, is_transferred, data_address,
-    data_port, data_opened_by, seen_len, missing_len, detected_type as media_type, named, has_password, folder,
+    number, user, command, argument, reply_time, reply_timestamp, code, reply, file_len, restart_offset, is_transferred,
+    data_address, data_port, data_opened_by, seen_len, missing_len, detected_type as media_type, named, has_password, folder,
     transferred,
 } }
 
@@ -193,7 +196,8 @@ impl FtpOpen {
                 }
                 let Some(pending) = self.open.get(number) else { return };
                 pending.span.extend(meta);
-                pending.content.reply_time = Some(meta.timestamp);
+                pending.content.reply_time = Some(meta.timestamp.saturating_since(pending.span.start));
+                pending.content.reply_timestamp = Some(meta.timestamp);
                 pending.content.code = Some(reply.code);
                 pending.content.reply = Some(copier.text(reply.text));
                 pending.add(&copier);

@@ -1,5 +1,7 @@
 //! Requests of HTTP with their responses.
 
+use std::time::Duration;
+
 use super::config::TransactionConfig;
 use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
 use super::lack::Lack;
@@ -50,8 +52,10 @@ crate::message! {
         pub pushed: bool [sparse],
         /// Status codes of interim responses, at most 16.
         pub interim_statuses: Vec<u16> [sparse],
-        /// Time of the head of the final response.
-        pub response_time: Option<Timestamp>,
+        /// Time from the head of the request to that of the final response.
+        pub response_time: Option<Duration>,
+        /// Time at which the head of the final response was complete.
+        pub response_timestamp: Option<Timestamp>,
         /// Status code of the final response.
         pub status: Option<u16>,
         /// Reason phrase of the final response of HTTP/1.x.
@@ -94,8 +98,8 @@ crate::message! {
 
 state! { struct Http {
     number, version, method, host, target, scheme, user_agent, referer, origin, request_content_type,
-    request_body_len, request_missing_len, grpc_service, grpc_method, pushed, interim_statuses, response_time, status,
-    reason, server, location, content_type, content_encoding, response_body_len, response_missing_len,
+    request_body_len, request_missing_len, grpc_service, grpc_method, pushed, interim_statuses, response_time,
+    response_timestamp, status, reason, server, location, content_type, content_encoding, response_body_len, response_missing_len,
     range_start, complete_len, range_len, grpc_status,
     grpc_message, reset, response_version, interim_reason, proxied, bodies,
 } }
@@ -236,7 +240,7 @@ impl HttpOpen {
                     version: "2".into(),
                     method: Some(copier.text(head.method)),
                     host: copier.optional(head.host),
-                    target: Some(copier.text(head.path)),
+                    target: Some(copier.text(head.target)),
                     scheme: copier.optional(head.scheme),
                     user_agent: copier.optional(head.user_agent),
                     referer: copier.optional(head.referer),
@@ -349,6 +353,7 @@ impl HttpOpen {
         }
         let Some(pending) = self.open.get(number) else { return };
         pending.span.extend(meta);
+        let requested = pending.lacks.is_none().then_some(pending.span.start);
         let http = &mut pending.content.http;
         if is_interim {
             if http.interim_statuses.len() < INTERIM_MAX {
@@ -358,7 +363,8 @@ impl HttpOpen {
             pending.add(copier);
             return self.open.trim(&mut |evicted| out(evicted.into()));
         }
-        http.response_time = Some(meta.timestamp);
+        http.response_time = requested.map(|time| meta.timestamp.saturating_since(time));
+        http.response_timestamp = Some(meta.timestamp);
         http.response_version = Some(response.version);
         http.status = response.status;
         http.reason = response.reason;

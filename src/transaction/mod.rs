@@ -50,6 +50,6 @@ pub use lack::Lack;
 pub use open::{OPEN_MAX, TEXT_LEN_MAX};
 pub use smtp::{Attachment, Mail};
 pub use ssh::Ssh;
-pub use tls::{Quic, Tls};
+pub use tls::{Quic, QuicPackets, Tls};
 pub(crate) use transfer::{FlowOrigin, Transfer};
 pub use x509::X509;

@@ -9,6 +9,7 @@ use crate::protocols::tls::{
     CipherSuite, ClientHello, DistinguishedName, Message, NamedGroup, ServerHello, Version,
 };
 use crate::protocols::{quic, tls};
+use crate::row::{Column, Row, Table, Visitor, concat};
 use crate::session::{MessageMeta, Role};
 
 /// Maximum number of names of application protocols, and of alerts, that are kept.
@@ -107,9 +108,9 @@ crate::message! {
 }
 
 crate::message! {
-    /// A connection of QUIC: what its Initial packets state.
+    /// What the packets of a connection of QUIC state beside TLS.
     #[derive(Clone, Debug, Default, PartialEq)]
-    "transaction.quic" pub struct Quic {
+    "transaction.quic_packets" pub struct QuicPackets {
         /// Number of the connection in its flow, starting at zero.
         pub number: u64,
         /// Version of the packets with the last hello.
@@ -120,18 +121,45 @@ crate::message! {
         pub client_scid: Option<Box<str>>,
         /// Connection id that the server chose for itself.
         pub server_scid: Option<Box<str>>,
-        /// True if the server requested validation of the address of the client (Retry).
-        pub has_retry: bool,
+        /// True if the server requested validation of the address of the client (Retry packet).
+        pub has_retry_packet: bool,
         /// Versions that the server supports, if it refused that of the client.
         pub server_versions: Vec<quic::Version> [sparse],
         /// Error code with which the connection was closed before it was established.
         pub close_error: Option<u64>,
-        /// Hellos of TLS.
-        pub tls: Tls,
-        ..
-        /// Letters of the packets with a message, as in Zeek's `history` of QUIC: upper case for the client, at most 100.
-        pub history: String,
     }
+}
+
+/// A connection of QUIC: what its Initial packets state.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Quic {
+    /// Packets.
+    pub packets: QuicPackets,
+    /// Hellos of TLS.
+    pub tls: Tls,
+    /// Letters of the packets with a message, as in Zeek's `history` of QUIC: upper case for the client, at most 100.
+    pub history: String,
+}
+
+impl Row for Quic {
+    fn columns() -> Vec<&'static Column> {
+        Self::COLUMNS.iter().collect()
+    }
+
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
+        self.packets.visit(visitor);
+        self.tls.visit(visitor);
+    }
+}
+
+impl Table for Quic {
+    const NAME: &'static str = "transaction.quic";
+    const DESCRIPTION: &'static str = "A connection of QUIC: what its Initial packets state.";
+    const COLUMNS: &'static [Column] = {
+        const PARTS: [&[Column]; 2] = [QuicPackets::COLUMNS, Tls::COLUMNS];
+        &concat::<{ PARTS[0].len() + PARTS[1].len() }>(&PARTS)
+    };
 }
 
 state! { struct Tls {
@@ -139,11 +167,10 @@ state! { struct Tls {
     is_established, certificates, client_certificates, ticket_lifetime_s, client_alerts, alerts, last_alert, history,
     certified_names,
 } }
-state! { struct Quic {
-    number, quic_version, client_dcid, client_scid, server_scid, has_retry, server_versions, close_error, tls, history,
+state! { struct QuicPackets {
+    number, quic_version, client_dcid, client_scid, server_scid, has_retry_packet, server_versions, close_error,
 } }
-
-crate::row::cells! { group Tls; }
+state! { struct Quic { packets, tls, history } }
 
 /// Returns the names of servers in a certificate: its DNS names, or else the common name of its subject (RFC 6125 section
 /// 6.4.4).
@@ -214,7 +241,7 @@ impl HeapLen for Tls {
 
 impl HeapLen for Quic {
     fn heap_len(&self) -> usize {
-        let versions = allocated(4 * self.server_versions.capacity());
+        let versions = allocated(4 * self.packets.server_versions.capacity());
         allocated(self.history.capacity()) + versions + self.tls.heap_len()
     }
 }
@@ -345,7 +372,8 @@ impl QuicOpen {
             Message::UnsupportedVersion(unsupported) => unsupported.transaction,
         };
         if self.0.get(number).is_none() {
-            let quic = Quic { number, ..Quic::default() };
+            let packets = QuicPackets { number, ..QuicPackets::default() };
+            let quic = Quic { packets, ..Quic::default() };
             self.0.push(Pending::new(number, Span::of(meta), quic, &Copier::default()), out);
         }
         let Some(pending) = self.0.get(number) else { return };
@@ -355,9 +383,9 @@ impl QuicOpen {
             Message::ClientHello(hello) => {
                 note(&mut quic.history, meta.from, "IS");
                 note(&mut quic.tls.history, meta.from, "C");
-                quic.quic_version = Some(hello.quic_version);
-                quic.client_dcid.get_or_insert_with(|| copier.display(hello.dcid));
-                quic.client_scid = Some(copier.display(hello.scid));
+                quic.packets.quic_version = Some(hello.quic_version);
+                quic.packets.client_dcid.get_or_insert_with(|| copier.display(hello.dcid));
+                quic.packets.client_scid = Some(copier.display(hello.scid));
                 quic.tls.client_hello(&hello.hello, &mut copier);
             }
             Message::ServerHello(hello) => {
@@ -367,26 +395,26 @@ impl QuicOpen {
                     meta.from,
                     if hello.hello.is_hello_retry_request() { "J" } else { "S" },
                 );
-                quic.quic_version = Some(hello.quic_version);
-                quic.server_scid = Some(copier.display(hello.scid));
+                quic.packets.quic_version = Some(hello.quic_version);
+                quic.packets.server_scid = Some(copier.display(hello.scid));
                 quic.tls.server_hello(&hello.hello, &mut copier);
             }
             Message::VersionNegotiation(negotiation) => {
-                quic.server_versions = negotiation.versions.iter().take(LIST_LEN_MAX).collect();
+                quic.packets.server_versions = negotiation.versions.iter().take(LIST_LEN_MAX).collect();
             }
             Message::Retry(_) => {
                 note(&mut quic.history, meta.from, "R");
-                quic.has_retry = true;
+                quic.packets.has_retry_packet = true;
             }
             Message::Close(close) => {
                 note(&mut quic.history, meta.from, "C");
-                quic.close_error = Some(close.error_code);
+                quic.packets.close_error = Some(close.error_code);
             }
             Message::UnsupportedVersion(unsupported) => {
                 note(&mut quic.history, meta.from, "U");
-                quic.quic_version = Some(unsupported.quic_version);
-                quic.client_dcid = Some(copier.display(unsupported.dcid));
-                quic.client_scid = Some(copier.display(unsupported.scid));
+                quic.packets.quic_version = Some(unsupported.quic_version);
+                quic.packets.client_dcid = Some(copier.display(unsupported.dcid));
+                quic.packets.client_scid = Some(copier.display(unsupported.scid));
             }
         }
         pending.add(&copier);

@@ -34,7 +34,7 @@ const FIELDS: [(&str, Extract); 31] = [
     ("http.uri", uris),
     ("http.path", |flow| {
         let mut targets = http(flow, "request", "target");
-        targets.extend(values(flow, "http2", "request", "path"));
+        targets.extend(values(flow, "http2", "request", "target"));
         targets.iter().filter_map(|target| target.split('?').next()).map(str::to_owned).collect()
     }),
     ("http.useragent", |flow| http(flow, "request", "user_agent")),

@@ -170,7 +170,7 @@ impl Sink for Collect {
             Observed::Http1(http1::Message::Response(response)) => codes.push(response.status.to_string()),
             Observed::Http2(http2::Message::Request(request)) => {
                 methods2.push(printed(request.method.0));
-                paths.push(printed(request.path.0));
+                paths.push(printed(request.target.0));
                 authorities.extend(request.host.map(|host| printed(host.0)));
             }
             Observed::Http2(http2::Message::Response(response)) => statuses.push(response.status.to_string()),

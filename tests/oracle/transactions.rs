@@ -62,7 +62,7 @@ fn http(group: &[&Value]) -> Option<Facts> {
     let mut facts = Facts::new();
     if let Some(row) = request {
         copy(&mut facts, row, &["method", "host", "user_agent", "referer", "scheme", "grpc_method"]);
-        let target = if row["target"].is_null() { &row["path"] } else { &row["target"] };
+        let target = &row["target"];
         put(&mut facts, "target", target);
     }
     if let Some(row) = response {
@@ -71,7 +71,7 @@ fn http(group: &[&Value]) -> Option<Facts> {
             row,
             &["status", "reason", "server", "location", "content_type", "content_encoding"],
         );
-        put(&mut facts, "response_time", &row["timestamp"]);
+        put(&mut facts, "response_timestamp", &row["timestamp"]);
     }
     let (request_end, response_end) = (first("client", "end"), first("server", "end"));
     let is_pushed = request.is_some_and(|row| row["pushed"] == true);
@@ -495,7 +495,7 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
                 "location",
                 "content_type",
                 "content_encoding",
-                "response_time",
+                "response_timestamp",
                 "request_body_len",
                 "request_missing_len",
                 "response_body_len",
@@ -552,9 +552,6 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
         let Some(key) = key(row, number) else { continue };
         let mut facts = Facts::new();
         copy(&mut facts, row, names);
-        if row["kind"] == "quic" {
-            copy(&mut facts, &row["tls"], names);
-        }
         out.entry(key).or_default().push(facts);
     }
     out

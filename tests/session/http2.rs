@@ -44,7 +44,7 @@ fn describe(meta: &MessageMeta, message: Http<'_>) -> Description {
             "{} request {} {}{}{}{}{}{}",
             request.transaction,
             request.method,
-            request.path,
+            request.target,
             optional("host", request.host),
             optional("grpc", request.grpc_service.zip(request.grpc_method).map(|(a, b)| format!("{a}.{b}"))),
             if request.pushed { " pushed" } else { "" },
@@ -645,7 +645,7 @@ fn messages_are_serialized_without_credentials() {
         reports,
         [
             r#"{"message":"settings","max_concurrent_streams":100,"initial_window_size":65536}"#,
-            r#"{"message":"request","transaction":1,"method":"GET","path":"/a","host":"h","credentials":"userinfo"}"#,
+            r#"{"message":"request","transaction":1,"method":"GET","target":"/a","host":"h","credentials":"userinfo"}"#,
             r#"{"message":"reset","transaction":1,"error":"cancel"}"#,
             r#"{"message":"go_away","last_transaction":1,"error":"256"}"#,
         ]

@@ -65,8 +65,8 @@ crate::table! {
     /// A hello of QUIC.
     impl['a] "eve.quic.quic" for Hello<'a> as row {
         /// `quic_version`: `1`, `2`, `Q046` and so on; otherwise hexadecimal digits.
-        "version": Option<Displayed<Cow<'static, str>>> = row.quic.quic_version.map(|version| Displayed(version_name(version)));
-        /// `tls.server_name`, of the client.
+        "version": Option<Displayed<Cow<'static, str>>> = row.quic.packets.quic_version.map(|version| Displayed(version_name(version)));
+        /// `server_name`, of the client.
         "sni": Option<&'a str> => row.of(Role::Client, row.quic.tls.server_name.as_deref());
         /// JA3 fingerprint of the client.
         "ja3": Option<Group<Fingerprint<'a>>> => row.of(Role::Client, row.quic.tls.ja3.as_deref()).map(|hash| Group(Fingerprint { hash }));

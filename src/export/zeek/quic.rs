@@ -29,13 +29,13 @@ crate::table! {
     /// Connections of QUIC.
     impl['a] "zeek.quic" for Quic<'a> as row {
         /// `quic_version`: `1`, `quicv2`, `draft-29`, or `unknown-` and hexadecimal digits.
-        "version": String = version_name(row.quic.quic_version);
+        "version": String = version_name(row.quic.packets.quic_version);
         /// `client_dcid`.
-        "client_initial_dcid": Option<&'a str> => row.quic.client_dcid.as_deref();
+        "client_initial_dcid": Option<&'a str> => row.quic.packets.client_dcid.as_deref();
         /// `client_scid`.
-        "client_scid": Option<&'a str> => row.quic.client_scid.as_deref();
+        "client_scid": Option<&'a str> => row.quic.packets.client_scid.as_deref();
         /// `server_scid`.
-        "server_scid": Option<&'a str> => row.quic.server_scid.as_deref();
+        "server_scid": Option<&'a str> => row.quic.packets.server_scid.as_deref();
         /// `server_name`.
         "server_name": Option<&'a str> => row.quic.tls.server_name.as_deref();
         /// The first application protocol that the client offers.

@@ -63,7 +63,7 @@ crate::message! {
         /// The request method; empty if it is missing.
         pub method: Text<'m>,
         /// The path of the request with its query; empty for CONNECT.
-        pub path: Text<'m>,
+        pub target: Text<'m>,
         /// The URI scheme of the request (`:scheme`).
         pub scheme: Option<Text<'m>>,
         /// The `:authority` field without user information, or else the Host field.

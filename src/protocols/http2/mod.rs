@@ -42,7 +42,7 @@
 //! let mut requests = Vec::new();
 //! Http2Parser::default().bytes(&Input::new(bytes, 0, Role::Client, Timestamp::ZERO), &mut |message| {
 //!     if let Message::Request(request) = message {
-//!         requests.push(format!("{} {} {}", request.transaction, request.method, request.path));
+//!         requests.push(format!("{} {} {}", request.transaction, request.method, request.target));
 //!     }
 //! })?;
 //! assert_eq!(requests, ["1 GET /"]);

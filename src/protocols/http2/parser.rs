@@ -570,7 +570,7 @@ fn emit_request(
     out(Message::Request(Request {
         transaction,
         method,
-        path: bare_path.as_deref().map(Text).or(known.path).unwrap_or_default(),
+        target: bare_path.as_deref().map(Text).or(known.path).unwrap_or_default(),
         scheme: known.scheme,
         host: bare_authority.as_deref().or(known.authority).or(bare_host.as_deref()).map(Text).or(known.host),
         connect_protocol: known.protocol,

@@ -119,7 +119,7 @@ impl State {
     pub(super) fn note(&mut self, message: &Message<'_>) {
         let (number, host, target) = match message {
             Message::Http1(http1::Message::Request(head)) => (head.transaction, head.host, head.target),
-            Message::Http2(http2::Message::Request(head)) => (head.transaction, head.host, head.path),
+            Message::Http2(http2::Message::Request(head)) => (head.transaction, head.host, head.target),
             Message::Http1(http1::Message::Response(head)) => {
                 let request = self.requests.entry(head.transaction).or_default();
                 request.status = Some(head.status);
