@@ -177,12 +177,13 @@ impl Run<'_> {
         let run = checkpoint::Run { command, args, builder };
         let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), origin, console);
         // The failure of the output is the first one.
-        let record_count = rows.finish()?;
+        let written = rows.finish()?;
         let outcome = outcome?;
         let (stats, source) = (&outcome.stats, &outcome.source);
         if !records.shared.quiet {
             let flows = plural(stats.tracker.started_count, "new flow");
-            let result = outcome.describe(format!("{flows}, {} written", plural(record_count, "record")));
+            let written = format!("{} written{}", plural(written.row_count, "record"), written.note());
+            let result = outcome.describe(format!("{flows}, {written}"));
             records.summary.write(stats, source, started_at.elapsed(), &result);
         }
         Ok(())
@@ -210,9 +211,9 @@ impl Run<'_> {
                 }
             })
         })?;
-        let record_count = rows.finish()?;
+        let written = rows.finish()?;
         if let Some(stats) = stats.filter(|_| !is_quiet) {
-            let result = result(&stats, record_count);
+            let result = result(&stats, &written);
             records.summary.write(&stats, &input.stats(), started_at.elapsed(), &result);
         }
         Ok(())
@@ -241,9 +242,14 @@ impl Run<'_> {
         let args = &self.args.records;
         if args.is_several() {
             let pipeline = (builder, self.filter);
-            let (stats, count) = several::write_flows(args, files, pipeline, &mut input, console)?;
+            let (stats, written) = several::write_flows(args, files, pipeline, &mut input, console)?;
             if !is_quiet {
-                records.summary.write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, count));
+                records.summary.write(
+                    &stats,
+                    &input.stats(),
+                    started_at.elapsed(),
+                    &result(&stats, &written),
+                );
             }
             return Ok(());
         }
@@ -258,13 +264,13 @@ impl Run<'_> {
         }
         if args.joined.is_wanted() {
             let pipeline = (builder, self.filter);
-            let (stats, record_count) = args.joined.run::<G>(&args.output, pipeline, &mut input, console)?;
+            let (stats, written) = args.joined.run::<G>(&args.output, pipeline, &mut input, console)?;
             if !is_quiet {
                 records.summary.write(
                     &stats,
                     &input.stats(),
                     started_at.elapsed(),
-                    &result(&stats, record_count),
+                    &result(&stats, &written),
                 );
             }
             return Ok(());
@@ -292,6 +298,7 @@ impl Run<'_> {
                 let mut pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
                 let stats = input.run(&mut pipeline, console)?;
                 drop(pipeline);
+                rows.unmatched_before(sorted.unmatched());
                 rows.write_all(sorted.into_records());
                 Some(stats)
             }
@@ -307,14 +314,9 @@ impl Run<'_> {
                 stats
             }
         };
-        let record_count = rows.finish()?;
+        let written = rows.finish()?;
         if let Some(stats) = stats.filter(|_| !is_quiet) {
-            records.summary.write(
-                &stats,
-                &input.stats(),
-                started_at.elapsed(),
-                &result(&stats, record_count),
-            );
+            records.summary.write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, &written));
         }
         Ok(())
     }

@@ -223,6 +223,11 @@ impl Sorted {
         ranked.into_iter().take(limit).map(|ranked| *ranked.record)
     }
 
+    /// Returns why no record met the conditions.
+    pub(crate) fn unmatched(&self) -> Option<String> {
+        self.filter.unmatched()
+    }
+
     /// Returns the records of the flows that were kept, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)

@@ -12,6 +12,7 @@ use crate::formats::OutputArgs;
 use crate::groups::SeriesArgs;
 use crate::human::plural;
 use crate::joined::JoinArgs;
+use crate::rows::Written;
 use crate::summary::SummaryLineArgs;
 use crate::write::WriteArgs;
 
@@ -228,10 +229,10 @@ impl RecordArgs {
 }
 
 /// Returns the description of a run's output for the summary.
-pub(crate) fn result(stats: &PipelineStats, record_count: u64) -> String {
+pub(crate) fn result(stats: &PipelineStats, written: &Written) -> String {
     let flows = plural(stats.tracker.started_count, "flow");
-    match (record_count, stats.tracker.started_count) {
-        (written, started) if written == started => flows,
-        (written, _) => format!("{flows}, {} written", plural(written, "record")),
+    match (written.row_count, stats.tracker.started_count) {
+        (row_count, started) if row_count == started => flows,
+        (row_count, _) => format!("{flows}, {} written{}", plural(row_count, "record"), written.note()),
     }
 }

@@ -28,6 +28,22 @@ pub(crate) trait RowWriter {
     fn finish(self: Box<Self>, has_failed: bool) -> Result<(), Failure>;
 }
 
+/// What was written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Number of rows in each output.
+    pub(crate) row_count: u64,
+    /// Why no row met the conditions.
+    pub(crate) unmatched: Option<String>,
+}
+
+impl Written {
+    /// Returns what the summary states: nothing, or why no row met the conditions.
+    pub(crate) fn note(&self) -> String {
+        self.unmatched.iter().map(|reason| format!(" ({reason})")).collect()
+    }
+}
+
 /// Writes flow records as rows to all outputs, until a write fails.
 pub(crate) struct Rows {
     writers: Vec<Box<dyn RowWriter + Send>>,
@@ -40,6 +56,8 @@ pub(crate) struct Rows {
     flushed_count: u64,
     /// The first failure, and the index of its output.
     failure: Option<(usize, Failure)>,
+    /// Why no row met conditions that were evaluated before.
+    unmatched: Option<String>,
 }
 
 impl Rows {
@@ -57,6 +75,7 @@ impl Rows {
             record_count: 0,
             flushed_count: 0,
             failure: None,
+            unmatched: None,
         }
     }
 
@@ -141,6 +160,11 @@ impl Rows {
         self.failure.is_none()
     }
 
+    /// States why no row met the conditions, which were evaluated before.
+    pub(crate) fn unmatched_before(&mut self, reason: Option<String>) {
+        self.unmatched = reason;
+    }
+
     /// Writes a row for each record of an iterator.
     pub(crate) fn write_all(&mut self, records: impl Iterator<Item = FlowRecord>) {
         for record in records {
@@ -168,13 +192,15 @@ impl Rows {
         }
     }
 
-    /// Completes all outputs, even if one failed. Returns the number of rows written to each.
-    pub(crate) fn finish(self) -> Result<u64, Failure> {
+    /// Completes all outputs, even if one failed.
+    pub(crate) fn finish(self) -> Result<Written, Failure> {
+        let unmatched = self.unmatched.or_else(|| self.filter.unmatched());
+        let written = Written { row_count: self.record_count, unmatched };
         let failed = self.failure.as_ref().map(|(index, _)| *index);
         let mut outcome = self.failure.map_or(Ok(()), |(_, failure)| Err(failure));
         for (index, writer) in self.writers.into_iter().enumerate() {
             outcome = outcome.and(writer.finish(failed == Some(index)));
         }
-        outcome.map(|()| self.record_count)
+        outcome.map(|()| written)
     }
 }

@@ -11,19 +11,19 @@ use crate::console::{Console, Failure};
 use crate::input::Input;
 use crate::output::Outputs;
 use crate::records::RecordArgs;
-use crate::rows::Rows;
+use crate::rows::{Rows, Written};
 use crate::sinks::RecordSink;
 use crate::write::Logged;
 
-/// Writes the flows of an input to all outputs of the options. Returns the counters, and the number of records, or of rows
-/// if there are only logs.
+/// Writes the flows of an input to all outputs of the options. Returns the counters, and what was written, with the number of
+/// rows if there are only logs.
 pub(crate) fn write_flows(
     args: &RecordArgs,
     inputs: &[PathBuf],
     (builder, filter): (&Builder, Option<&Filter>),
     input: &mut Input,
     console: &mut Console,
-) -> Result<(PipelineStats, u64), Failure> {
+) -> Result<(PipelineStats, Written), Failure> {
     let format = args.output.format().logs();
     let filter_of_rows = args.output.selection.filter()?;
     let outputs = Arc::new(Outputs::new(inputs, args.output.export.force));
@@ -41,7 +41,10 @@ pub(crate) fn write_flows(
     let (_, logged) = pipeline.into_sink().into_inner().finish();
     // All outputs are completed, even if one of them failed.
     let written = records.finish();
-    let (mut stats, outcome, record_count) = (run?, logged?, written?);
+    let (mut stats, outcome, mut written) = (run?, logged?, written?);
     stats.sessions.suppressed_message_count += outcome.omitted_count;
-    Ok((stats, if record_count == 0 { outcome.row_count } else { record_count }))
+    if written.row_count == 0 {
+        written.row_count = outcome.row_count;
+    }
+    Ok((stats, written))
 }

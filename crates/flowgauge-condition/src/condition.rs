@@ -8,6 +8,7 @@ use flowgauge::row::{Column, Row, TableInfo, Value};
 use crate::compile::Compiler;
 use crate::node::Node;
 use crate::problem::Problem;
+use crate::seen::Seen;
 use crate::syntax;
 
 /// A condition on the columns of rows.
@@ -19,6 +20,7 @@ pub struct Condition {
     /// For each type of rows, the indices of the columns.
     places: HashMap<&'static str, Vec<Option<usize>>>,
     values: Vec<Value>,
+    seen: Seen,
 }
 
 impl Condition {
@@ -67,7 +69,7 @@ impl Condition {
         let mut compiler = Compiler::new(known);
         let root = compiler.condition(&syntax::parse(text)?)?;
         let columns = compiler.columns.into_iter().map(|(path, _)| path).collect();
-        Ok(Self { root, columns, places: HashMap::new(), values: Vec::new() })
+        Ok(Self { root, columns, places: HashMap::new(), values: Vec::new(), seen: Seen::default() })
     }
 
     /// Returns the names of the columns of the condition, some of which may be repeated.
@@ -89,7 +91,7 @@ impl Condition {
         kind: &'static str,
         names: impl FnOnce() -> Vec<&'static str>,
     ) -> bool {
-        let Self { root, columns, places, values } = self;
+        let Self { root, columns, places, values, seen } = self;
         let places = places.entry(kind).or_insert_with(|| {
             let known = names();
             let place = |name: &&'static str| known.iter().position(|known| known == name);
@@ -100,7 +102,16 @@ impl Condition {
             let value = place.map_or(Value::Null, |index| row.value(index));
             path.iter().skip(1).fold(value, |value, name| member(value, name))
         }));
-        root.evaluate(values) == Some(true)
+        let is_match = root.evaluate(values) == Some(true);
+        seen.add(values, is_match);
+        is_match
+    }
+
+    /// Returns why no row met the condition: the number of rows, and values that its columns had. `None` if a row met it, or
+    /// there were no rows.
+    #[must_use]
+    pub fn unmatched(&self) -> Option<String> {
+        self.seen.describe(self.columns.iter().map(|path| path.join(".")))
     }
 }
 
@@ -108,12 +119,13 @@ impl Condition {
 #[derive(Clone, Debug, Default)]
 pub struct RowFilter {
     conditions: Vec<Condition>,
+    has_match: bool,
 }
 
 impl RowFilter {
     /// Creates the filter of all of these conditions.
     pub fn new(conditions: impl IntoIterator<Item = Condition>) -> Self {
-        Self { conditions: conditions.into_iter().collect() }
+        Self { conditions: conditions.into_iter().collect(), has_match: false }
     }
 
     /// Adds a condition.
@@ -130,7 +142,9 @@ impl RowFilter {
     /// Returns whether a row meets all conditions.
     #[inline]
     pub fn matches<R: Row>(&mut self, row: &R) -> bool {
-        self.conditions.iter_mut().all(|condition| condition.matches(row))
+        let is_match = self.conditions.iter_mut().all(|condition| condition.matches(row));
+        self.has_match |= is_match;
+        is_match
     }
 
     /// Returns whether a row meets all conditions, for rows whose columns have other names in the conditions, as
@@ -142,7 +156,18 @@ impl RowFilter {
         kind: &'static str,
         names: impl Fn() -> Vec<&'static str>,
     ) -> bool {
-        self.conditions.iter_mut().all(|condition| condition.matches_named(row, kind, &names))
+        let mut conditions = self.conditions.iter_mut();
+        let is_match = conditions.all(|condition| condition.matches_named(row, kind, &names));
+        self.has_match |= is_match;
+        is_match
+    }
+
+    /// Returns why no row met all conditions, as [`Condition::unmatched`] does.
+    #[must_use]
+    pub fn unmatched(&self) -> Option<String> {
+        let row_count = self.conditions.first().filter(|_| !self.has_match)?.seen.row_count;
+        let unmatched = self.conditions.iter().find_map(Condition::unmatched);
+        unmatched.or_else(|| (row_count > 0).then(|| format!("0 of {row_count} rows matched all conditions")))
     }
 
     /// Returns the names of the columns of all conditions, some of which may be repeated.
@@ -295,6 +320,71 @@ mod tests {
             assert_eq!(both, all().len(), "{condition}");
         }
         assert_eq!(count("destination_port / 0 > 1 or destination_port / 0 <= 1"), 0);
+    }
+
+    #[test]
+    fn names_are_compared_without_case_and_texts_with_it() {
+        assert_eq!(count("conn_state = 'sf'"), count("conn_state = 'SF'"));
+        assert_eq!(count("conn_state in ('sf', 'ReJ')"), count("conn_state in ('SF', 'REJ')"));
+        assert_eq!(count("conn_state <> 'sf'"), count("conn_state <> 'SF'"));
+        assert_eq!(
+            count("flow_end_reason = 'END_OF_FLOW_DETECTED'"),
+            count("flow_end_reason = 'end_of_flow_detected'")
+        );
+        assert!(count("conn_state = 'sf'") > 0 && count("flow_end_reason = 'END_OF_FLOW_DETECTED'") > 0);
+        // The letters of a history differ by direction.
+        let histories: Vec<_> = all().iter().map(|record| record.history.to_string()).collect();
+        let history = histories.iter().find(|history| history.to_ascii_uppercase() != **history).unwrap();
+        assert!(count(&format!("history = '{history}'")) > 0);
+        assert_eq!(count(&format!("history = '{}'", history.to_ascii_uppercase())), 0);
+    }
+
+    #[test]
+    fn conditions_that_no_row_matches_say_what_there_was() {
+        let records = all();
+        let unmatched = |conditions: &[&str]| {
+            let conditions = conditions.iter().map(|text| Condition::of_row::<FlowRecord>(text).unwrap());
+            let mut filter = RowFilter::new(conditions);
+            records.iter().for_each(|record| {
+                filter.matches(record);
+            });
+            filter.unmatched()
+        };
+        let states: std::collections::BTreeSet<_> =
+            records.iter().map(|record| record.conn_state.name()).collect();
+        let states: Vec<_> = states.into_iter().collect();
+        let count = records.len();
+        assert_eq!(
+            unmatched(&["conn_state = 'S9'"]).unwrap(),
+            format!("0 of {count} rows matched; conn_state values seen: {}", states.join(", "))
+        );
+        let packets = records.iter().map(|record| record.forward.counters.packet_count);
+        assert_eq!(
+            unmatched(&["packet_count > 100000"]).unwrap(),
+            format!(
+                "0 of {count} rows matched; packet_count values seen: {} to {}",
+                packets.clone().min().unwrap(),
+                packets.max().unwrap()
+            )
+        );
+        let absent = unmatched(&["application = 'x' and packet_count > 0"]).unwrap();
+        assert!(
+            absent.contains("; no row has a value of application; packet_count values seen: "),
+            "{absent}"
+        );
+        assert!(unmatched(&["duration > '1h'"]).unwrap().contains("duration values seen: 0s to "));
+        let distinct = unmatched(&["community_id = 'x'"]).unwrap();
+        assert!(distinct.ends_with(" and others") && distinct.matches("1:").count() == 8, "{distinct}");
+        assert_eq!(unmatched(&["packet_count > 0"]), None);
+        assert_eq!(
+            unmatched(&["protocol = 'tcp'", "protocol <> 'tcp'"]).unwrap().split(';').next().unwrap(),
+            format!("0 of {} rows matched", records.iter().filter(|record| record.protocol().0 == 6).count())
+        );
+        assert_eq!(RowFilter::default().unmatched(), None);
+        assert_eq!(
+            RowFilter::new([Condition::of_row::<FlowRecord>("packet_count > 0").unwrap()]).unmatched(),
+            None
+        );
     }
 
     /// A name that the grammar reserves could not be used.

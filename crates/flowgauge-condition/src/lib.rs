@@ -1,8 +1,9 @@
 //! Conditions on the columns of rows: `--where` of the command, and `where` of the Python package.
 //!
 //! A condition is an expression of SQL: comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, ILIKE, IS NULL, IS TRUE and
-//! `+ - * /`. A comparison is true, false, or unknown if a value is absent; a row is selected if the condition is true. A literal is compared by the type of the value, so
-//! that a text can be an address, a network, a time or a size.
+//! `+ - * /`. A comparison is true, false, or unknown if a value is absent; a row is selected if the condition is true. A
+//! literal is compared by the type of the value, so that a text can be an address, a network, a time or a size. Names of a
+//! closed set, such as those of response codes, are compared without case.
 //!
 //! ```
 //! use flowgauge::{FileSource, FlowRecord, records};
@@ -30,6 +31,7 @@ mod node;
 mod pattern;
 mod problem;
 mod quantity;
+mod seen;
 mod syntax;
 mod token;
 

@@ -163,9 +163,17 @@ pub(crate) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
         (Value::Mac(_) | Value::Octets(_), Literal::Text(text)) => {
             Some(text_of(value)?.cmp(&text.text.to_ascii_lowercase()))
         }
+        // Names are of a closed set, none of which differ in case only.
+        (Value::Name(name), Literal::Text(text)) => Some(compare_without_case(name, &text.text)),
         (value, Literal::Text(text)) => Some(text_of(value)?.as_str().cmp(text.text.as_str())),
         _ => None,
     }
+}
+
+/// Compares texts without regard to the case of ASCII letters.
+fn compare_without_case(one: &str, other: &str) -> Ordering {
+    let [one, other] = [one, other].map(|text| text.bytes().map(|octet| octet.to_ascii_lowercase()));
+    one.cmp(other)
 }
 
 /// Returns a name, text, MAC address or octets as text.

@@ -27,7 +27,7 @@ use crate::human::plural;
 use crate::input::is_stdin;
 use crate::interrupt;
 use crate::ipfix::now;
-use crate::rows::Rows;
+use crate::rows::{Rows, Written};
 
 pub(crate) use args::CollectArgs;
 use listener::Event;
@@ -120,13 +120,13 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
     }
     let notes = std::mem::take(&mut collection.notes);
     let event_count = collection.output.event_count;
-    let (stats, record_count, omitted_count) = collection.finish()?;
+    let (stats, written, omitted_count) = collection.finish()?;
     if !args.quiet {
         notes.iter().for_each(|note| write_line(note));
     }
     if !args.quiet && args.summary.is_json() {
         let own = [
-            ("written_record_count", record_count),
+            ("written_record_count", written.row_count),
             ("omitted_record_count", omitted_count),
             ("event_record_count", event_count),
             ("dropped_message_count", drop_count),
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
         }
         write_line(&object.to_string());
     } else if !args.quiet {
-        let mut lines = lines(&stats, record_count, started_at.elapsed());
+        let mut lines = lines(&stats, &written, started_at.elapsed());
         if event_count > 0 {
             lines.push(format!("{} of events, which are not flows", plural(event_count, "record")));
         }
@@ -311,8 +311,8 @@ impl Collection {
         outcome
     }
 
-    /// Completes the output. Returns the counters, and the numbers of records written and omitted.
-    fn finish(mut self) -> Result<(CollectorStats, u64, u64), Failure> {
+    /// Completes the output. Returns the counters, what was written, and the number of records omitted.
+    fn finish(mut self) -> Result<(CollectorStats, Written, u64), Failure> {
         let Self { sampled, output, .. } = &mut self;
         sampled.finish();
         sampled.records().for_each(|record| output.biflow(record));
@@ -325,15 +325,15 @@ impl Collection {
 }
 
 /// Returns the lines of the summary.
-fn lines(stats: &CollectorStats, record_count: u64, elapsed: Duration) -> Vec<String> {
+fn lines(stats: &CollectorStats, written: &Written, elapsed: Duration) -> Vec<String> {
     let mut received = plural(stats.record_count, "record");
     if stats.packet_count > 0 {
         received = format!("{received}, {}", plural(stats.packet_count, "sampled packet"));
     }
-    let written = if record_count == stats.record_count {
+    let written = if written.row_count == stats.record_count {
         String::new()
     } else {
-        format!(", {} written", plural(record_count, "record"))
+        format!(", {} written{}", plural(written.row_count, "record"), written.note())
     };
     let mut lines = vec![format!(
         "{} ({} octets): {received}{written}; processed in {}",

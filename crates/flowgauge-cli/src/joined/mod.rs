@@ -24,6 +24,7 @@ use flowgauge::{
 use crate::console::{Console, Failure, stdout};
 use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
+use crate::rows::Written;
 use flowgauge_condition::RowFilter;
 use labels::Labels;
 use locations::Locations;
@@ -150,7 +151,7 @@ impl JoinArgs {
         (builder, filter): (&Builder, Option<&Filter>),
         input: &mut Input,
         console: &mut Console,
-    ) -> Result<(PipelineStats, u64), Failure> {
+    ) -> Result<(PipelineStats, Written), Failure> {
         let sink = JoinSink::<G> {
             features: self.features.unwrap_or_default(),
             has_features: self.features.is_some(),
@@ -170,10 +171,10 @@ impl JoinArgs {
         };
         let mut pipeline = builder.build(sink)?;
         let stats = input.run(&mut pipeline, console)?;
-        let JoinSink { writer, record_count, outcome, .. } = pipeline.into_sink();
+        let JoinSink { writer, record_count, outcome, rows, .. } = pipeline.into_sink();
         outcome?;
         writer.finish()?;
-        Ok((stats, record_count))
+        Ok((stats, Written { row_count: record_count, unmatched: rows.unmatched() }))
     }
 
     /// Creates the writer of the chosen fields of a record, followed by all that is joined.

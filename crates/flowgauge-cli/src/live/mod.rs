@@ -139,10 +139,10 @@ impl Run<'_> {
         let sink = RecordSink::<G>::new(&mut rows, self.filter);
         let outcome = run.run(sink, Origin::Live(Box::new(monitor)), console);
         // The failure of the output is the first one.
-        let record_count = rows.finish()?;
+        let written = rows.finish()?;
         let checkpoint::Outcome { stats, source, .. } = outcome?;
         let flows = plural(stats.tracker.started_count, "new flow");
-        Ok((stats, source, format!("{flows}, {} written", plural(record_count, "record"))))
+        Ok((stats, source, format!("{flows}, {} written", plural(written.row_count, "record"))))
     }
 
     /// Writes records until the end. Returns the counters, and a description of the output.
@@ -161,8 +161,8 @@ impl Run<'_> {
         let mut input = Input::new(Box::new(monitor), ErrorPolicy::End);
         if records.is_several() {
             let pipeline = (builder, self.filter);
-            let (stats, count) = several::write_flows(records, &[], pipeline, &mut input, console)?;
-            let result = result(&stats, count);
+            let (stats, written) = several::write_flows(records, &[], pipeline, &mut input, console)?;
+            let result = result(&stats, &written);
             return Ok((stats, input.stats(), result));
         }
         if records.series.is_used() {
@@ -174,17 +174,16 @@ impl Run<'_> {
         }
         if records.joined.is_wanted() {
             let pipeline = (builder, self.filter);
-            let (stats, record_count) =
-                records.joined.run::<G>(&records.output, pipeline, &mut input, console)?;
-            let result = result(&stats, record_count);
+            let (stats, written) = records.joined.run::<G>(&records.output, pipeline, &mut input, console)?;
+            let result = result(&stats, &written);
             return Ok((stats, input.stats(), result));
         }
         let mut rows = records.output.rows(&[], true)?;
         let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
         let stats = input.run(&mut pipeline, console)?;
         drop(pipeline);
-        let record_count = rows.finish()?;
-        let result = result(&stats, record_count);
+        let written = rows.finish()?;
+        let result = result(&stats, &written);
         Ok((stats, input.stats(), result))
     }
 }

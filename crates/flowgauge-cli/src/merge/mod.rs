@@ -18,7 +18,7 @@ use crate::human::plural;
 use crate::input::is_stdin;
 use crate::interrupt;
 use crate::order::Sorted;
-use crate::rows::Rows;
+use crate::rows::{Rows, Written};
 
 pub(crate) use args::MergeArgs;
 use joiner::{JoinStats, Joiner};
@@ -49,16 +49,14 @@ pub(crate) fn run(args: &MergeArgs, console: &mut Console) -> Result<(), Failure
         }
     }
     joiner.finish(|record| output.write(record));
-    let written_count = output.finish()?;
+    let written = output.finish()?;
     if !args.quiet {
         let file_count = args.files.len() as u64;
         let elapsed = started_at.elapsed();
         if args.summary.is_json() {
-            write_line(&json(&joiner.stats, written_count, elapsed));
+            write_line(&json(&joiner.stats, written.row_count, elapsed));
         } else {
-            lines(&joiner.stats, (file_count, written_count), elapsed)
-                .iter()
-                .for_each(|line| write_line(line));
+            lines(&joiner.stats, (file_count, &written), elapsed).iter().for_each(|line| write_line(line));
         }
     }
     Ok(())
@@ -124,10 +122,11 @@ impl Output {
         }
     }
 
-    /// Completes the output. Returns the number of records that were written.
-    fn finish(self) -> Result<u64, Failure> {
+    /// Completes the output.
+    fn finish(self) -> Result<Written, Failure> {
         let Self { mut rows, sorted } = self;
         if let Some(sorted) = sorted {
+            rows.unmatched_before(sorted.unmatched());
             rows.write_all(sorted.into_records());
         }
         rows.finish()
@@ -135,11 +134,11 @@ impl Output {
 }
 
 /// Returns the lines of the summary.
-fn lines(stats: &JoinStats, (file_count, written_count): (u64, u64), elapsed: Duration) -> Vec<String> {
+fn lines(stats: &JoinStats, (file_count, written): (u64, &Written), elapsed: Duration) -> Vec<String> {
     let merged_count = stats.record_count - stats.merged_count;
     let mut result = format!("{} merged to {merged_count}", plural(stats.record_count, "record"));
-    if written_count != merged_count {
-        result = format!("{result}, {written_count} written");
+    if written.row_count != merged_count {
+        result = format!("{result}, {} written{}", written.row_count, written.note());
     }
     let files = plural(file_count, "file");
     let mut lines = vec![format!("{files}: {result}; processed in {}", duration(elapsed))];

@@ -45,6 +45,8 @@ pub(crate) struct SessionsArgs {
     pub(crate) files: Vec<PathBuf>,
 
     /// Write only messages of this protocol, such as http; may be repeated
+    ///
+    /// `http` includes HTTP/2, and `http2` is HTTP/2 alone.
     #[arg(long, short = 'p', value_name = "NAME", hide_possible_values = true)]
     #[arg(value_parser = completed_protocols(parse_protocol))]
     pub(crate) protocol: Vec<&'static str>,
@@ -167,6 +169,15 @@ impl SessionsArgs {
         condition
             .map(|condition| RowFilter::new([condition]))
             .map_err(|error| Failure::Usage(format!("--where: {error}")))
+    }
+
+    /// Returns the protocols whose rows are written; all if there are none.
+    pub(super) fn protocols(&self) -> Vec<&'static str> {
+        let mut all = self.protocol.clone();
+        if all.contains(&"http") {
+            all.push("http2");
+        }
+        all
     }
 
     /// Returns the format of logs on standard output or in the folder `--out`.

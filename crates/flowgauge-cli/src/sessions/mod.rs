@@ -2,16 +2,18 @@
 
 mod args;
 mod rows;
+mod target;
 
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
 use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
-use flowgauge::export::{Format, write_json};
+use flowgauge::export::write_json;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Receiver, Row, TableInfo, Union};
 use flowgauge::session::MessageHead;
@@ -24,17 +26,18 @@ use flowgauge::{
 
 pub(crate) use args::SessionsArgs;
 use rows::RowHead;
+use target::Target;
 
 use crate::args::{Pages, Tunnels, check, parse_filter};
 use crate::bound::Bound;
 use crate::checkpoint::{self, Flush};
 use crate::choice::Choice;
-use crate::console::{Console, Failure, Out};
-use crate::formats::OutputFormat;
+use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::Outputs;
-use crate::write::{LineFiles, Logged, Series};
+use crate::rows::Written;
+use crate::write::Logged;
 use flowgauge_condition::RowFilter;
 
 /// Runs the command `flowgauge sessions`.
@@ -72,11 +75,12 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let sink = MessageSink::new(choice, (args, &outputs), input.is_stream())?;
     let logs = args.written.open_logs(args.logs(), &outputs, (tunnels, false))?;
     let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
+    let protocols = args.protocols();
     let (run, sink, logged) = if args.joins() {
         let mut config = TransactionConfig::default();
         config.has_hashes = args.hashes;
         config.decodes = has_logs;
-        let logged = Logged::new(sink, logs, (None, &args.protocol), input.is_stream());
+        let logged = Logged::new(sink, logs, (None, &protocols), input.is_stream());
         let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
         let run = input.run(&mut pipeline, console);
         let (sink, logged) = pipeline.into_sink().into_inner().finish();
@@ -89,7 +93,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let finished = sink.finish();
     let mut stats = run?;
     let logged = logged.transpose()?;
-    let (mut row_count, omitted_count) = finished?;
+    let Finished { written: Written { mut row_count, unmatched }, omitted_count } = finished?;
     stats.sessions.suppressed_message_count += omitted_count;
     if let Some(outcome) = logged.filter(|_| has_logs) {
         stats.sessions.suppressed_message_count += outcome.omitted_count;
@@ -103,6 +107,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
             (true, true) => plural(row_count, "transaction"),
             (true, false) => plural(row_count, "message"),
         };
+        let rows = rows + &Written { row_count, unmatched }.note();
         args.summary.write(&stats, &input.stats(), started_at.elapsed(), &rows);
     }
     Ok(())
@@ -130,9 +135,9 @@ fn continue_sessions(
         (run("sessions").run(&mut sink, origin, console), sink, "message")
     };
     // The failure of the output is the first one.
-    let (row_count, omitted_count) = sink.finish()?;
+    let Finished { written, omitted_count } = sink.finish()?;
     let mut outcome = outcome?;
-    let rows = outcome.describe(plural(row_count, rows));
+    let rows = outcome.describe(plural(written.row_count, rows) + &written.note());
     let (stats, source) = (&mut outcome.stats, &outcome.source);
     stats.sessions.suppressed_message_count += omitted_count;
     if !args.shared.quiet {
@@ -188,6 +193,10 @@ impl Flush for &mut Transactions<MessageSink<'_>> {
 /// Sink that writes the messages of sessions as they arrive.
 struct MessageSink<'a> {
     args: &'a SessionsArgs,
+    /// Protocols whose rows are written; all if there are none.
+    protocols: Vec<&'static str>,
+    /// Numbers of rows of other protocols, until one is written.
+    others: BTreeMap<&'static str, u64>,
     choice: Choice,
     started_count: u64,
     targets: Vec<Target>,
@@ -203,75 +212,11 @@ struct MessageSink<'a> {
     outcome: Result<(), Failure>,
 }
 
-/// Where messages go, and in which format.
-enum Target {
-    Ndjson(Out),
-    Files(LineFiles),
-    Table(rows::Rows, Out),
-    #[cfg(feature = "arrow")]
-    Columns(crate::columns::TableFiles),
-}
-
-impl Target {
-    /// Opens all targets of the options.
-    fn open(args: &SessionsArgs, outputs: &Arc<Outputs>) -> Result<Vec<Self>, Failure> {
-        let mut targets = Vec::new();
-        let out = || -> Out { Box::new(BufWriter::with_capacity(1 << 16, io::stdout())) };
-        match args.standard() {
-            Some(OutputFormat::Library(Format::Table)) => {
-                let mut out = out();
-                targets.push(Self::Table(rows::Rows::new(&mut out)?, out));
-            }
-            Some(OutputFormat::Library(_)) => targets.push(Self::Ndjson(out())),
-            #[cfg(feature = "arrow")]
-            Some(OutputFormat::Columns(format)) => {
-                let folder = args.written.out.clone().unwrap_or_default();
-                targets.push(Self::Columns(args.table_files(format, (folder, outputs))?));
-            }
-            _ => {}
-        }
-        for (format, path) in args.written.outputs() {
-            match format {
-                OutputFormat::Library(_) => {
-                    let series = Series::new(path.to_owned(), Arc::clone(outputs), args.written.rotate);
-                    targets.push(Self::Files(LineFiles::new(series)));
-                }
-                #[cfg(feature = "arrow")]
-                OutputFormat::Columns(format) => {
-                    targets.push(Self::Columns(args.table_files(format, (path.to_owned(), outputs))?));
-                }
-                #[cfg(not(feature = "arrow"))]
-                OutputFormat::Columns(format) => {
-                    return Err(Failure::Usage(format!(
-                        "--write {}: this program was built without the feature `arrow`",
-                        format.name()
-                    )));
-                }
-                OutputFormat::Logs(_) => {}
-            }
-        }
-        Ok(targets)
-    }
-
-    /// Writes what is held back.
-    fn flush(&mut self) -> Result<(), Failure> {
-        match self {
-            Self::Ndjson(out) | Self::Table(_, out) => out.flush().map_err(Failure::from),
-            Self::Files(files) => files.flush(),
-            #[cfg(feature = "arrow")]
-            Self::Columns(_) => Ok(()),
-        }
-    }
-
-    /// Completes the output.
-    fn finish(self) -> Result<(), Failure> {
-        match self {
-            Self::Ndjson(mut out) | Self::Table(_, mut out) => out.flush().map_err(Failure::from),
-            Self::Files(files) => files.finish(),
-            #[cfg(feature = "arrow")]
-            Self::Columns(files) => files.finish(),
-        }
-    }
+/// What a sink wrote.
+struct Finished {
+    written: Written,
+    /// Rows that exceeded the bound on the output.
+    omitted_count: u64,
 }
 
 impl<'a> MessageSink<'a> {
@@ -282,6 +227,8 @@ impl<'a> MessageSink<'a> {
     ) -> Result<Self, Failure> {
         Ok(Self {
             args,
+            protocols: args.protocols(),
+            others: BTreeMap::new(),
             rows: args.rows()?,
             choice,
             started_count: 0,
@@ -296,20 +243,35 @@ impl<'a> MessageSink<'a> {
         })
     }
 
-    /// Completes all output, even after a failed write. Returns the numbers of messages written and omitted.
-    fn finish(self) -> Result<(u64, u64), Failure> {
+    /// Returns why there are no rows: those of other protocols, or the condition.
+    fn unmatched(&self) -> Option<String> {
+        if self.row_count > 0 {
+            return None;
+        }
+        let others: Vec<_> = self.others.iter().map(|(name, count)| format!("{name}: {count}")).collect();
+        let others = (!others.is_empty()).then(|| format!("rows of other protocols: {}", others.join(", ")));
+        self.rows.unmatched().or(others)
+    }
+
+    /// Completes all output, even after a failed write.
+    fn finish(self) -> Result<Finished, Failure> {
+        let written = Written { row_count: self.row_count, unmatched: self.unmatched() };
         let mut outcome = self.outcome;
         for target in self.targets {
             let finished = target.finish();
             outcome = outcome.and(finished);
         }
-        outcome.map(|()| (self.row_count, self.omitted_count))
+        outcome.map(|()| Finished { written, omitted_count: self.omitted_count })
     }
 
     /// Returns whether rows of a protocol are written.
-    fn wants(&self, protocol: &Protocol) -> bool {
-        let wanted = &self.args.protocol;
-        wanted.is_empty() || wanted.contains(&protocol.name())
+    fn wants(&mut self, protocol: &'static Protocol) -> bool {
+        let wanted = &self.protocols;
+        let is_wanted = wanted.is_empty() || wanted.contains(&protocol.name());
+        if !is_wanted && self.row_count == 0 {
+            *self.others.entry(protocol.name()).or_default() += 1;
+        }
+        is_wanted
     }
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
