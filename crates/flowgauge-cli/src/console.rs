@@ -6,27 +6,38 @@ use std::io::{self, Write as _};
 use flowgauge::{ConfigError, ConfigProblem};
 
 use crate::escape;
+use crate::standard::{StandardOutput, is_missing};
 
 /// Reports problems on standard error, one per line, and records whether there were any.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     problem_count: u64,
+    /// The first problem.
+    first: Option<String>,
     is_silent: bool,
 }
 
 impl Console {
     /// Creates a console that prints nothing.
     pub(crate) const fn silent() -> Self {
-        Self { problem_count: 0, is_silent: true }
+        Self { problem_count: 0, first: None, is_silent: true }
     }
 
     /// Reports a problem, which also affects the exit status.
     pub(crate) fn problem(&mut self, message: impl Display) {
         self.problem_count += 1;
+        if self.first.is_none() {
+            self.first = Some(message.to_string());
+        }
         if self.is_silent {
             return;
         }
         write_line(&format!("flowgauge: {message}"));
+    }
+
+    /// Returns the first problem, and the number of the others.
+    pub(crate) fn first_problem(&self) -> Option<(&str, u64)> {
+        Some((self.first.as_deref()?, self.problem_count - 1))
     }
 
     /// Reports a problem with the command line, which may have several lines.
@@ -65,7 +76,7 @@ pub(crate) type Out = Box<dyn io::Write + Send>;
 
 /// Returns standard output with a buffer.
 pub(crate) fn stdout() -> Out {
-    Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout()))
+    Box::new(io::BufWriter::with_capacity(1 << 16, StandardOutput))
 }
 
 /// Returns whether standard output is a pipe or a socket that its reader has closed. Otherwise, only the next write would
@@ -111,10 +122,11 @@ impl From<ConfigError> for Failure {
 impl Failure {
     /// Creates the failure for an I/O error of the output `name`.
     pub(crate) fn writing(name: impl Display, error: &io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::ClosedPipe
-        } else {
-            Self::Other(format!("{name}: {error}"))
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::ClosedPipe,
+            // The text of the error names standard output.
+            io::ErrorKind::NotConnected if is_missing() => Self::Other(error.to_string()),
+            _ => Self::Other(format!("{name}: {error}")),
         }
     }
 }

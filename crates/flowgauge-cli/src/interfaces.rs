@@ -48,10 +48,11 @@ pub(crate) fn run(args: &InterfacesArgs) -> Result<(), Failure> {
     use flowgauge::LiveSource;
 
     use crate::escape;
+    use crate::standard::StandardOutput;
 
     let devices = LiveSource::devices().map_err(|error| Failure::Other(error.to_string()))?;
     let name_len = devices.iter().map(|device| device.name.chars().count()).max().unwrap_or(0);
-    let mut out = io::stdout().lock();
+    let mut out = StandardOutput;
     for device in devices {
         if args.format == Format::Ndjson {
             writeln!(out, "{}", serde_json::to_string(&device).map_err(io::Error::other)?)?;

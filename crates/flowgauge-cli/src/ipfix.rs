@@ -19,6 +19,7 @@ use crate::console::Failure;
 use crate::endpoint::Endpoint;
 use crate::human::plural;
 use crate::output::{OutputFile, Outputs};
+use crate::standard::StandardOutput;
 
 /// Rate of records to a UDP collector without `--rate`: a collector with the default socket buffer of Linux, which
 /// holds about 90 messages, must not lose any.
@@ -189,7 +190,7 @@ impl IpfixWriter {
                     "IPFIX is a binary format and is not written to a terminal; use --to, or redirect the output".to_owned(),
                 ));
             }
-            None => Channel::Output(BufWriter::new(io::stdout())),
+            None => Channel::Output(BufWriter::new(StandardOutput)),
             Some(Target::File(path)) => {
                 let (output, file) = OutputFile::create(Outputs::new(inputs, args.force).location(path)?)?;
                 Channel::File { out: BufWriter::new(file), output }
@@ -295,7 +296,7 @@ struct Destination {
 }
 
 enum Channel {
-    Output(BufWriter<io::Stdout>),
+    Output(BufWriter<StandardOutput>),
     File { out: BufWriter<File>, output: OutputFile },
     Tcp(TcpStream),
     Udp(Datagrams),

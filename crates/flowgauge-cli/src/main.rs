@@ -44,6 +44,7 @@ mod sinks;
 mod slice;
 #[cfg(feature = "sql")]
 mod sql;
+mod standard;
 mod streams;
 #[cfg(feature = "bus")]
 mod subscribe;
@@ -154,7 +155,14 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let outcome = match names::help(&words) {
         Some(list) => manual::print(list.as_bytes()),
-        None => run(Cli::parse_from(arguments(std::env::args_os().collect())).command, &mut console),
+        None => match Cli::try_parse_from(arguments(std::env::args_os().collect())) {
+            Ok(cli) => run(cli.command, &mut console),
+            // Help and the version are not errors, and are printed to standard output.
+            Err(text) if !text.use_stderr() && standard::is_missing() => {
+                manual::print(text.to_string().as_bytes())
+            }
+            Err(error) => error.exit(),
+        },
     };
     match outcome {
         Ok(()) => {}

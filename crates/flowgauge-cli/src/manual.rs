@@ -1,7 +1,7 @@
 //! Completion scripts and man pages.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command};
@@ -9,6 +9,7 @@ use clap_complete::Shell;
 
 use crate::console::Failure;
 use crate::output::{Outputs, write_whole};
+use crate::standard::StandardOutput;
 
 /// Print a completion script for a shell.
 #[derive(Debug, Args)]
@@ -83,7 +84,7 @@ fn page_of(command: Command) -> Result<Vec<u8>, Failure> {
 
 /// Writes a text to standard output.
 pub(crate) fn print(octets: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = StandardOutput;
     out.write_all(octets)?;
     Ok(out.flush()?)
 }

@@ -1,7 +1,7 @@
 //! `flowgauge checkpoint show`: what a checkpoint contains.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -11,7 +11,7 @@ use flowgauge::pipeline::read_checkpoint;
 
 use super::RunState;
 use super::file::open;
-use crate::console::Failure;
+use crate::console::{Failure, stdout};
 use crate::formats::line_width;
 use crate::human::plural;
 
@@ -73,7 +73,7 @@ fn show(args: &ShowArgs) -> Result<(), Failure> {
         |problem: &dyn std::fmt::Display| Failure::Other(format!("{}: {problem}", args.file.display()));
     let Some(mut reader) = open(&args.file)? else { return Err(failure(&"there is no such file")) };
     let state = RunState::of(&reader);
-    let mut out = io::BufWriter::new(io::stdout());
+    let mut out = stdout();
     if let Some(format) = args.flows {
         let mut options = FormatOptions::default();
         options.line_width = line_width();

@@ -19,6 +19,7 @@ use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, is_stdin};
 use crate::output::{OutputFile, Outputs};
+use crate::standard::StandardOutput;
 use crate::summary::SummaryLineArgs;
 
 /// Write the packets of selected flows to a pcapng file.
@@ -210,7 +211,7 @@ impl Output {
 
     fn open(&self) -> Result<Writer, Failure> {
         let (file, out): (_, Box<dyn Write>) = match &self.path {
-            None => (None, Box::new(io::stdout())),
+            None => (None, Box::new(StandardOutput)),
             Some(path) => {
                 let (file, out) = OutputFile::create(self.outputs.location(path)?)?;
                 (Some(file), Box::new(out))

@@ -23,6 +23,7 @@ use crate::files::Files;
 use crate::human::plural;
 use crate::input::Input;
 use crate::output::{OutputFile, Outputs};
+use crate::standard::StandardOutput;
 
 /// Maximum number of gaps and conflicts that are listed for all open flows together.
 const LISTED_COUNT_MAX: usize = 1 << 20;
@@ -79,7 +80,7 @@ struct State {
 /// Destination of the stream octets.
 enum Output {
     Folder { files: Box<Files>, index: Index, pattern: Pattern, gaps: Gaps },
-    Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
+    Stdout { out: BufWriter<StandardOutput>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
 }
 
 /// The index file while it is written.
@@ -123,7 +124,7 @@ impl OctetSink {
                 Output::Folder { files: Box::new(files), index, pattern: args.name.clone(), gaps: args.gaps }
             }
             (None, sides) => {
-                let out = BufWriter::with_capacity(1 << 16, io::stdout());
+                let out = BufWriter::with_capacity(1 << 16, StandardOutput);
                 let sides = sides.unwrap_or(Sides::Both);
                 Output::Stdout { out, sides, gaps: args.gaps, chosen: None }
             }
