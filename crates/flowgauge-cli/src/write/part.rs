@@ -57,8 +57,8 @@ pub(crate) struct Series {
     path: PathBuf,
     outputs: Arc<Outputs>,
     rotation: Option<Rotation>,
-    /// The last name that was used.
-    last: Option<PathBuf>,
+    /// The date in the last name that was used, and its number among those with the same date.
+    last: Option<(String, usize)>,
 }
 
 impl Series {
@@ -71,46 +71,40 @@ impl Series {
         let start = self.rotation.map_or(now, |rotation| rotation.start(now));
         let mut path = self.path.clone();
         if self.rotation.is_some() {
-            path = dated(&self.path, start, 1);
-            let mut number = 1;
-            while self.last.as_ref().is_some_and(|last| *last == path) {
-                number += 1;
-                path = dated(&self.path, start, number);
-            }
-            // Several files of one second are numbered, as long as the second lasts.
-            if number == 1
-                && let Some(last) = &self.last
-            {
-                let same = (2..).map(|number| dated(&self.path, start, number)).take(MAX_PER_SECOND);
-                if let Some(next) = next_after(same, last) {
-                    path = next;
-                }
-            }
+            path = self.next_name(start);
         }
         let (output, file) = OutputFile::create(self.outputs.claim(&path)?)?;
-        self.last = Some(path);
         let handle = file.try_clone().map_err(|error| output.failure(&error))?;
         let len = Arc::new(AtomicU64::new(0));
         let lines =
             Lines { file, buffer: Vec::new(), len: Arc::clone(&len), stored_len: 0, is_failed: false };
         Ok((Part { output, handle, len, start, rotation: self.rotation }, lines))
     }
+
+    /// Returns the name of a file that begins at a time. Files of one second are numbered, as long as the second lasts.
+    fn next_name(&mut self, start: Timestamp) -> PathBuf {
+        let date = date(start);
+        let number = match self.last.take() {
+            Some((last, number)) if last == date => number + 1,
+            _ => 1,
+        };
+        let path = dated(&self.path, &date, number);
+        self.last = Some((date, number));
+        path
+    }
 }
 
-/// Maximum number of files whose names have the same time.
-const MAX_PER_SECOND: usize = 10_000;
-
-/// Returns the name behind `last` in a series of names; `None` if it is not in the series.
-fn next_after(mut names: impl Iterator<Item = PathBuf>, last: &Path) -> Option<PathBuf> {
-    names.find(|name| name == last)?;
-    names.next()
-}
-
-/// Returns a path with a time before its extension: `conn.2026-11-26-12-00-00.log`, and from the second file of the same time
-/// on `conn.2026-11-26-12-00-00.2.log`.
-fn dated(path: &Path, time: Timestamp, number: usize) -> PathBuf {
+/// Returns a time in seconds as it is in names: `2026-11-26-12-00-00`.
+fn date(time: Timestamp) -> String {
     let date: String = time.rfc3339().to_string().chars().take(19).collect();
-    let date = date.replace(['T', ':'], "-");
+    date.replace(['T', ':'], "-")
+}
+
+/// Returns a path with a date before its extension: `conn.2026-11-26-12-00-00.log`, and from the second file of the same date
+/// on `conn.2026-11-26-12-00-00.2.log`.
+fn dated(path: &Path, date: &str, number: usize) -> PathBuf {
+    #[cfg(test)]
+    tests::FORMATTED_COUNT.set(tests::FORMATTED_COUNT.get() + 1);
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(format!(".{date}"));
     if number > 1 {
@@ -267,12 +261,31 @@ impl LineFiles {
 mod tests {
     use super::*;
 
+    thread_local! {
+        /// Number of names that were formatted.
+        pub(super) static FORMATTED_COUNT: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
     #[test]
     fn names_have_the_time_before_the_extension() {
         let time = Timestamp::from_parts(1_700_000_000, 5);
-        let name = |path: &str, number| dated(Path::new(path), time, number).display().to_string();
+        let name = |path: &str, number| dated(Path::new(path), &date(time), number).display().to_string();
         assert_eq!(name("logs/conn.log", 1), "logs/conn.2023-11-14-22-13-20.log");
         assert_eq!(name("flows", 2), "flows.2023-11-14-22-13-20.2");
+    }
+
+    /// The work of a name does not depend on the files before it: counted in names that are formatted.
+    #[test]
+    fn a_name_costs_the_same_after_any_number_of_files() {
+        let hour = Rotation::Every(Duration::from_secs(3600));
+        let mut series = Series::new("f.ndjson".into(), Arc::new(Outputs::only_new()), Some(hour));
+        let mut names = std::collections::BTreeSet::new();
+        // A file for each hour, and then all in one second.
+        let times = (0..2_000).map(|period| period * 3600).chain([7_200_000; 20_000]);
+        for (number, time) in times.enumerate() {
+            assert!(names.insert(series.next_name(Timestamp::from_parts(time, 0))), "{time}");
+            assert_eq!(FORMATTED_COUNT.get(), number + 1);
+        }
     }
 
     #[test]
