@@ -19,7 +19,10 @@ const EXACT_MAX: usize = 1024;
 /// Logarithm of the number of registers with which more distinct values are counted: a standard error of 0.8 %.
 const PRECISION: u8 = 14;
 
-/// Relative error of percentiles.
+/// Number of values up to which percentiles are exact.
+const RANKED_MAX: usize = 256;
+
+/// Relative error of percentiles of more values.
 const PERCENTILE_ERROR: f64 = 0.01;
 
 /// Maximum number of bins of a sketch: values from nanoseconds to centuries are in fewer.
@@ -126,9 +129,7 @@ impl Aggregate {
             Function::Min => State::Min(Value::Null),
             Function::Max => State::Max(Value::Null),
             Function::Distinct => State::Distinct(HashSet::new()),
-            Function::Percentile(_) => {
-                State::Percentile(Box::new(DDSketch::new(Config::new(PERCENTILE_ERROR, BIN_MAX, 1e-9))))
-            }
+            Function::Percentile(_) => State::Ranked(Vec::new()),
         }
     }
 
@@ -145,8 +146,18 @@ impl Aggregate {
             (State::Min(value) | State::Max(value), _) => value.clone(),
             (State::Distinct(values), _) => Value::Unsigned(values.len() as u64),
             (State::Estimated(estimator), _) => Value::Unsigned(estimator.count().round() as u64),
+            (State::Ranked(values), Function::Percentile(part)) => {
+                values.sort_unstable_by(f64::total_cmp);
+                rank(part, values.len())
+                    .and_then(|rank| values.get(rank))
+                    .copied()
+                    .map_or(Value::Null, of_number)
+            }
             (State::Percentile(sketch), Function::Percentile(part)) => {
-                sketch.quantile(part).ok().flatten().map_or(Value::Null, of_number)
+                let (count, last) = (sketch.count(), sketch.count().saturating_sub(1).max(1));
+                // The sketch rounds down; the middle between two ranks is far from both.
+                let part = rank(part, count).map(|rank| ((rank as f64 + 0.5) / last as f64).min(1.0));
+                part.and_then(|part| sketch.quantile(part).ok().flatten()).map_or(Value::Null, of_number)
             }
             _ => Value::Null,
         }
@@ -167,7 +178,17 @@ pub(super) enum State {
     /// Hashes of the values.
     Distinct(HashSet<u64>),
     Estimated(Box<Estimator>),
+    /// The values of which a percentile is exact.
+    Ranked(Vec<f64>),
     Percentile(Box<DDSketch>),
+}
+
+/// Returns the index of a percentile, as a part of 1, among sorted values: the least one that at least this part of the
+/// values does not exceed (nearest rank). `None` if there are no values.
+fn rank(part: f64, count: usize) -> Option<usize> {
+    // 0.95 * 20 is 19 but for the rounding of binary fractions.
+    let rank = (part * count as f64 - 1e-9).ceil().max(1.0) as usize;
+    (count > 0).then(|| rank.min(count) - 1)
 }
 
 fn hash(value: &Value) -> u64 {
@@ -228,6 +249,14 @@ impl State {
                 }
             }
             Self::Estimated(estimator) => estimator.insert(&hash(value)),
+            Self::Ranked(values) => {
+                values.extend(number(value));
+                if values.len() > RANKED_MAX {
+                    let mut sketch = DDSketch::new(Config::new(PERCENTILE_ERROR, BIN_MAX, 1e-9));
+                    values.iter().for_each(|value| sketch.add(*value));
+                    *self = Self::Percentile(Box::new(sketch));
+                }
+            }
             Self::Percentile(sketch) => {
                 if let Some(value) = number(value) {
                     sketch.add(value);
@@ -242,8 +271,42 @@ impl State {
             Self::Distinct(values) => values.capacity() * 9,
             // 6 bits for each register, or as many octets for a few values.
             Self::Estimated(_) => (1 << PRECISION) * 6 / 8 + 256,
+            Self::Ranked(values) => size_of::<f64>() * values.capacity(),
             Self::Percentile(sketch) => size_of::<DDSketch>() + 8 * sketch.length() + 1024,
             Self::Sum(_) | Self::Mean { .. } | Self::Min(_) | Self::Max(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition of the nearest rank, by counting: the least value that at least the part of all values does not exceed.
+    fn by_counting(percent: usize, values: &[f64]) -> f64 {
+        let fits = |bound: f64| {
+            values.iter().filter(|value| **value <= bound).count() * 100 >= percent * values.len()
+        };
+        values.iter().copied().filter(|value| fits(*value)).min_by(f64::total_cmp).unwrap()
+    }
+
+    #[test]
+    fn percentiles_have_the_nearest_rank_and_are_exact_for_few_values() {
+        for count in (1..=40).chain([100, 255, 256, 257, 1000]) {
+            // In another order than that of the values.
+            let values: Vec<f64> = (0..count).map(|number| (number * 7919 % count + 1) as f64).collect();
+            for percent in [0, 1, 5, 25, 50, 75, 90, 95, 99, 100] {
+                let aggregate = Aggregate::parse(&format!("p{percent}(octet_count)")).unwrap();
+                let mut state = aggregate.state();
+                values.iter().for_each(|value| state.add(&Value::Unsigned(*value as u64)));
+                let Value::Float(result) = aggregate.result(&mut state) else { panic!("a number") };
+                let expected = by_counting(percent, &values);
+                let error = if count <= RANKED_MAX { 0.0 } else { PERCENTILE_ERROR * 1.001 };
+                assert!(
+                    (result - expected).abs() <= expected * error,
+                    "p{percent} of {count}: {result}, {expected}"
+                );
+            }
         }
     }
 }

@@ -58,7 +58,8 @@ pub(crate) struct GroupArgs {
     /// With --group-by, add functions such as p95(duration)
     ///
     /// The functions are separated by commas: sum, mean, min, max, distinct (number of different values, exact up to 1024, then
-    /// with a standard error of 0.8 %), median, and percentiles such as p95 and p99.9 (with an error of 1 % of the value).
+    /// with a standard error of 0.8 %), median, and percentiles such as p95 and p99.9 (nearest rank, exact up to 256 values,
+    /// then with an error of 1 % of the value).
     #[arg(long, value_name = "LIST", value_parser = Aggregate::parse, value_delimiter = ',', requires = "group_by")]
     aggregate: Vec<Aggregate>,
 

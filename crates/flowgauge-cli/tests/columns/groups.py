@@ -37,9 +37,9 @@ def in_sql(function):
         return f"count(DISTINCT {field})"
     if name in ("median", "p95"):
         part = {"median": 0.5, "p95": 0.95}[name]
-        # The value of the rank, rounded down.
+        # The nearest rank: the least value that at least this part of the values does not exceed.
         values = f"list_sort(list({field}) FILTER ({field} IS NOT NULL))"
-        return f"({values})[1 + CAST(floor({part} * (count({field}) - 1)) AS BIGINT)]"
+        return f"({values})[greatest(1, CAST(ceil({part} * count({field}) - 1e-9) AS BIGINT))]"
     return {"mean": "avg"}.get(name, name) + f"({field})"
 
 
