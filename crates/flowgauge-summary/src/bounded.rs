@@ -88,6 +88,11 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         self.removed_count
     }
 
+    /// Returns what precedes a number of an entry in a text: values may be too low if entries were removed.
+    pub(crate) const fn at_least(&self) -> &'static str {
+        if self.removed_count == 0 { "" } else { "at least " }
+    }
+
     /// Returns the memory of the table in bytes.
     pub(crate) fn table_bytes(&self) -> usize {
         // A hash table has an octet for each bucket beside the entry, and an eighth of them is free.

@@ -10,7 +10,7 @@ use flowgauge::base::DirectionEvidence;
 use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::{Prefix, Reader};
 use flowgauge::pipeline::TransactionSink;
-use flowgauge::protocols::{ftp, http1, http2, smtp};
+use flowgauge::protocols::ftp;
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
@@ -19,6 +19,8 @@ use flowgauge::{
 };
 
 use crate::facts::{Conversation, Facts};
+use crate::login::ConnectionLogins;
+use crate::ports::is_assigned;
 
 /// Collects facts from packets, records and transactions. The pipeline must record outer headers
 /// ([`Builder::encapsulation`](flowgauge::Builder::encapsulation)), so that tunnels are known.
@@ -42,19 +44,6 @@ impl Collector {
     }
 }
 
-/// Returns the kind of credentials in a message that are sent without encryption.
-fn login(message: &Message<'_>) -> Option<&'static str> {
-    let kind = match message {
-        Message::Http1(http1::Message::Request(request)) => request.credentials,
-        Message::Http2(http2::Message::Request(request)) => request.credentials,
-        Message::Smtp(smtp::Message::Command(command)) => command.credentials,
-        Message::Ftp(ftp::Message::Command(command)) => command.credentials,
-        _ => None,
-    };
-    // A cookie is no login.
-    kind.filter(|kind| *kind != "cookie")
-}
-
 /// State of an open flow. A checkpoint can save it.
 #[derive(Debug, Default)]
 pub struct CollectorState {
@@ -64,6 +53,7 @@ pub struct CollectorState {
     is_anonymous: bool,
     /// Protocol, kind and number of logins before there was evidence of a connection.
     unproven: Option<Box<Unproven>>,
+    logins: ConnectionLogins,
 }
 
 type Unproven = (Cow<'static, str>, Cow<'static, str>, u64);
@@ -72,6 +62,7 @@ impl checkpoint::State for CollectorState {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         self.closed_ns.iter().try_for_each(|since_ns| writer.varint(*since_ns))?;
         writer.bool(self.is_anonymous)?;
+        writer.varint(self.logins.to_bits())?;
         writer.bool(self.unproven.is_some())?;
         if let Some((protocol, kind, count)) = self.unproven.as_deref() {
             writer.prefixed(Prefix::U8, protocol.as_bytes())?;
@@ -84,6 +75,7 @@ impl checkpoint::State for CollectorState {
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
         let closed_ns = [reader.varint()?, reader.varint()?];
         let is_anonymous = reader.bool()?;
+        let logins = ConnectionLogins::from_bits(reader.varint()?);
         let unproven = if reader.bool()? {
             let mut text = || reader.prefixed_str(Prefix::U8).map(|text| Cow::Owned(text.to_owned()));
             let (protocol, kind) = (text()?, text()?);
@@ -91,7 +83,7 @@ impl checkpoint::State for CollectorState {
         } else {
             None
         };
-        Ok(Self { closed_ns, is_anonymous, unproven })
+        Ok(Self { closed_ns, is_anonymous, unproven, logins })
     }
 }
 
@@ -143,9 +135,6 @@ fn is_connection(view: &FlowView<'_>) -> bool {
     has_handshake || (has_octets(Side::A) && has_octets(Side::B))
 }
 
-/// Ports that are in general use for an application beside its registered ones.
-const USUAL_PORTS: [(&str, u16); 3] = [("tls", 5223), ("tls", 5228), ("rtsp", 8554)];
-
 /// Ports of multicast DNS and LLMNR, whose queries only the owner of the name answers.
 const LINK_NAME_PORTS: [u16; 2] = [5353, 5355];
 
@@ -159,7 +148,7 @@ fn is_known_port(view: &FlowView<'_>) -> bool {
     let name = application.name.as_str();
     // Without the begin of a flow, the port may be that of the client.
     let is_sure = !matches!(view.direction_evidence(), DirectionEvidence::FirstSeen);
-    if ANY_PORT.contains(&name) || USUAL_PORTS.contains(&(name, port)) || !is_sure {
+    if ANY_PORT.contains(&name) || is_assigned(name, port) || !is_sure {
         return true;
     }
     let ports = |protocol: &'static flowgauge::Protocol| match key.protocol() {
@@ -200,7 +189,7 @@ impl Sink for Collector {
         if let Some(is_anonymous) = is_anonymous(message) {
             flow.state.is_anonymous = is_anonymous;
         }
-        if let Some(kind) = login(message).filter(|_| !flow.state.is_anonymous) {
+        if let Some(kind) = flow.state.logins.login(message).filter(|_| !flow.state.is_anonymous) {
             if is_connection(&flow.view) {
                 let server = flow.view.key().address(flow.view.initiator().other());
                 self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;

@@ -90,15 +90,16 @@ impl Weight for Attempts {
 /// Maximum number of times of a conversation.
 const TIME_MAX: usize = 256;
 
-/// The times at which flows or requests of a conversation began.
+/// The times at which flows or requests of a conversation began: the first ones, and how many there are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Times {
     pub(crate) starts: Vec<Timestamp>,
+    pub(crate) count: u64,
 }
 
 impl Weight for Times {
     fn weight(&self) -> u64 {
-        self.starts.len() as u64
+        self.count
     }
 
     fn heap_bytes(&self) -> usize {
@@ -152,17 +153,23 @@ pub struct Tcp {
     pub(crate) rtts: Bounded<IpAddr, Rtts, 4096>,
 }
 
-/// Round-trip times of handshakes, up to 64 of a host.
+/// Maximum number of round-trip times of a host.
+const RTT_MAX: usize = 64;
+
+/// Round-trip times of handshakes with a host: the first ones, and how many there are.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Rtts(pub(crate) Vec<Duration>);
+pub(crate) struct Rtts {
+    pub(crate) first: Vec<Duration>,
+    pub(crate) count: u64,
+}
 
 impl Weight for Rtts {
     fn weight(&self) -> u64 {
-        self.0.len() as u64
+        self.count
     }
 
     fn heap_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<Duration>()
+        self.first.capacity() * size_of::<Duration>()
     }
 }
 
@@ -322,9 +329,10 @@ impl Facts {
 
     /// Notes that a flow or request of a conversation began.
     pub(crate) fn begun(&mut self, conversation: Conversation, start: Timestamp) {
-        let times = &mut self.times.entry(conversation).starts;
-        if times.len() < TIME_MAX {
-            times.push(start);
+        let times = self.times.entry(conversation);
+        times.count += 1;
+        if times.starts.len() < TIME_MAX {
+            times.starts.push(start);
         }
     }
 
@@ -434,9 +442,10 @@ impl Tcp {
         }
         self.reset_count += u64::from(is_reset(record));
         if let Some(rtt) = record.handshake_rtt {
-            let rtts = &mut self.rtts.entry(record.destination_address()).0;
-            if rtts.len() < 64 {
-                rtts.push(rtt);
+            let rtts = self.rtts.entry(record.destination_address());
+            rtts.count += 1;
+            if rtts.first.len() < RTT_MAX {
+                rtts.first.push(rtt);
             }
         }
     }

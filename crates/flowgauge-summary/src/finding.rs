@@ -10,8 +10,7 @@ use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
 use crate::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
-use crate::text::plural;
-use crate::text::shell_word;
+use crate::text::{plural, shell_word};
 use crate::watch::{Frames, Totals};
 
 /// A finding: what was seen, not a verdict. It is a row of the table `summary.finding`.
@@ -26,7 +25,7 @@ pub struct Finding {
     pub destination: Option<IpAddr>,
     /// Port of the other host.
     pub port: Option<u16>,
-    /// Number of flows, or of what the kind counts.
+    /// Number of flows, or of what the kind counts; at least, if the text says so.
     pub count: u64,
     /// The evidence in one line.
     pub text: String,
@@ -73,7 +72,7 @@ impl FindingCommand {
     }
 
     /// Returns the words of the command, with the names of the captures as a shell reads them
-    /// ([`shell_word`](crate::text::shell_word)).
+    /// ([`shell_file`](crate::text::shell_file)).
     #[must_use]
     pub fn words(&self, files: &str) -> String {
         let filter = self.filter.as_ref().map(|filter| format!("--filter {}", shell_word(filter)));
@@ -258,7 +257,12 @@ impl Facts {
                 destination: None,
                 port: None,
                 count: attempts.flow_count,
-                text: format!("{source}: {} without data{refused}, {}", connections(attempts), attempts.targets()),
+                text: format!(
+                    "{source}: {}{} without data{refused}, {}",
+                    self.attempts.at_least(),
+                    connections(attempts),
+                    attempts.targets()
+                ),
                 command: FindingCommand::flows(format!(
                     "--where \"source_address = '{source}' and conn_state in ('S0', 'REJ', 'RSTO', 'RSTOS0') and \
                      payload_octet_count + reverse_payload_octet_count = 0 and protocol = 'tcp'\""
@@ -276,7 +280,8 @@ impl Facts {
                 port: None,
                 count: attempts.flow_count,
                 text: format!(
-                    "{source}: {} of UDP without an answer, {}",
+                    "{source}: {}{} of UDP without an answer, {}",
+                    self.datagrams.at_least(),
                     plural(attempts.flow_count, "flow"),
                     attempts.targets()
                 ),
@@ -298,15 +303,16 @@ impl Facts {
         for ((source, destination, protocol, port), (count, period, jitter)) in
             found.into_iter().take(FINDING_MAX)
         {
+            let at_least = self.times.at_least();
             let end = port.map(|port| format!(" port {port}")).unwrap_or_default();
             all.push(Finding {
                 kind: FindingKind::Beacon,
                 source: Some(source),
                 destination: Some(destination),
                 port,
-                count: count as u64,
+                count,
                 text: format!(
-                    "{source} to {destination}{end}: {count} times every {}, jitter {:.0} %",
+                    "{source} to {destination}{end}: {at_least}{count} times every {}, jitter {:.0} %",
                     human::duration(period),
                     jitter * 100.0
                 ),
@@ -340,7 +346,8 @@ impl Facts {
                 port: None,
                 count: count.0,
                 text: format!(
-                    "{host}: {} over {protocol} without encryption ({kind})",
+                    "{host}: {}{} over {protocol} without encryption ({kind})",
+                    self.logins.at_least(),
                     plural(count.0, "login")
                 ),
                 command: FindingCommand::flows(format!(
@@ -377,8 +384,9 @@ impl Facts {
                 FindingKind::ForeignPort,
                 traffic.flow_count,
                 format!(
-                    "{} on {port_text}: {}, {}",
+                    "{} on {port_text}: {}{}, {}",
                     name.as_str(),
+                    self.foreign_ports.at_least(),
                     plural(traffic.flow_count, "flow"),
                     human::octets(traffic.octet_count())
                 ),
@@ -424,7 +432,7 @@ impl Facts {
         }
         for (domain, count) in domains {
             if count >= 25 {
-                let text = format!("{count} names in {domain} queried once each");
+                let text = format!("{}{count} names in {domain} queried once each", names.queried.at_least());
                 let command = FindingCommand::transactions(
                     "dns",
                     &format!("query ILIKE {}", literal(&format!("%.{domain}"))),
@@ -512,7 +520,7 @@ impl Facts {
             rtts.get(rtts.len() / 2).copied().unwrap_or_default()
         };
         let medians: Vec<_> =
-            tcp.rtts.iter().map(|(host, rtts)| (*host, rtts.0.len(), median(&rtts.0))).collect();
+            tcp.rtts.iter().map(|(host, rtts)| (*host, rtts.count, median(&rtts.first))).collect();
         let whole = median(&medians.iter().map(|(.., rtt)| *rtt).collect::<Vec<_>>());
         let mut slow: Vec<_> = medians
             .into_iter()
@@ -525,7 +533,7 @@ impl Facts {
                 source: None,
                 destination: Some(host),
                 port: None,
-                count: count as u64,
+                count,
                 text: format!(
                     "{host}: handshakes take {}, others {}",
                     human::duration(rtt),
@@ -654,8 +662,8 @@ fn conversation((source, destination, protocol, port): Conversation) -> String {
     format!("host {source} and host {destination}{protocol}{port}")
 }
 
-/// Returns the number of times, their period and jitter, if they are regular.
-fn period(times: &Times) -> Option<(usize, Duration, f64)> {
+/// Returns the number of times, and the period and jitter of the first ones, if they are regular.
+fn period(times: &Times) -> Option<(u64, Duration, f64)> {
     let mut starts: Vec<Timestamp> = times.starts.clone();
     starts.sort_unstable();
     if starts.len() < BEACON_COUNT_MIN {
@@ -676,7 +684,7 @@ fn period(times: &Times) -> Option<(usize, Duration, f64)> {
     let deviation = *deviations.get(deviations.len() * 3 / 4)?;
     let jitter = deviation as f64 / median.max(1) as f64;
     let period = Duration::from_nanos(median);
-    (period >= BEACON_PERIOD_MIN && jitter <= BEACON_JITTER_MAX).then_some((starts.len(), period, jitter))
+    (period >= BEACON_PERIOD_MIN && jitter <= BEACON_JITTER_MAX).then_some((times.count, period, jitter))
 }
 
 /// Returns the last two labels of a name, or three if the second to last is one under which a country registers, as `co.uk`.

@@ -35,6 +35,8 @@ mod collector;
 mod facts;
 mod few;
 mod finding;
+mod login;
+mod ports;
 pub mod text;
 mod timeline;
 mod watch;

@@ -110,6 +110,12 @@ impl<const N: usize> Timeline<N> {
         sums.iter_mut().zip(octets).for_each(|(sum, octets)| *sum += octets);
     }
 
+    /// Returns the number of all octets.
+    #[must_use]
+    pub fn octet_count(&self) -> u64 {
+        self.octets.values().flatten().sum::<u64>() + self.pending.octet_count
+    }
+
     /// Returns the length of an interval.
     #[must_use]
     pub const fn interval(&self) -> Duration {

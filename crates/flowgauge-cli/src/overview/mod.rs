@@ -16,7 +16,7 @@ use crate::args::parse_count;
 use crate::checkpoint::CheckpointArgs;
 use crate::console::{Console, Failure, stdout};
 use continued::Earlier;
-use pass::{Pass, PassArgs, arguments, title};
+use pass::{Pass, PassArgs, arguments, lack, title};
 use screen::{Screen, Section};
 
 const CHECKPOINT_HELP: &str = "Continue the summary in FILE, and show that of all runs so far
@@ -100,6 +100,8 @@ pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failu
         totals: &totals,
         findings: &findings,
         arguments: arguments(&names),
+        is_filtered: args.pass.is_filtered(),
+        lack: lack(console),
     };
     let limit = args.top.map(NonZeroUsize::get);
     let lines = match args.section {

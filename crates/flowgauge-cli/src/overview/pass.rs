@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use flowgauge::pipeline::{TransactionSink, Transactions};
 use flowgauge::{Builder, Filter, Resources, Sessions, Standard};
-use flowgauge_summary::text::shell_word;
+use flowgauge_summary::text::{shell_file, shell_word};
 use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
 
 use super::continued::{Continued, Earlier};
@@ -13,6 +13,7 @@ use crate::args::{Pages, SharedArgs, ShiftArgs, check, parse_filter};
 use crate::checkpoint::{self, CheckpointArgs};
 use crate::console::{Console, Failure};
 use crate::input::Input;
+use crate::interrupt;
 
 /// Captures, and how they are read.
 #[derive(Debug, Args)]
@@ -125,9 +126,28 @@ impl PassArgs {
             .join(" ")
     }
 
+    /// Returns whether packets are selected by a filter.
+    pub(super) const fn is_filtered(&self) -> bool {
+        self.filter.is_some()
+    }
+
     /// Returns the names of the captures.
     pub(super) fn names(&self) -> Vec<String> {
         self.files.iter().map(|file| file.display().to_string()).collect()
+    }
+}
+
+/// Returns why not all input was read, for people; `None` if it was.
+pub(super) fn lack(console: &Console) -> Option<String> {
+    let problem = console.first_problem().map(|(problem, other_count)| match other_count {
+        0 => format!("Incomplete: {problem}"),
+        count => format!("Incomplete, for this and {count} more: {problem}"),
+    });
+    let interruption =
+        interrupt::code().map(|_| "Interrupted: the rest of the input was not read".to_owned());
+    match (interruption, problem) {
+        (Some(interruption), Some(problem)) => Some(format!("{interruption}. {problem}")),
+        (interruption, problem) => interruption.or(problem),
     }
 }
 
@@ -138,5 +158,5 @@ pub(super) fn title(names: &[String]) -> String {
 
 /// Returns the names of captures as arguments of a command.
 pub(super) fn arguments(names: &[String]) -> String {
-    names.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(" ")
+    names.iter().map(|name| shell_file(name)).collect::<Vec<_>>().join(" ")
 }

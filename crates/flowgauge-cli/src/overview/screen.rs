@@ -1,4 +1,4 @@
-//! The screen: at most 24 lines of 100 columns.
+//! The screen: at most 24 lines of 100 columns; only a word of a command is never broken.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,12 +10,16 @@ use flowgauge_summary::{Facts, Finding, FindingKind, Frames, Totals};
 
 use crate::escape;
 use crate::human::plural;
+use flowgauge_summary::text::shell_words;
 
 /// Width in characters.
 const WIDTH: usize = 100;
 
 /// Maximum number of findings of a kind on the screen.
 const KIND_MAX: usize = 3;
+
+/// What precedes the traffic over time.
+pub(super) const SPARKLINE: &str = "Traffic  ";
 
 /// Number of lines.
 const LINE_MAX: usize = 24;
@@ -40,22 +44,28 @@ fn fitted(line: &str) -> String {
     line.chars().take(WIDTH - 1).chain(['\u{2026}']).collect()
 }
 
-/// Breaks a command that is wider than the screen at its spaces, so that it can be copied to a shell.
+/// Breaks a command that is wider than the screen between its words, so that it can be copied to a shell. A line break
+/// inside of quotes would be a part of the word.
 fn wrapped(command: &str) -> Vec<String> {
+    let width = |text: &str| text.chars().count();
     let mut lines = Vec::new();
-    let mut rest = command.to_owned();
-    while rest.chars().count() > WIDTH {
-        let end = rest.char_indices().nth(WIDTH - 2).map_or(rest.len(), |(at, _)| at);
-        let indent = rest.len() - rest.trim_start().len();
-        let Some(at) = rest.get(..end).and_then(|part| part.rfind(' ')).filter(|at| *at > indent) else {
-            break;
-        };
-        let tail = rest.split_off(at);
-        lines.push(rest + " \\");
-        rest = "      ".to_owned() + tail.trim_start();
+    let mut line = String::from("   ");
+    for word in shell_words(command) {
+        // Space for the word, the one before it, and what continues the line.
+        if width(&line) + width(word) + 3 > WIDTH && !line.trim().is_empty() {
+            lines.push(line + " \\");
+            line = String::from("     ");
+        }
+        line.push(' ');
+        line.push_str(word);
     }
-    lines.push(rest);
+    lines.push(line);
     lines
+}
+
+/// Returns the number of rows of the screen that lines take.
+fn row_count(lines: &[String]) -> usize {
+    lines.iter().map(|line| line.chars().count().div_ceil(WIDTH).max(1)).sum()
 }
 
 /// Returns a part of a sum in percent.
@@ -116,23 +126,31 @@ pub(super) struct Screen<'a> {
     pub(super) findings: &'a [Finding],
     /// Name of the captures in commands.
     pub(super) arguments: String,
+    /// A filter selected the packets.
+    pub(super) is_filtered: bool,
+    /// Why not all input was read; `None` if it was.
+    pub(super) lack: Option<String>,
 }
 
 impl Screen<'_> {
     /// Returns all sections on one screen. Lists have up to `limit` entries.
     pub(super) fn whole(&self, limit: Option<usize>) -> Vec<String> {
         let mut lines = self.section(Section::Capture, limit);
-        lines.extend(self.section(Section::Protocols, limit.or(Some(5))));
-        lines.extend(self.section(Section::Hosts, limit.or(Some(3))));
-        lines.extend(self.section(Section::Conversations, limit.or(Some(3))));
+        lines.extend(self.list(Section::Protocols, limit.unwrap_or(5)));
+        lines.extend(self.list(Section::Hosts, limit.unwrap_or(3)));
+        lines.extend(self.list(Section::Conversations, limit.unwrap_or(3)));
         let line_max = if limit.is_some() { usize::MAX } else { LINE_MAX - lines.len() };
         lines.extend(self.findings(line_max));
         lines
     }
 
-    /// Returns the lines of a section. Its list has up to `limit` entries.
+    /// Returns the lines of a section, after the one that states that input is missing. Its list has up to `limit` entries.
     pub(super) fn section(&self, section: Section, limit: Option<usize>) -> Vec<String> {
-        let limit = limit.unwrap_or(64);
+        let lack = self.lack.iter().map(|lack| fitted(lack));
+        lack.chain(self.list(section, limit.unwrap_or(64))).collect()
+    }
+
+    fn list(&self, section: Section, limit: usize) -> Vec<String> {
         let lines = match section {
             Section::Capture => self.capture(),
             Section::Protocols => self.protocols(limit),
@@ -158,13 +176,23 @@ impl Screen<'_> {
             0 => String::new(),
             count => format!(", {} without a flow", plural(count, "packet")),
         };
+        let flows = plural(totals.flow_count, "flow");
         let mut lines = vec![format!(
-            "{}: {}, {}, {}{skipped}",
+            "{}: {}, {}{}{skipped}",
             self.files,
             plural(totals.packet_count, "packet"),
             human::octets(totals.octet_count),
-            plural(totals.flow_count, "flow")
+            if self.is_filtered { " octets in all".to_owned() } else { format!(", {flows}") }
         )];
+        if self.is_filtered {
+            // All numbers below are those of the selection too.
+            let octet_count = facts.timeline.octet_count();
+            lines.push(format!(
+                "Selected by the filter: {}, {} octets, {flows}",
+                plural(v4 + v6, "packet"),
+                human::octets(octet_count)
+            ));
+        }
         if let (Some(first), Some(last)) = (facts.first, facts.last) {
             let duration = last.saturating_since(first);
             let mut line = format!(
@@ -193,7 +221,7 @@ impl Screen<'_> {
             } else {
                 format!("  at most {}/s", human::octets(rate as u64))
             };
-            lines.push(format!("Traffic  {}{rate}", sparkline(&parts)));
+            lines.push(format!("{SPARKLINE}{}{rate}", sparkline(&parts)));
         }
         lines
     }
@@ -266,6 +294,7 @@ impl Screen<'_> {
             return vec!["Findings: none of those that docs/cli.md lists".to_owned()];
         }
         let mut lines = vec!["Findings".to_owned()];
+        let mut used = 1;
         // A kind with many findings leaves space for others.
         let mut counts: BTreeMap<FindingKind, usize> = BTreeMap::new();
         let is_shown = |finding: &&Finding| {
@@ -279,12 +308,12 @@ impl Screen<'_> {
         while let Some(finding) = rest.clone().next() {
             let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
             if let Some(command) = &finding.command {
-                let line = format!("    flowgauge {}", command.words(&self.arguments));
-                own.extend(wrapped(&escape::text(&line)));
+                own.extend(wrapped(&format!("flowgauge {}", command.words(&self.arguments))));
             }
             // The last line names the number of the others.
             let is_last = rest.len() == 1 && omitted_count == 0;
-            if lines.len() + own.len() + usize::from(!is_last) > line_max {
+            used += row_count(&own);
+            if used + usize::from(!is_last) > line_max {
                 break;
             }
             lines.append(&mut own);
@@ -301,6 +330,31 @@ impl Screen<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_broken_between_words_only() {
+        let long = "x".repeat(2 * WIDTH);
+        let name = format!("'$x {} y.pcap'", "long ".repeat(30));
+        for command in [
+            "flowgauge flows a.pcap --where \"b = 1\"".to_owned(),
+            format!("flowgauge flows {name} --where \"source_address = '10.0.0.1' and {long} > 1\" --top 10"),
+            format!("flowgauge flows {} --filter \"host 10.0.0.1\"", vec!["'it'\\''s a.pcap'"; 30].join(" ")),
+        ] {
+            let lines = wrapped(&command);
+            let (last, others) = lines.split_last().unwrap();
+            let joined: Vec<_> = others
+                .iter()
+                .map(|line| line.strip_suffix('\\').unwrap())
+                .chain([last.as_str()])
+                .map(str::trim)
+                .collect();
+            assert_eq!(joined.join(" "), command);
+            for line in &lines {
+                let words = shell_words(line.trim_end_matches('\\')).count();
+                assert!(line.chars().count() <= WIDTH || words == 1, "{line}");
+            }
+        }
+    }
 
     #[test]
     fn the_line_has_a_block_for_each_value() {

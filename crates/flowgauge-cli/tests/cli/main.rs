@@ -1,6 +1,7 @@
 //! End-to-end tests of the command line: `flowgauge` runs on the captures in `examples/data`. The expected numbers are
 //! those of the README in that folder.
 
+mod answers;
 mod checkpoint;
 mod collect;
 mod documents;

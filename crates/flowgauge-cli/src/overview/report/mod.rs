@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::pass::{Pass, PassArgs, arguments, title};
+use super::pass::{Pass, PassArgs, arguments, lack, title};
 use crate::console::{Console, Failure, stdout};
 use crate::input::is_stdin;
 use crate::output::{Outputs, write_whole};
@@ -64,7 +64,8 @@ pub(crate) fn run(args: &ReportArgs, console: &mut Console) -> Result<(), Failur
         title: title(&args.pass.names()),
         arguments: arguments(&args.pass.names()),
         options: args.pass.all_options(),
-        is_complete: console.is_clean(),
+        is_filtered: args.pass.is_filtered(),
+        lack: lack(console),
         facts: &overview.facts,
         findings: &findings,
         frames: &frames,

@@ -12,7 +12,7 @@ use flowgauge_summary::{Facts, Finding, Frames, Totals};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::super::screen::{Screen, is_internal, percent};
+use super::super::screen::{SPARKLINE, Screen, is_internal, percent};
 use super::chart::{COLOR_COUNT, Escaped, Series, areas, bars, histogram, legend, matrix};
 use super::details::{Details, SERIES_MAX, TcpDetails, Texts};
 use crate::console::Failure;
@@ -40,8 +40,10 @@ pub(super) struct Page<'a> {
     pub(super) arguments: String,
     /// Options with which the captures were read.
     pub(super) options: String,
-    /// All input was read.
-    pub(super) is_complete: bool,
+    /// A filter selected the packets.
+    pub(super) is_filtered: bool,
+    /// Why not all input was read; `None` if it was.
+    pub(super) lack: Option<String>,
     pub(super) facts: &'a Facts,
     pub(super) findings: &'a [Finding],
     pub(super) frames: &'a Frames,
@@ -195,13 +197,14 @@ impl Page<'_> {
             totals,
             findings,
             arguments: self.arguments.clone(),
+            is_filtered: self.is_filtered,
+            lack: None,
         };
-        // The last line is the sparkline.
-        for line in screen.capture().iter().take(2) {
-            let _ = writeln!(out, "<p>{}</p>", Escaped(line));
+        if let Some(lack) = &self.lack {
+            let _ = writeln!(out, "<p class=\"note\">{}</p>", Escaped(lack));
         }
-        if !self.is_complete {
-            out.push_str("<p class=\"note\">Some input could not be read; the messages of the command have the reasons.</p>\n");
+        for line in screen.capture().iter().filter(|line| !line.starts_with(SPARKLINE)) {
+            let _ = writeln!(out, "<p>{}</p>", Escaped(line));
         }
         let _ = writeln!(out, "<p class=\"dim\">{}</p>", self.command("summary", ""));
     }
