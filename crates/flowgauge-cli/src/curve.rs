@@ -1,12 +1,13 @@
 //! Files with secret keys of CURVE, the encryption of ZeroMQ.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use flowgauge_bus::SecretKey;
 
 use crate::console::Failure;
+use crate::creation::{self, Access};
 
 /// Reads a secret key from a file: 40 characters of Z85, or a certificate of ZeroMQ with a line `secret-key`. Creates the
 /// file with a new key if it does not exist. A file that others can access is refused.
@@ -53,11 +54,7 @@ fn parse(text: &str) -> Option<SecretKey> {
 
 /// Writes a key to a new file that only its owner can read.
 fn create(path: &Path, key: &SecretKey) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = creation::create(path, &Access::Private)?;
     file.write_all(format!("{}\n", key.to_z85()).as_bytes())
 }
 

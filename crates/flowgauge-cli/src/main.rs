@@ -9,6 +9,7 @@ mod choice;
 mod collect;
 mod columns;
 mod console;
+mod creation;
 #[cfg(feature = "bus")]
 mod curve;
 mod endpoint;

@@ -6,40 +6,18 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::console::Failure;
-use crate::input::is_stdin;
+use crate::creation::{self, Access, InputFiles};
 
 /// Maximum length in octets of a file name that is included unchanged in the name of its temporary file: file systems
 /// permit 255 octets.
 const NAME_LEN_MAX: usize = 200;
-
-/// Identity of the file that a path refers to, regardless of its name: device and inode number on Unix, otherwise the
-/// path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Identity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
-
-impl Identity {
-    #[cfg(unix)]
-    fn new(_: &Path, metadata: &Metadata) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt as _;
-        Some(Self((metadata.dev(), metadata.ino())))
-    }
-
-    #[cfg(not(unix))]
-    fn new(path: &Path, _: &Metadata) -> Option<Self> {
-        fs::canonicalize(path).ok().map(Self)
-    }
-
-    fn of(path: &Path) -> Option<Self> {
-        Self::new(path, &fs::metadata(path).ok()?)
-    }
-}
 
 /// What happens to a file that exists at the path of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +43,7 @@ impl Existing {
 /// The output files that a command may create or replace.
 #[derive(Debug)]
 pub(crate) struct Outputs {
-    inputs: Vec<Identity>,
+    inputs: InputFiles,
     existing: Existing,
     /// Files that were claimed.
     claimed: Mutex<BTreeSet<PathBuf>>,
@@ -74,17 +52,13 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Permits all output files except the inputs of the command, and only new files unless overwriting is permitted.
     pub(crate) fn new(inputs: &[PathBuf], may_overwrite: bool) -> Self {
-        // Standard input may be a file too.
-        let path =
-            |input: &PathBuf| if is_stdin(input) { PathBuf::from("/dev/stdin") } else { input.clone() };
-        let inputs = inputs.iter().filter_map(|input| Identity::of(&path(input))).collect();
         let existing = if may_overwrite { Existing::Replaced } else { Existing::Kept };
-        Self { inputs, existing, claimed: Mutex::default() }
+        Self { inputs: InputFiles::new(inputs), existing, claimed: Mutex::default() }
     }
 
-    /// Permits only files that do not exist, not even as a pipe or a device.
-    pub(crate) fn only_new() -> Self {
-        Self { inputs: Vec::new(), existing: Existing::Untouched, claimed: Mutex::default() }
+    /// Permits only files that do not exist, not even as a pipe or a device. `inputs` are those of the command.
+    pub(crate) fn only_new(inputs: &[PathBuf]) -> Self {
+        Self { inputs: InputFiles::new(inputs), existing: Existing::Untouched, claimed: Mutex::default() }
     }
 
     /// Returns the location for one of several output files; a failure also if another one is or was there.
@@ -115,7 +89,7 @@ impl Outputs {
             if target.is_dir() {
                 return Err(refusal("is a directory"));
             }
-            if Identity::new(path, &target).is_some_and(|identity| self.inputs.contains(&identity)) {
+            if self.inputs.contains(path, &target) {
                 return Err(refusal("is an input and cannot also be an output"));
             }
         }
@@ -136,6 +110,7 @@ impl Outputs {
             path: path.to_owned(),
             is_in_place: self.existing != Existing::Untouched && fs::metadata(path).is_ok_and(is_special),
             existing: self.existing,
+            inputs: self.inputs.clone(),
             permissions: replaced.map(|replaced| replaced.permissions()),
         }
     }
@@ -148,6 +123,7 @@ pub(crate) struct Location {
     /// True for a pipe or a device, which is written directly, without a temporary file.
     is_in_place: bool,
     existing: Existing,
+    inputs: InputFiles,
     /// Permissions of the existing regular file that the output replaces.
     permissions: Option<Permissions>,
 }
@@ -155,54 +131,52 @@ pub(crate) struct Location {
 impl Location {
     /// Creates the output file under its temporary name and opens it; opens a pipe or a device directly.
     pub(crate) fn create(&self) -> Result<File, Failure> {
-        let create = || {
-            if self.is_in_place {
-                let file = OpenOptions::new().write(true).open(&self.path)?;
-                let is_still_special = !file.metadata()?.is_file();
-                return if is_still_special { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) };
-            }
-            let temporary = temporary(&self.path);
-            let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
-            match file {
-                // Left by another process with the same number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    fs::remove_file(&temporary)?;
-                    OpenOptions::new().write(true).create_new(true).open(&temporary)
-                }
-                file => file,
-            }
+        let created = if self.is_in_place {
+            creation::open_in_place(&self.path)
+        } else {
+            creation::create_temporary(&temporary(&self.path), &self.inputs, &self.access())
         };
-        create().map_err(|error| self.failure(&error))
+        created.map_err(|error| self.failure(&error))
+    }
+
+    /// Creates the output file under its final name, for a file that others read while it is written.
+    pub(crate) fn create_visible(&self) -> Result<File, Failure> {
+        let created = if self.is_in_place {
+            creation::open_in_place(&self.path)
+        } else if self.existing == Existing::Replaced {
+            creation::create_temporary(&self.path, &self.inputs, &self.access())
+        } else {
+            creation::create(&self.path, &Access::Default)
+        };
+        created.map_err(|error| self.failure(&error))
+    }
+
+    /// Returns the access to the output file while it is written: not more than to the file that it replaces.
+    fn access(&self) -> Access {
+        self.permissions.clone().map_or(Access::Default, Access::Like)
     }
 
     /// Opens the output file, which was created before, again to continue writing.
     pub(crate) fn reopen(&self) -> Result<File, Failure> {
-        let path = if self.is_in_place { self.path.clone() } else { temporary(&self.path) };
-        let reopen = || {
-            let is_link = fs::symlink_metadata(&path)?.is_symlink();
-            if is_link && !self.is_in_place {
-                return Err(io::Error::other("the temporary file was replaced by a symbolic link"));
-            }
-            OpenOptions::new().write(true).open(&path)
+        let reopened = if self.is_in_place {
+            creation::open_in_place(&self.path)
+        } else {
+            creation::open_again(&temporary(&self.path), true)
         };
-        reopen().map_err(|error| self.failure(&error))
+        reopened.map_err(|error| self.failure(&error))
     }
 
     /// Opens the temporary file, which was created before and is complete, to read it.
     pub(crate) fn open(&self) -> Result<File, Failure> {
-        let path = temporary(&self.path);
-        let open = || {
-            if fs::symlink_metadata(&path)?.is_symlink() {
-                return Err(io::Error::other("the temporary file was replaced by a symbolic link"));
-            }
-            File::open(&path)
-        };
-        open().map_err(|error| self.failure(&error))
+        creation::open_again(&temporary(&self.path), false).map_err(|error| self.failure(&error))
     }
 
     /// Turns the temporary file of this output into that of another one in the same folder.
     pub(crate) fn become_that(&self, other: &Self) -> Result<(), Failure> {
-        fs::rename(temporary(&self.path), temporary(&other.path)).map_err(|error| other.failure(&error))
+        let other_temporary = temporary(&other.path);
+        let renamed = creation::vacate(&other_temporary, &other.inputs)
+            .and_then(|()| fs::rename(temporary(&self.path), other_temporary));
+        renamed.map_err(|error| other.failure(&error))
     }
 
     /// Renames the complete temporary file to the final name of the output.
@@ -213,7 +187,7 @@ impl Location {
         let temporary = temporary(&self.path);
         let commit = || {
             if let Some(permissions) = &self.permissions {
-                fs::set_permissions(&temporary, permissions.clone())?;
+                creation::set_permissions(&temporary, permissions)?;
             }
             if self.existing == Existing::Replaced {
                 return fs::rename(&temporary, &self.path);
@@ -254,7 +228,7 @@ impl Location {
     }
 }
 
-/// Returns the name of the temporary file for an output: a hidden name in the same folder that no other process uses.
+/// Returns the name of the temporary file for an output: a hidden name in the same folder with the number of the process.
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default();
     let mut temporary = OsString::from(".");

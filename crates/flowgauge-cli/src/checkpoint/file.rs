@@ -2,30 +2,34 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use flowgauge::checkpoint::{Error, Reader, Writer};
 
 use crate::console::Failure;
+use crate::creation::{self, Access, InputFiles};
 
 /// A checkpoint that no other process uses.
 pub(super) struct CheckpointFile {
     path: PathBuf,
+    /// The files that the command reads.
+    inputs: InputFiles,
     /// Held until the end of the process, in any way that it ends.
     _lock: File,
 }
 
 impl CheckpointFile {
-    /// Locks the checkpoint at a path, which need not exist.
-    pub(super) fn lock(path: &Path) -> Result<Self, Failure> {
+    /// Locks the checkpoint at a path, which need not exist, for a command that reads `inputs`.
+    pub(super) fn lock(path: &Path, inputs: &[PathBuf]) -> Result<Self, Failure> {
         // A file of another kind has no lock beside it.
         open(path)?;
         let lock_path = hidden(path, "lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&lock_path);
+        let inputs = InputFiles::new(inputs);
+        let lock = creation::open_lock(&lock_path, &inputs);
         let lock =
-            lock.map_err(|error| failure(path, format_args!("its folder cannot be written: {error}")))?;
+            lock.map_err(|error| failure(path, format_args!("its lock {}: {error}", lock_path.display())))?;
         #[cfg(unix)]
         if let Err(error) = rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
             return Err(if error == rustix::io::Errno::WOULDBLOCK {
@@ -34,7 +38,7 @@ impl CheckpointFile {
                 Failure::writing(lock_path.display(), &error.into())
             });
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self { path: path.to_owned(), inputs, _lock: lock })
     }
 
     /// Returns a failure with the path.
@@ -54,21 +58,20 @@ impl CheckpointFile {
     ) -> Result<(), Failure> {
         let temporary = hidden(&self.path, "part");
         let replace = || -> io::Result<()> {
-            let mut options = OpenOptions::new();
-            options.create(true).truncate(true).write(true);
             // It contains octets of streams.
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut writer = Writer::new(options.open(&temporary)?)?;
-            write(&mut writer)?;
-            writer.finish()?.sync_all()?;
-            fs::rename(&temporary, &self.path)?;
-            self.sync_folder()
+            let file = creation::create_temporary(&temporary, &self.inputs, &Access::Private)?;
+            let written = Writer::new(file).and_then(|mut writer| {
+                write(&mut writer)?;
+                writer.finish()?.sync_all()?;
+                fs::rename(&temporary, &self.path)
+            });
+            if written.is_err() {
+                // Its own file: what cannot be replaced remains.
+                let _ = fs::remove_file(&temporary);
+            }
+            written.and_then(|()| self.sync_folder())
         };
-        replace().map_err(|error| {
-            let _ = fs::remove_file(&temporary);
-            Failure::writing(self.path.display(), &error)
-        })
+        replace().map_err(|error| Failure::writing(self.path.display(), &error))
     }
 
     /// Removes the checkpoint.

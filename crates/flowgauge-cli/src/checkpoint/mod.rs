@@ -99,6 +99,14 @@ pub(crate) enum Origin<'a> {
 }
 
 impl Origin<'_> {
+    /// Returns the files that are read.
+    const fn inputs(&self) -> &[PathBuf] {
+        match self {
+            Self::Files(files, ..) | Self::Within(files, ..) => files,
+            Self::Live(_) => &[],
+        }
+    }
+
     fn open(self, inputs: &Arc<Mutex<Inputs>>, pace: &Arc<Mutex<Pace>>) -> Input {
         let pace = Arc::clone(pace);
         let (files, resources, has_bar, around) = match self {
@@ -151,7 +159,7 @@ impl Run<'_> {
         let Some(path) = &self.args.checkpoint else {
             return Err(Failure::Usage("no checkpoint".to_owned()));
         };
-        let file = CheckpointFile::lock(path)?;
+        let file = CheckpointFile::lock(path, origin.inputs())?;
         let is_only_end =
             self.args.finish && matches!(origin, Origin::Files([], ..) | Origin::Within([], ..));
         let (mut pipeline, inputs) = self.restore(&file, (sink, is_only_end))?;

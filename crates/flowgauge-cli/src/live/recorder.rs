@@ -1,7 +1,7 @@
 //! Files to which the captured frames are written, with rotation.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,12 +11,13 @@ use flowgauge::source::{Interface, PcapngWriter};
 
 use super::args::LiveArgs;
 use crate::console::Failure;
+use crate::output::Outputs;
 
 /// Writes frames to a pcapng file, or to one file after another.
 pub(super) struct Recorder {
     path: PathBuf,
     rotation: Rotation,
-    may_overwrite: bool,
+    outputs: Outputs,
     /// Names of the files so far, the current one last; at most one more than are kept.
     files: VecDeque<PathBuf>,
     file_count: u64,
@@ -48,20 +49,14 @@ impl Recorder {
         if rotation.kept_count.is_some() && !rotation.is_enabled() {
             return Err(Failure::Usage("--keep requires --rotate-size or --rotate-interval".to_owned()));
         }
-        let may_overwrite = args.records.output.export.force;
+        let outputs = Outputs::new(&[], args.records.output.export.force);
         let name = if rotation.is_enabled() { numbered(path, 1) } else { path.to_owned() };
-        let file = create(&name, may_overwrite).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Failure::Other(format!("{}: already exists; use --force to overwrite it", name.display()))
-            }
-            _ => Failure::Other(format!("{}: {error}", name.display())),
-        })?;
-        let writer = PcapngWriter::new(file)
+        let writer = PcapngWriter::new(create(&name, &outputs)?)
             .map_err(|error| Failure::Other(format!("{}: {error}", name.display())))?;
         Ok(Some(Self {
             path: path.to_owned(),
             rotation,
-            may_overwrite,
+            outputs,
             files: VecDeque::from([name]),
             file_count: 1,
             writer,
@@ -98,7 +93,7 @@ impl Recorder {
         self.writer.get_mut().flush()?;
         self.file_count += 1;
         let name = numbered(&self.path, self.file_count);
-        self.writer = PcapngWriter::new(create(&name, self.may_overwrite)?)?;
+        self.writer = PcapngWriter::new(create(&name, &self.outputs).map_err(refused)?)?;
         self.begun_at = Instant::now();
         self.files.push_back(name);
         let kept_count = self.rotation.kept_count.unwrap_or(usize::MAX);
@@ -135,15 +130,17 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(format!("{stem}_{number:05}_{}{extension}", time.trim_end_matches('Z')))
 }
 
-fn create(path: &Path, may_overwrite: bool) -> io::Result<Counted> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let file = if may_overwrite {
-        options.create(true).truncate(true).open(path)
-    } else {
-        options.create_new(true).open(path)
-    };
-    Ok(Counted { file: BufWriter::with_capacity(1 << 18, file?), octet_count: 0 })
+fn create(path: &Path, outputs: &Outputs) -> Result<Counted, Failure> {
+    let file = outputs.location(path)?.create_visible()?;
+    Ok(Counted { file: BufWriter::with_capacity(1 << 18, file), octet_count: 0 })
+}
+
+/// Returns an error of the recording, for which there is no new file.
+fn refused(failure: Failure) -> io::Error {
+    match failure {
+        Failure::ClosedPipe => io::ErrorKind::BrokenPipe.into(),
+        Failure::Usage(text) | Failure::Other(text) => io::Error::other(text),
+    }
 }
 
 /// A file and the number of octets that were written to it.

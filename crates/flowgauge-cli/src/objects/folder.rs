@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flowgauge::transaction::coding::{Coding, Part};
 use flowgauge::transaction::{Decoding, SNIFFED_LEN, detected_type};
@@ -90,10 +90,10 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder if it does not exist.
-    pub(super) fn new(path: &Path, limits: Limits) -> Result<Self, Failure> {
+    /// Creates the folder at `path` if it does not exist, for the objects of `inputs`.
+    pub(super) fn new((path, inputs): (&Path, &[PathBuf]), limits: Limits) -> Result<Self, Failure> {
         Ok(Self {
-            files: Files::new(path, Outputs::only_new())?,
+            files: Files::new(path, Outputs::only_new(inputs))?,
             limits,
             open: BTreeSet::new(),
             begun_count: 0,

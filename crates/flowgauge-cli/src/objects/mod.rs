@@ -183,7 +183,7 @@ impl<'a> ObjectSink<'a> {
             args,
             choice,
             started_count: 0,
-            folder: Folder::new(&args.out, limits)?,
+            folder: Folder::new((&args.out, &args.files), limits)?,
             writer: row::writer(args.format, args.style.style()),
             bound: Bound::new(),
             certificates: HashMap::new(),

@@ -45,7 +45,8 @@ impl Output {
         let (out, file): (Out, _) = match &args.out {
             None => (stdout(), None),
             Some(path) => {
-                let (output, file) = OutputFile::create(Outputs::new(&[], args.force).location(path)?)?;
+                let (output, file) =
+                    OutputFile::create(Outputs::new(args.file.as_slice(), args.force).location(path)?)?;
                 (Box::new(BufWriter::<File>::new(file)), Some(output))
             }
         };

@@ -24,6 +24,8 @@ mod names;
 mod objects;
 mod outputs;
 mod overview;
+#[cfg(unix)]
+mod planted;
 #[path = "../support/port.rs"]
 mod port;
 #[path = "../support/process.rs"]
