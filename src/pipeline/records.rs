@@ -68,6 +68,11 @@ pub struct OnMessage<P, F, E = fn(&FlowView<'_>, &SessionEvent)> {
 
 /// Returns a sink that calls a function with each message of a set of parsers.
 ///
+/// A flow whose messages are more than its octets justify loses some
+/// ([`Protocol::with_message_len_min`](crate::session::Protocol::with_message_len_min)): [`OnMessage::on_event`] receives the
+/// first as [`SessionEvent::Suppressed`], and [`Summary::suppressed_message_count`](super::Summary::suppressed_message_count) is
+/// the number of all.
+///
 /// ```
 /// # #[cfg(feature = "protocols")] {
 /// use flowgauge::{FileSource, Pipeline, RunOptions, Standard, on_message};
@@ -87,7 +92,8 @@ pub const fn on_message<P: Protocols>(
 }
 
 impl<P, F, E> OnMessage<P, F, E> {
-    /// Adds a function that is called when a protocol is recognized, and when a parser stops with a fault.
+    /// Adds a function that is called when a protocol is recognized, when a parser stops with a fault, and when the messages of
+    /// a flow begin to be suppressed.
     ///
     /// ```
     /// # #[cfg(feature = "protocols")] {

@@ -170,6 +170,16 @@ pub struct Summary {
     pub errors: Vec<source::Error>,
 }
 
+impl Summary {
+    /// Returns the number of messages that no sink has received, because their flows reported more than their octets justify
+    /// ([`Protocol::with_message_len_min`](crate::session::Protocol::with_message_len_min)). A program with a parser of its own
+    /// should report it.
+    #[must_use]
+    pub const fn suppressed_message_count(&self) -> u64 {
+        self.stats.sessions.suppressed_message_count
+    }
+}
+
 /// What the receiver of frames knows of the progress of a run.
 pub(super) struct IntakeState {
     /// Number of frames so far.

@@ -119,11 +119,11 @@ pub(crate) use parser::saved;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress, Remains};
 pub use probing::PROBE_CHUNK_COUNT_MAX;
 pub use protocol::{
-    DatagramOpening, DatagramProbe, PROBE_LEN_MAX, Protocol, Repetition, Role, Search, StreamOpening,
-    StreamProbe, StreamSearch, Verdict,
+    DatagramOpening, DatagramProbe, MESSAGE_OCTET_COUNT, PROBE_LEN_MAX, Protocol, Repetition, Role, Search,
+    StreamOpening, StreamProbe, StreamSearch, Verdict,
 };
 pub use protocols::{Entry, Parts, Protocols};
-pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
+pub use quota::{MESSAGE_CREDIT, MESSAGES_PER_PACKET};
 #[doc(hidden)]
 pub use receiver::Receiver;
 pub use receiver::{HEADERS_LEN, MessageMeta, SessionEvent};

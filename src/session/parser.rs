@@ -21,7 +21,7 @@ pub struct Input<'a> {
     pub from: Role,
     /// Capture time of the packet that made the last octet of `bytes` available in order.
     pub timestamp: Timestamp,
-    /// Number of octets at the start of `bytes` that an earlier input contained and that the parser did not consume. A
+    /// Number of octets at the start of `bytes` that an earlier input contained, and of which the parser consumed none. A
     /// parser that searched them without success continues its search after them, so that octets that arrive one by one
     /// are searched once and not again with each call. Zero if all octets are new.
     ///
@@ -88,13 +88,15 @@ impl<'a> Datagram<'a> {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress {
-    /// The parser consumed this many octets. The rest is buffered and passed to it again, followed by the next octets.
+    /// The parser consumed this many octets. It is called again with the rest: at once if it consumed at least one octet,
+    /// so that it may take one message per call, otherwise when further octets follow; meanwhile the rest is buffered.
     Took(usize),
-    /// The parser consumed `taken` octets, and is called again when at least `need` octets are available after them.
+    /// The parser consumed `taken` octets, and is called again when at least `need` octets are available after them: at once
+    /// if it consumed at least one octet, and so many are available.
     Needs {
         /// Number of octets consumed by the parser.
         taken: usize,
-        /// Total number of octets after the consumed ones that the parser needs, which exceeds the number available.
+        /// Total number of octets after the consumed ones that the parser needs.
         need: usize,
     },
     /// The parser needs no more octets of this direction. When both directions are done, the memory of the parser is
@@ -228,8 +230,17 @@ pub trait Parser: Sized + 'static {
     /// Type of the messages. A message may borrow the octets of the input.
     type Message<'m>;
 
-    /// Processes octets of a stream. The input contains the octets that were not consumed before, and at least one more
-    /// octet; [`Input::seen_len`] is the number of octets that earlier inputs contained.
+    /// Processes octets of a stream, beginning with the first that was not consumed. Either at least one octet is new, or the
+    /// parser has consumed octets in the call before: the driver calls it until it consumes nothing, so that it may take one
+    /// message or all of them per call. [`Input::seen_len`] is the number of octets in which the parser has already found
+    /// nothing to consume. A parser that takes all messages, and returns [`Progress::Needs`] for one that is incomplete, is
+    /// called once per segment.
+    ///
+    /// A flow may report one message for each [`MESSAGE_OCTET_COUNT`](super::MESSAGE_OCTET_COUNT) octets, 16, besides some for
+    /// each packet. Further ones are suppressed, and reported as
+    /// [`SessionEvent::Suppressed`](super::SessionEvent::Suppressed) and in
+    /// [`DriverStats::suppressed_message_count`](super::DriverStats::suppressed_message_count). A protocol whose messages may be
+    /// shorter says so with [`Protocol::with_message_len_min`].
     ///
     /// # Errors
     ///
@@ -270,7 +281,7 @@ pub trait Parser: Sized + 'static {
 
     /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets from
     /// which it was made. All other messages are counted, and suppressed if a flow reports more of them than its
-    /// packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    /// packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT), [`Protocol::with_message_len_min`]).
     #[must_use]
     fn is_content(message: &Self::Message<'_>) -> bool {
         let _ = message;

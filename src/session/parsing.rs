@@ -191,7 +191,7 @@ impl<P: Protocols> Parsing<P> {
             charged: 0,
             heap_len: 0,
             ticked: now,
-            quota: Quota::new(),
+            quota: Quota::new(protocol.message_len_min()),
             received_len: 0,
             handover_count: 0,
             client,
@@ -243,26 +243,33 @@ impl<P: Protocols> Parsing<P> {
         if available_len < lane.need {
             return if is_direct { kept_or_fault(lane.keep(bytes, &mut memory)) } else { Outcome::More };
         }
-        let input = Input::new(available, lane.offset, from, timestamp).with_seen_len(seen_len);
         let (quota, announced) = (&mut self.quota, &mut self.announced);
-        let progress = self
-            .parser
-            .bytes(&input, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
-        let progress = match progress {
-            Ok(progress) => progress,
-            Err(fault) => return Outcome::Fault(fault),
-        };
-        let (taken, need, then) = match progress {
-            Progress::Took(taken) => (taken, 0, Outcome::More),
-            Progress::Needs { taken, need } => (taken, need, Outcome::More),
-            Progress::Handover { taken, next } => (taken, 0, Outcome::Handover(next)),
-            Progress::Done => {
-                lane.is_done = true;
-                (available_len, 0, Outcome::Done)
+        let (mut taken, mut new_from) = (0, seen_len);
+        let (need, then) = loop {
+            let rest = available.get(taken..).unwrap_or_default();
+            let input = Input::new(rest, lane.offset + taken as u64, from, timestamp).with_seen_len(new_from);
+            let progress = self
+                .parser
+                .bytes(&input, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
+            let (step, need, then) = match progress {
+                Ok(Progress::Took(step)) => (step, 0, Outcome::More),
+                Ok(Progress::Needs { taken, need }) => (taken, need, Outcome::More),
+                Ok(Progress::Handover { taken, next }) => (taken, 0, Outcome::Handover(next)),
+                Ok(Progress::Done) => (rest.len(), 0, Outcome::Done),
+                Err(fault) => return Outcome::Fault(fault),
+            };
+            debug_assert!(step <= rest.len(), "a parser takes what it was offered");
+            let step = step.min(rest.len());
+            taken += step;
+            // A parser may take one message per call. Each further call follows one that has consumed octets.
+            let left = rest.len() - step;
+            if step > 0 && left > 0 && need <= left && matches!(then, Outcome::More) {
+                new_from = 0;
+                continue;
             }
+            break (need, then);
         };
-        debug_assert!(taken <= available_len, "a parser takes what it was offered");
-        let taken = taken.min(available_len);
+        lane.is_done |= matches!(then, Outcome::Done);
         let left = available_len - taken;
         lane.offset += taken as u64;
         lane.need = need.max(left + 1);

@@ -11,6 +11,14 @@ use crate::base::{Application, ApplicationName, Evidence};
 /// Number of octets of each direction of a stream that probes may inspect.
 pub const PROBE_LEN_MAX: usize = 2048;
 
+/// Number of octets of payload for which a flow may report one additional message.
+///
+/// A conversation of short commands and replies has a packet for each of them; a packet with many messages is covered
+/// by this value. Pieces of bodies ([`Parser::is_content`](super::Parser::is_content)) are not counted, because they
+/// are no longer than the input. A protocol with shorter messages states their length with
+/// [`Protocol::with_message_len_min`], which replaces this value.
+pub const MESSAGE_OCTET_COUNT: u64 = 16;
+
 /// Role of a sender. In a session, roles are assigned with the first octets and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
@@ -295,6 +303,7 @@ pub struct Protocol {
     pub(super) resumption: Option<Resumption>,
     pub(super) repeated: Option<Repeated>,
     message_len_max: u32,
+    message_len_min: u32,
 }
 
 impl Protocol {
@@ -315,8 +324,16 @@ impl Protocol {
             Application { name: application, evidence: by_content },
             Application { name: application, evidence: by_port },
         ];
-        let (resumption, repeated) = (None, None);
-        Self { name, applications, streams: None, datagrams: None, resumption, repeated, message_len_max: 0 }
+        Self {
+            name,
+            applications,
+            streams: None,
+            datagrams: None,
+            resumption: None,
+            repeated: None,
+            message_len_max: 0,
+            message_len_min: MESSAGE_OCTET_COUNT as u32,
+        }
     }
 
     /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, the port identifies
@@ -380,6 +397,16 @@ impl Protocol {
         Self { message_len_max: len, ..self }
     }
 
+    /// Sets the length in octets of the shortest messages of the protocol, at least one; the default is
+    /// [`MESSAGE_OCTET_COUNT`](super::MESSAGE_OCTET_COUNT), 16. A flow may report one message for each so many octets of its
+    /// payload, besides [`MESSAGE_CREDIT`](super::MESSAGE_CREDIT) and
+    /// [`MESSAGES_PER_PACKET`](super::MESSAGES_PER_PACKET); further ones are suppressed. Without this setting, a flow of
+    /// messages of 4 octets, many in a segment, loses three of four.
+    #[must_use]
+    pub const fn with_message_len_min(self, len: u32) -> Self {
+        Self { message_len_min: if len == 0 { 1 } else { len }, ..self }
+    }
+
     /// Returns whether the probe is called for streams, and for datagrams, that begin with `first`.
     #[cfg(all(test, feature = "protocols"))]
     pub(crate) fn may_begin_with(&self, first: u8) -> [bool; 2] {
@@ -391,6 +418,10 @@ impl Protocol {
 
     pub(super) const fn message_len_max(&self) -> usize {
         self.message_len_max as usize
+    }
+
+    pub(super) const fn message_len_min(&self) -> u32 {
+        self.message_len_min
     }
 
     /// Returns the name of the protocol, such as `http`.

@@ -8,37 +8,33 @@ use super::protocols::Protocols;
 use super::receiver::{MessageMeta, Receiver, SessionEvent};
 
 /// Number of messages that a flow may report independent of its octets; further messages are earned by
-/// [`MESSAGE_OCTET_COUNT`] and [`MESSAGES_PER_PACKET`].
+/// [`MESSAGE_OCTET_COUNT`](super::MESSAGE_OCTET_COUNT) and [`MESSAGES_PER_PACKET`].
 pub const MESSAGE_CREDIT: u64 = 1024;
 
 /// Number of additional messages that a flow may report for each of its segments or datagrams.
 pub const MESSAGES_PER_PACKET: u64 = 8;
 
-/// Number of octets of payload for which a flow may report one additional message.
-///
-/// A conversation of short commands and replies has a packet for each of them; a packet with many messages is covered
-/// by this value. Pieces of bodies ([`Parser::is_content`](super::Parser::is_content)) are not counted, because they
-/// are no longer than the input.
-pub const MESSAGE_OCTET_COUNT: u64 = 16;
-
-/// Remaining message quota of a flow, in octets: each message costs [`MESSAGE_OCTET_COUNT`].
+/// Remaining message quota of a flow, in octets: each message costs those of the shortest message of the protocol.
 #[derive(Debug)]
 pub(super) struct Quota {
     credit: Credit,
+    /// Number of octets for which a flow may report a message.
+    cost: u32,
     /// Number of messages that were suppressed since the driver last read this counter.
     pub(super) suppressed_count: u64,
     has_suppressed: bool,
 }
 
 impl Quota {
-    pub(super) const fn new() -> Self {
-        let credit = Credit::new(MESSAGE_CREDIT * MESSAGE_OCTET_COUNT);
-        Self { credit, suppressed_count: 0, has_suppressed: false }
+    /// Creates the quota of a flow with messages of a protocol, the shortest of which has `cost` octets.
+    pub(super) const fn new(cost: u32) -> Self {
+        let credit = Credit::new(MESSAGE_CREDIT * cost as u64);
+        Self { credit, cost, suppressed_count: 0, has_suppressed: false }
     }
 
-    /// Returns a quota of which this much is left.
-    pub(super) const fn with_left(left: u64) -> Self {
-        Self { credit: Credit::new(left), ..Self::new() }
+    /// Sets how much of the quota is left.
+    pub(super) const fn with_left(self, left: u64) -> Self {
+        Self { credit: Credit::new(left), cost: self.cost, suppressed_count: 0, has_suppressed: false }
     }
 
     /// Returns how much of the quota is left.
@@ -49,7 +45,7 @@ impl Quota {
     /// Adds the quota that a segment or datagram with `len` octets of payload earns.
     #[inline]
     pub(super) const fn earn(&mut self, len: usize) {
-        self.credit.earn(len as u64 + MESSAGES_PER_PACKET * MESSAGE_OCTET_COUNT);
+        self.credit.earn(len as u64 + MESSAGES_PER_PACKET * self.cost as u64);
     }
 
     /// Passes a message on to the receiver if the quota is sufficient; otherwise suppresses the message.
@@ -60,7 +56,7 @@ impl Quota {
         message: P::Message<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        if P::is_content(&message) || self.credit.spend(MESSAGE_OCTET_COUNT) {
+        if P::is_content(&message) || self.credit.spend(self.cost.into()) {
             receiver.message(meta, message);
         } else {
             self.suppress(meta, receiver);
@@ -77,7 +73,7 @@ impl Quota {
         receiver: &mut impl Receiver<P>,
     ) {
         if !P::is_content(&message) {
-            if !self.credit.spend(MESSAGE_OCTET_COUNT) {
+            if !self.credit.spend(self.cost.into()) {
                 return self.suppress(meta, receiver);
             }
             if let Some(expectation) = P::expectation(&message) {

@@ -12,7 +12,6 @@ use super::parsing::{Lane, Parsing, PortOwner};
 use super::paused::Paused;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
-use super::quota::Quota;
 use super::receiver::Receiver;
 use super::session::{Session, State};
 use super::transition::Cause;
@@ -239,7 +238,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let mut parsing = Parsing::new(P::start(entry), protocol, self.session.client, now);
         (parsing.charged, parsing.is_expected, parsing.handover_count) = (len, is_expected, handover_count);
         (parsing.received_len, parsing.ticked) = (received_len, ticked);
-        parsing.quota = Quota::with_left(quota_left);
+        parsing.quota = parsing.quota.with_left(quota_left);
         parsing.port_owner =
             (left > 0 && self.driver.knows_entries).then_some(PortOwner { entry: owner, left });
         let rest_lens =

@@ -15,7 +15,7 @@ use crate::harness::random;
 /// consume.
 #[derive(Debug, Default)]
 struct Partial {
-    /// Octets of each direction that were not consumed.
+    /// Octets of each direction in which the parser found nothing to consume.
     remaining: [Vec<u8>; 2],
 }
 
@@ -33,7 +33,7 @@ impl Parser for Partial {
         assert_eq!(
             input.bytes.get(..input.seen_len),
             Some(remaining.as_slice()),
-            "the octets seen before are those that were not consumed"
+            "the octets seen before are those of which nothing was consumed"
         );
         assert!(input.seen_len < input.bytes.len(), "each call has new octets");
         let taken = match input.bytes[0] {
@@ -44,6 +44,10 @@ impl Parser for Partial {
         *remaining = input.bytes[taken..].to_vec();
         // Sometimes the parser requests not to be called for each octet.
         let need = if remaining.len() % 7 == 3 { remaining.len() + 5 } else { 0 };
+        if taken > 0 && need == 0 {
+            // The next call follows at once, and the rest is new for it.
+            remaining.clear();
+        }
         Ok(if need > 0 { Progress::Needs { taken, need } } else { Progress::Took(taken) })
     }
 

@@ -20,6 +20,7 @@ mod http2;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 #[path = "../support/message_json.rs"]
 mod message_json;
+mod own_parsers;
 #[cfg(feature = "protocols")]
 mod quic;
 #[cfg(feature = "protocols")]
