@@ -6,7 +6,7 @@ use super::selection::{Scratch, Selection};
 use super::style::Style;
 use super::writer::{RecordWriter, Summary};
 use super::{csv, json};
-use crate::row::Row;
+use crate::row::{Row, Shape};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,8 @@ enum Kind {
     Csv,
 }
 
-/// Writes rows as lines: JSON objects, or comma-separated values after a line with the names of the columns.
+/// Writes rows as lines: JSON objects, or comma-separated values after a line with the names of the columns. All rows of a
+/// header or a selection have the same columns; another row is an error of kind `InvalidInput`.
 ///
 /// ```
 /// use flowgauge::export::{Lines, RecordWriter, Selection, Style};
@@ -40,6 +41,8 @@ pub struct Lines<W> {
     /// The current line; before the first row, also the header, so that a program that fails to start writes nothing.
     line: Vec<u8>,
     scratch: Scratch,
+    /// The columns of the rows so far, for which there is a header or a selection.
+    shape: Option<Shape>,
     has_header: bool,
     row_count: u64,
 }
@@ -65,6 +68,7 @@ impl<W: Write> Lines<W> {
             out,
             line: Vec::new(),
             scratch: Scratch::new(),
+            shape: None,
             has_header,
             row_count: 0,
         }
@@ -83,6 +87,30 @@ impl<W: Write> Lines<W> {
     pub fn into_inner(mut self) -> io::Result<W> {
         self.write_line()?;
         Ok(self.out)
+    }
+
+    /// Returns an error for rows with other columns than those before, which a header or a selection does not describe.
+    /// Without both, each line names its columns.
+    #[inline]
+    fn check<R: Row>(&mut self) -> io::Result<()> {
+        if self.kind == Kind::Ndjson && self.selection.is_none() {
+            return Ok(());
+        }
+        let checked = match &mut self.shape {
+            Some(shape) => shape.check::<R>(),
+            None => {
+                let shape = Shape::of::<R>();
+                let fits =
+                    self.selection.as_ref().is_none_or(|selection| selection.is_among(shape.columns()));
+                self.shape = Some(shape);
+                if fits {
+                    Ok(())
+                } else {
+                    Err("the columns were selected from those of another type of row".to_owned())
+                }
+            }
+        };
+        checked.map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))
     }
 
     /// Appends the header to the line unless it was written.
@@ -120,6 +148,7 @@ impl<W: Write> Lines<W> {
 
 impl<R: Row, W: Write> RecordWriter<R> for Lines<W> {
     fn write_if(&mut self, row: &R, permits: &mut dyn FnMut(usize) -> bool) -> io::Result<bool> {
+        self.check::<R>()?;
         self.prepare::<R>();
         let start = self.line.len();
         self.append(row);

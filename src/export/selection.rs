@@ -56,6 +56,16 @@ impl Selection {
         &self.columns
     }
 
+    /// Returns whether the columns were chosen among these.
+    pub(super) fn is_among(&self, all: &[&'static Column]) -> bool {
+        let chosen = all.iter().enumerate().filter(|(index, _)| self.set.contains(*index));
+        let chosen: Vec<_> = chosen.map(|(_, column)| column).collect();
+        let is_same =
+            |one: &Column, other: &Column| (one.name, one.column_type) == (other.name, other.column_type);
+        let is_chosen = |column: &&'static Column| chosen.iter().any(|known| is_same(known, column));
+        chosen.len() == self.columns.len() && self.columns.iter().all(is_chosen)
+    }
+
     /// Returns whether a column with this name is chosen.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {

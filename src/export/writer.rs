@@ -6,6 +6,10 @@ use crate::base::Timestamp;
 use crate::row::Row;
 
 /// Writes rows in a format. Only whole rows are written.
+///
+/// A format with columns, which has a header or a schema, has those of one type of rows. A writer that accepts rows of any
+/// type, such as [`Lines`](super::Lines), compares each with the first, or with the type for which it was created, and returns
+/// an error of kind `InvalidInput` if the columns differ.
 pub trait RecordWriter<R: Row> {
     /// Writes a row.
     ///

@@ -40,6 +40,7 @@ mod column_set;
 mod declare;
 #[cfg(feature = "serde")]
 mod serialized;
+mod shape;
 mod table;
 mod union;
 mod value;
@@ -52,6 +53,8 @@ pub use column_set::ColumnSet;
 pub(crate) use declare::cells;
 #[cfg(feature = "serde")]
 pub use serialized::{Serialized, SerializedUnion};
+#[doc(hidden)]
+pub use shape::Shape;
 #[cfg(feature = "protocols")]
 pub(crate) use table::concat;
 pub use table::{Row, Table, TableInfo};

@@ -27,3 +27,4 @@ mod streams;
 mod super_packets;
 mod time_jumps;
 mod translate;
+mod writers;

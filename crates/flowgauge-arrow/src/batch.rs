@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use flowgauge::base::Timestamp;
-use flowgauge::row::{Column, Members, Row, Visitor};
+use flowgauge::row::{Column, Members, Row, Shape, Visitor};
 
 use crate::columns::{Buffer, Values};
 use crate::options::Options;
@@ -35,15 +35,21 @@ pub struct BatchBuilder {
     octet_count: usize,
     row_count_max: usize,
     octet_count_max: usize,
+    /// The columns of the rows, unless they are of several types.
+    shape: Option<Shape>,
     /// The first column whose value had another type than the column.
     fault: Option<&'static Column>,
+    /// The first row that had other columns.
+    refused: Option<String>,
 }
 
 impl BatchBuilder {
     /// Creates a builder of batches for rows of type `R`.
     #[must_use]
     pub fn new<R: Row>(options: &Options) -> Self {
-        Self::of_columns(R::columns(), &[], options)
+        let shape = Shape::of::<R>();
+        let builder = Self::of_columns(shape.columns().to_vec(), &[], options);
+        Self { shape: Some(shape), ..builder }
     }
 
     /// Creates a builder of batches for rows of several types, each of which has some of these columns
@@ -77,7 +83,9 @@ impl BatchBuilder {
             octet_count: 0,
             row_count_max: options.row_count_max.max(1),
             octet_count_max: options.octet_count_max,
+            shape: None,
             fault: None,
+            refused: None,
         }
     }
 
@@ -87,10 +95,20 @@ impl BatchBuilder {
         Arc::clone(&self.schema)
     }
 
-    /// Appends a row. Its type must have the columns of the type for which the builder was created.
+    /// Appends a row. Its type must have the columns of the type for which the builder was created; a row with other columns is
+    /// not appended, and [`finish`](Self::finish) returns an error.
     #[inline]
-    pub fn push(&mut self, row: &impl Row) {
-        self.fill::<false>(row, None);
+    pub fn push<R: Row>(&mut self, row: &R) {
+        match self.check::<R>() {
+            Ok(()) => self.fill::<false>(row, None),
+            Err(problem) => drop(self.refused.get_or_insert(problem)),
+        }
+    }
+
+    /// Returns a description of the difference if rows of a type have other columns than the builder.
+    #[inline]
+    pub(crate) fn check<R: Row>(&mut self) -> Result<(), String> {
+        self.shape.as_mut().map_or(Ok(()), Shape::check::<R>)
     }
 
     /// Returns the places of the columns of a type of rows, whose kind is before the name of a column if the name is that
@@ -174,7 +192,11 @@ impl BatchBuilder {
         // All columns begin again, also after an error.
         let finished = |index: &usize| self.values.get_mut(*index).map(Values::finish).transpose();
         let arrays: Vec<_> = self.order.iter().map(finished).collect();
-        if let Some(column) = self.fault.take() {
+        let (refused, fault) = (self.refused.take(), self.fault.take());
+        if let Some(problem) = refused {
+            return Err(ArrowError::SchemaError(problem));
+        }
+        if let Some(column) = fault {
             return Err(ArrowError::SchemaError(format!(
                 "a value of the column {} is not of the type {}",
                 column.name, column.column_type

@@ -106,6 +106,8 @@ impl<R: Row, W: Write + Send> RecordWriter<R> for ParquetWriter<W> {
         if !permits(0) {
             return Ok(false);
         }
+        let checked = self.batch.check::<R>();
+        checked.map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
         self.batch.push(row);
         self.row_count += 1;
         if self.batch.is_full() {

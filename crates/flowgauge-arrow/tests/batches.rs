@@ -247,3 +247,59 @@ fn streams_and_files_of_ipc_have_the_names_of_all_batches() {
         assert_eq!(names(&all), names(&whole));
     }
 }
+
+/// A row of another type, which begins with the columns of [`Inner`].
+struct Other;
+
+flowgauge::table! {
+    /// A row with other columns.
+    impl "other" for Other as _other {
+        /// A number.
+        "number": Option<u64> = Some(1);
+        /// A text in place of a number.
+        "secret": String = "text".to_owned();
+    }
+}
+
+/// Writes rows of two types, and returns the error of the second and the destination.
+fn write_both<W: RecordWriter<Sample> + RecordWriter<Other>>(mut writer: W) -> (std::io::Error, W) {
+    for sample in samples(3) {
+        RecordWriter::<Sample>::write(&mut writer, &sample).unwrap();
+    }
+    let error = RecordWriter::<Other>::write(&mut writer, &Other).expect_err("a row with other columns");
+    assert!(error.to_string().contains("where the output has"), "{error}");
+    // The rows before it, and those after it, are written.
+    RecordWriter::<Sample>::write(&mut writer, &samples(1)[0]).unwrap();
+    (error, writer)
+}
+
+#[test]
+fn writers_refuse_rows_of_another_type() {
+    let options = Options::default();
+    let (error, stream) = write_both(IpcWriter::stream::<Sample>(Vec::new(), &options).unwrap());
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    let octets = stream.into_inner().unwrap();
+    let read = arrow_ipc::reader::StreamReader::try_new(&octets[..], None).unwrap();
+    assert_eq!(read.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
+    let (error, file) = write_both(IpcWriter::file::<Sample>(Vec::new(), &options).unwrap());
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    let octets = std::io::Cursor::new(file.into_inner().unwrap());
+    let read = arrow_ipc::reader::FileReader::try_new(octets, None).unwrap();
+    assert_eq!(read.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 4);
+    let (error, file) = write_both(ParquetWriter::new::<Sample>(Vec::new(), options).unwrap());
+    assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    assert!(file.into_inner().unwrap().ends_with(b"PAR1"));
+}
+
+#[test]
+fn a_builder_returns_an_error_for_rows_of_another_type() {
+    let mut builder = BatchBuilder::new::<Sample>(&Options::default());
+    builder.push(&samples(1)[0]);
+    builder.push(&Other);
+    assert_eq!(builder.row_count(), 1);
+    let error = builder.finish().expect_err("a row with other columns").to_string();
+    assert!(error.contains("where the output has"), "{error}");
+    // The next batch begins anew; a reference is a row of the same columns.
+    builder.push(&&samples(1)[0]);
+    assert_eq!(builder.finish().unwrap().num_rows(), 1);
+}
