@@ -24,6 +24,28 @@ use crate::tracker::{FlowId, FlowScan, FlowView, Share};
 /// [`frame`](Self::frame), [`advance`](Self::advance) and [`finish`](Self::finish) are for callers with their own loop.
 ///
 /// A packet of a known flow causes no allocation. Memory is bounded by the limits and the budget of the builder.
+///
+/// Dropping a pipeline does not call its sink, because that may fail: flows that are open then have no record, no end of their
+/// streams, and no last messages. [`run`](Self::run) ends them; after all other functions, call [`finish`](Self::finish), or
+/// [`checkpoint`](Self::checkpoint) to continue them in another process:
+///
+/// ```
+/// use flowgauge::{FileSource, Pipeline, Records, RunOptions};
+///
+/// let count_of = |is_finished: bool| -> Result<u32, flowgauge::Error> {
+///     let mut count = 0;
+///     let mut pipeline = Pipeline::builder().build(Records::new(|_| count += 1))?;
+///     pipeline.feed(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
+///     if is_finished {
+///         pipeline.finish();
+///     }
+///     drop(pipeline);
+///     Ok(count)
+/// };
+/// assert_eq!((count_of(true)?, count_of(false)?), (27, 0));
+/// # Ok::<(), flowgauge::Error>(())
+/// ```
+#[must_use = "a pipeline that is dropped without `run`, `finish` or `checkpoint` loses its open flows"]
 pub struct Pipeline<K: Sink> {
     pub(super) core: Core<SlotOf<K>>,
     pub(super) engine: EngineOf<K>,

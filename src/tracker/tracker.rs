@@ -28,8 +28,10 @@ use crate::decode::extractor::quoted_key;
 const SCATTERED_SHARE: u64 = 2;
 
 /// Tracks flows. `S` is the caller's own state per flow, which is created by default when a flow begins and returned
-/// when it ends; the state `()` uses no memory.
+/// when it ends; the state `()` uses no memory. Dropping a tracker does not report the flows that are open; call
+/// [`finish`](Self::finish) first.
 #[derive(Debug)]
+#[must_use = "a tracker that is dropped without `finish` loses its open flows"]
 pub struct Tracker<S> {
     pub(super) table: Table<S>,
     pub(super) lists: Lists,
