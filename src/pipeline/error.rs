@@ -75,7 +75,7 @@ mod tests {
     fn errors_of_several_layers_are_one_type() {
         let build = |filter: &str, limit| -> Result<StopHandle, Error> {
             let filter = Filter::parse(filter)?;
-            Pipeline::builder().filter(filter).memory(limit).build(())?;
+            drop(Pipeline::builder().filter(filter).memory(limit).build(())?);
             Ok(StopHandle::new())
         };
         assert!(build("tcp port 80", 1 << 20).is_ok());
