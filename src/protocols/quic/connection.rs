@@ -30,11 +30,17 @@ impl KeptId {
 /// only one (RFC 9000 section 17.2.5.2), but that one need not be the first in the capture.
 const RETRY_COUNT_MAX: u8 = 2;
 
+/// Number of bits of a mark; three marks are 63 bits.
+pub(super) const MARK_BITS: u32 = 21;
+
 /// Returns a hash of a connection id, by which later packets of a connection are recognized. It need not be keyed: whoever
 /// chooses ids can repeat them.
-pub(super) fn mark_of(id: &[u8]) -> u32 {
+pub(super) fn mark_of(id: &[u8]) -> u64 {
     // FNV-1a.
-    id.iter().fold(0x811c_9dc5, |hash, octet| (hash ^ u32::from(*octet)).wrapping_mul(0x0100_0193))
+    let hash = id.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash >> (u64::BITS - MARK_BITS)
 }
 
 /// State of the Initial packets that one end of a connection sends.
@@ -62,8 +68,8 @@ pub(super) struct Connection {
     pub(super) client: Role,
     /// States of the two ends: first the client, then the server.
     halves: [Half; 2],
-    /// [Mark](mark_of) of the source id of the server's last Initial packet; zero before.
-    pub(super) server_mark: u32,
+    /// [Marks](mark_of) of the source ids in the last Initial packets of both ends, client first; zero before.
+    pub(super) source_marks: [u64; 2],
     /// True if the server sent a Version Negotiation packet.
     pub(super) is_refused: bool,
     /// True if one end changed to another version (RFC 9368), which is accepted once per connection.
@@ -86,7 +92,7 @@ impl Connection {
             dcid: KeptId::new(header.dcid)?,
             client: from,
             halves: [client, Half::default()],
-            server_mark: 0,
+            source_marks: [0; 2],
             is_refused: false,
             has_changed: false,
             retry_count: 0,

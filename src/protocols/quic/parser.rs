@@ -1,6 +1,6 @@
 //! Parser of the datagrams of a QUIC flow, up to the last Initial packet of the handshake.
 
-use super::connection::{Connection, KeptId, mark_of};
+use super::connection::{Connection, KeptId, MARK_BITS, mark_of};
 use super::frames::{Frame, Frames};
 use super::keys::{self, Opened};
 use super::message::{
@@ -111,7 +111,8 @@ impl Parser for QuicParser {
         (count < CONNECTION_COUNT_MAX).then(|| Remains {
             count,
             mark: self.connection.as_ref().map_or(0, |connection| {
-                u64::from(mark_of(connection.dcid())) << 32 | u64::from(connection.server_mark)
+                let [client, server] = connection.source_marks;
+                mark_of(connection.dcid()) << (2 * MARK_BITS) | client << MARK_BITS | server
             }),
         })
     }
@@ -177,9 +178,8 @@ impl QuicParser {
         };
         let at = At { transaction: self.transaction(), header: *header, token_len: initial.token.len() };
         let Some(connection) = self.connection.as_deref_mut() else { return false };
-        if connection.end(from) == Role::Server {
-            connection.server_mark = mark_of(header.scid);
-        }
+        let end = connection.end(from);
+        *end.of_mut(&mut connection.source_marks) = mark_of(header.scid);
         for frame in Frames::new(opened.frames()) {
             match frame {
                 Frame::Crypto { offset, bytes } => crypto(connection, from, offset, bytes, &at, out),
@@ -359,15 +359,16 @@ fn unsupported_version<'m>(
     Message::UnsupportedVersion(UnsupportedVersion { transaction, quic_version, dcid, scid })
 }
 
-/// Returns whether a datagram begins another connection than the one with a mark: a client's Initial packet, in a datagram
-/// that is long enough, with a connection id of neither end of that connection.
+/// Returns whether a datagram begins another connection than the one with a mark: an Initial packet, in a datagram that is
+/// long enough, to a connection id of neither end of that connection.
 pub(super) fn begins_another(opening: &DatagramOpening<'_>, mark: u64) -> bool {
     let packet = packet::next(&mut &*opening.bytes).filter(|_| opening.len >= FIRST_DATAGRAM_LEN_MIN);
     packet.is_some_and(|packet| {
-        let own = mark_of(packet.header.dcid);
+        let is_known =
+            |own: u64| (0..3).any(|place| mark >> (place * MARK_BITS) & ((1 << MARK_BITS) - 1) == own);
         matches!(packet.body, Body::Initial(_))
             && packet.header.dcid.len() >= FIRST_ID_LEN_MIN
-            && ![mark >> 32, mark & u64::from(u32::MAX)].contains(&own.into())
+            && !is_known(mark_of(packet.header.dcid))
     })
 }
 

@@ -12,6 +12,7 @@ use crate::session::{
 use Role::{Client, Server};
 
 const DCID: &[u8] = &[0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
+const CLIENT_ID: &[u8] = b"clientid";
 const SERVER_ID: &[u8] = b"serverid";
 
 /// Returns the ClientHello and the ServerHello of the examples in RFC 9001, Appendix A.
@@ -56,7 +57,7 @@ impl Sealed<'_> {
         let frames = [frames, &vec![0; 1160_usize.saturating_sub(frames.len())]].concat();
         let len = (0x4000 | (2 + frames.len() + 16) as u16).to_be_bytes();
         let first = 0xc1 | rules.initial_bits << 4;
-        let scid = if self.sender == Client { &b"chose"[..] } else { SERVER_ID };
+        let scid = if self.sender == Client { CLIENT_ID } else { SERVER_ID };
         let header = [
             &[first][..],
             &self.version.0.to_be_bytes(),
@@ -349,6 +350,8 @@ impl Endpoints {
         self.send(Client, &client);
         let late = Sealed { first_id: id, dcid: SERVER_ID, number: 1, ..Sealed::default() };
         self.send(Client, &late.packet(&[1]));
+        let late = Sealed { first_id: id, sender: Server, dcid: CLIENT_ID, number: 1, ..Sealed::default() };
+        self.send(Server, &late.packet(&[1]));
         self.send(Client, &[0x40; 40]);
         std::mem::take(&mut self.messages.0)
     }
@@ -362,6 +365,7 @@ fn later_connections_of_a_flow_are_parsed() {
         let name: String = id.iter().map(|octet| format!("{octet:02x}")).collect();
         let client = format!("{number} client 1 {name} example.com token 0");
         assert_eq!(endpoints.connect(&id), [client, format!("{number} server 1")]);
+        // No late packet begins a connection.
         assert_eq!(endpoints.session.held_bytes(), 0, "nothing is held between connections");
     }
     assert!(endpoints.session.is_off() && endpoints.connect(b"too many").is_empty());

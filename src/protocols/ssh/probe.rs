@@ -27,8 +27,13 @@ pub(super) fn search(_: Role, bytes: &[u8]) -> Search {
 }
 
 /// Returns whether the octets of a server may be lines before its identification: text in UTF-8, of which a character may
-/// be incomplete, in lines of at most 255 octets.
+/// be incomplete, in lines of at most 255 octets. Greetings of FTP, SMTP, POP3 and IMAP are none.
 fn are_lines(server: &[u8]) -> bool {
+    if let [b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b' ' | b'-', ..] | [b'+', b'O', ..] | [b'*', b' ', ..] =
+        server
+    {
+        return false;
+    }
     let is_text = std::str::from_utf8(server).map_or_else(|error| error.error_len().is_none(), |_| true);
     is_text && server.split_inclusive(|octet| *octet == b'\n').all(|line| line.len() <= LINE_LEN_MAX)
 }
