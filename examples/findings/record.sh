@@ -13,8 +13,9 @@
 # The script uses private mount, UTS, network and process namespaces. It does not
 # use or change any interface, address or service of the machine.
 
+here=$(realpath "$(dirname "$0")")
 # shellcheck source=../namespaces.sh
-. "$(dirname "$0")/../namespaces.sh"
+. "$here/../namespaces.sh"
 enter 600 "$@"
 
 # ---------------------------------------------------------------- network
@@ -600,6 +601,11 @@ for pause in 0.3 2.5 0.8 1.4 3.1 0.2 1.9 0.6 2.2; do
     sleep "$pause"
 done
 end ordinary-reading
+
+# A forged segment in the same traffic.
+zstd -q -d out/ordinary-reading.pcap.zst -o reading.pcap
+python3 "$here/contradict.py" reading.pcap out/conflicts.pcap
+pack conflicts.pcap
 
 capture ordinary-dns
 for question in "www A" "www AAAA" "alias A" "nowhere A" "mail AAAA" "mail A" "www A"; do
