@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_name_costs_the_same_after_any_number_of_files() {
         let hour = Rotation::Every(Duration::from_secs(3600));
-        let mut series = Series::new("f.ndjson".into(), Arc::new(Outputs::only_new()), Some(hour));
+        let mut series = Series::new("f.ndjson".into(), Arc::new(Outputs::only_new(&[])), Some(hour));
         let mut names = std::collections::BTreeSet::new();
         // A file for each hour, and then all in one second.
         let times = (0..2_000).map(|period| period * 3600).chain([7_200_000; 20_000]);
