@@ -328,9 +328,10 @@ impl Arrival {
     /// one, 0 is not the identifier of a domain (RFC 7011 section 3.1).
     fn exported(self, domain_id: u32) -> ExportedRecord {
         let sender = self.exporter.ip();
-        let mut exported = ExportedRecord::default();
-        exported.exporter_address = (!sender.is_unspecified()).then_some(sender);
-        exported.observation_domain = Some(domain_id).filter(|id| *id != 0 || !sender.is_unspecified());
-        exported
+        ExportedRecord {
+            exporter_address: (!sender.is_unspecified()).then_some(sender),
+            observation_domain: Some(domain_id).filter(|id| *id != 0 || !sender.is_unspecified()),
+            ..ExportedRecord::default()
+        }
     }
 }
