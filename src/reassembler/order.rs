@@ -58,6 +58,12 @@ impl<T: Copy> Reassembler<T> {
         !other.has(Stream::HELD) && other.has_plain_acks() && !segment.ack.is_after(other.next)
     }
 
+    /// Returns whether no octets of the opposite direction are held or awaited that the sender of a segment had received.
+    #[inline]
+    pub(crate) fn is_delivered(other: &Stream, segment: &Segment<'_>) -> bool {
+        !other.has(Stream::HELD) && !other.as_peer().is_before(segment.ack)
+    }
+
     /// Processes a segment of `side`: first its acknowledgment, then its octets, then those that waited for them. Returns
     /// the time in nanoseconds for which the first of these waited, if there are any.
     #[cold]
@@ -69,12 +75,6 @@ impl<T: Copy> Reassembler<T> {
         segment: &Segment<'_>,
         out: &mut BothOut<'_>,
     ) -> Option<u64> {
-        let (stream, name, other) = connection.split(side);
-        let has_no_acks = other.as_peer() == Peer::UNKNOWN && !segment.flags.contains(TcpFlags::SYN);
-        if has_no_acks && !other.has(Stream::HELD) {
-            self.next_segment((stream, Some(other)), name, segment, |event| out(side, &event));
-            return None;
-        }
         // Octets delivered by the acknowledgment were sent before this segment.
         self.with(connection, side.other(), |reassembler, stream, name| {
             reassembler.acknowledgment(stream, name, segment, |event| out(side.other(), &event));
@@ -223,25 +223,20 @@ impl<T: Copy> Reassembler<T> {
         self.deliver_waiting(connection, out);
     }
 
-    /// Ends both streams of a connection at the time `now`, as [`finish_at`](Self::finish_at). Held octets are delivered
-    /// in the order of their acknowledgments, and otherwise in that of their capture.
-    pub(crate) fn finish_both(
+    /// Delivers the octets of a connection that ends at the time `now` and of which any are held, in the order of their
+    /// acknowledgments, and otherwise in that of their capture. What is missing after them remains for
+    /// [`finish_at`](Self::finish_at).
+    pub(crate) fn deliver_held(
         &mut self,
         connection: &mut Connection<'_, T>,
         now: Timestamp,
         out: &mut BothOut<'_>,
     ) {
-        if connection.streams.iter().any(|stream| stream.has(Stream::HELD)) {
-            self.end_due_of_both(connection, now, out);
-            let cause = Cause { reason: GapReason::EndOfStream, timestamp: now };
-            while let Some(side) = self.first_held_of_both(connection) {
-                self.deliver_next(connection, side, cause, out);
-                self.deliver_waiting(connection, out);
-            }
-        }
-        for side in [Side::A, Side::B] {
-            let (stream, ..) = connection.split(side);
-            self.finish_at(now, stream, |event| out(side, &event));
+        self.end_due_of_both(connection, now, out);
+        let cause = Cause { reason: GapReason::EndOfStream, timestamp: now };
+        while let Some(side) = self.first_held_of_both(connection) {
+            self.deliver_next(connection, side, cause, out);
+            self.deliver_waiting(connection, out);
         }
     }
 

@@ -143,7 +143,7 @@ pub(super) fn segment(
     let id = view.id();
     streams.advance_clock(view.clock());
     if !Streams::is_in_order(other, &segment) {
-        return exchange((streams, pair), view, (packet, segment), consumer);
+        return acknowledged((streams, pair), view, (packet, segment), consumer);
     }
     let mut events = SideConsumer::new(consumer, side);
     streams.next_segment((own, Some(other)), (id, side), &segment, |event| events.take(&event));
@@ -153,6 +153,38 @@ pub(super) fn segment(
 }
 
 /// Processes a TCP segment whose acknowledgment concerns the stream of the opposite side.
+#[inline(never)]
+fn acknowledged(
+    (streams, pair): (&mut Streams, &mut Pair),
+    view: &FlowView<'_>,
+    (packet, segment): (&Packet<'_>, Segment<'_>),
+    consumer: &mut impl Consumer,
+) {
+    let (id, side) = (view.id(), packet.side);
+    let [a, b] = &mut *pair;
+    let (own, other) = if side == Side::A { (a, b) } else { (b, a) };
+    if !other.is_held() {
+        let mut events = SideConsumer::new(&mut *consumer, side.other());
+        streams.acknowledgment(other, (id, events.side), &segment, |event| events.take(&event));
+        if events.is_stopped {
+            streams.stop(other);
+        }
+        if consumer.is_muted() {
+            return;
+        }
+        if !own.is_held() && Streams::is_delivered(other, &segment) {
+            let mut events = SideConsumer::new(consumer, side);
+            streams.next_segment((own, Some(other)), (id, side), &segment, |event| events.take(&event));
+            if events.is_stopped {
+                streams.stop(own);
+            }
+            return;
+        }
+    }
+    exchange((streams, pair), view, (packet, segment), consumer);
+}
+
+/// Processes a TCP segment while octets of either side may wait for those of the other one.
 #[cold]
 #[inline(never)]
 fn exchange(
@@ -186,10 +218,16 @@ pub(super) fn finish(
         return;
     }
     let now = view.clock();
-    let mut events = BothSides::new(consumer);
-    events.process((streams, pair), view.id(), |streams, connection, out| {
-        streams.finish_both(connection, now, out);
-    });
+    if pair.iter().any(Stream::is_held) {
+        BothSides::new(consumer).process((streams, pair), view.id(), |streams, connection, out| {
+            streams.deliver_held(connection, now, out);
+        });
+    }
+    for side in [Side::A, Side::B] {
+        let is_stopped = consumer.is_muted();
+        let mut events = SideConsumer { consumer: &mut *consumer, side, is_stopped };
+        streams.finish_at(now, of(pair, side), |event| events.take(&event));
+    }
 }
 
 /// Ends the first hole of a stream, because memory is short.
