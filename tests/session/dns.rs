@@ -142,11 +142,11 @@ fn responses_have_the_transaction_number_of_their_query() {
             "server response 2 | #1 | EXAMPLE.com? IN AAAA | Answer EXAMPLE.com IN AAAA 300 2020:2020:2020:2020:2020:2020:2020:2020",
             "server response 1 | #0 | example.com? IN A | Answer example.com IN A 300 192.0.2.1",
             "server response 1 | #0 | x1 | example.com? IN A | Answer example.com IN A 300 192.0.2.2",
-            "server response 1 | example.org? IN A | Answer example.org IN A 300 192.0.2.3",
+            "server response 1 | #2 | example.org? IN A | Answer example.org IN A 300 192.0.2.3",
             "server response 2 | #1 | x1",
-            "client query 1 | #2 | example.com? IN A",
+            "client query 1 | #3 | example.com? IN A",
             "client unreadable 3 short",
-            "server unanswered 1 #2 x0 EndOfFlow",
+            "server unanswered 1 #3 x0 EndOfFlow",
         ]
     );
 }
@@ -305,8 +305,8 @@ fn a_message_with_bad_compression_pointers_is_reported_and_parsing_continues() {
         dialogue.finish().reports,
         [
             "[dns by content]",
-            "server response 1 | a? IN CNAME | Answer a IN CNAME 300 \\# 2 c01f | (bad_pointer)",
-            "server response 1 | a? IN A | Answer a IN A 300 1.1.1.1"
+            "server response 1 | #0 | a? IN CNAME | Answer a IN CNAME 300 \\# 2 c01f | (bad_pointer)",
+            "server response 1 | #1 | a? IN A | Answer a IN A 300 1.1.1.1"
         ]
     );
 }
