@@ -263,8 +263,12 @@ impl TlsOpen {
             && let Some(random) = hello.random.0.first_chunk().map(|octets| u64::from_be_bytes(*octets))
             && std::mem::replace(&mut self.random, random) != random
         {
-            // Another handshake ends the one before. Nothing is open before the first one, unless messages are missing.
-            if self.open.get(0).is_some_and(|pending| pending.content.offered_version.is_some()) {
+            // Another handshake ends the one before. A client may change its random value if the server requests another hello
+            // (early versions of OpenSSL).
+            if self.open.get(0).is_some_and(|pending| {
+                let tls = &pending.content;
+                tls.offered_version.is_some() && (tls.version.is_some() || !tls.has_retry)
+            }) {
                 self.finish(out);
                 (self.changed, self.encrypted) = ([false; 2], [false; 2]);
             }
