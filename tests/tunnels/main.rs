@@ -292,7 +292,7 @@ fn packets_are_counted_without_memory_for_encapsulations() {
     // The budget suffices for the flow table, the pool, the first segment of the separate state and a few
     // encapsulations.
     let needed = with_default_limits(config(Decapsulation::Both)).build(()).unwrap().budget().held();
-    let small_budget = Resources::default().with_budget(Budget::new(needed + 1024 * 168 + 1000));
+    let small_budget = Resources::default().with_budget(Budget::new(needed + 1024 * 160 + 1000));
     none.tcp_extra_count_max = 0;
     for (resources, kept_count) in [(Resources::new(few), 5), (small_budget, 4), (Resources::new(none), 0)] {
         let (records, stats) = run_with(&frames, &builder(config(Decapsulation::Both), resources), false);
