@@ -43,6 +43,12 @@ pub trait FlowLog {
         Ok(())
     }
 
+    /// Returns the memory in bytes that was allocated for open flows and for what is known of them all, beside the
+    /// [`LoggedFlow`]s. Takes constant time.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// Writes a transaction of a flow.
     fn transaction(
         &mut self,
@@ -116,6 +122,13 @@ impl RecordEnd {
 }
 
 impl LoggedFlow {
+    /// Returns the memory in bytes that was allocated for the flow. Changes only with
+    /// [`recognized`](Self::recognized).
+    #[must_use]
+    pub fn heap_len(&self) -> usize {
+        self.services.capacity() * size_of::<&str>()
+    }
+
     /// Returns the identifier of the flow, which is computed once: later records of the flow have another start.
     pub fn uid(&mut self, view: &FlowView<'_>, seed: u64) -> Uid {
         *self.uid.get_or_insert_with(|| Uid::of_flow(view.key(), view.start(), seed))

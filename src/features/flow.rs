@@ -191,6 +191,22 @@ impl FlowFeatures {
         }
     }
 
+    /// Returns the memory in bytes that was allocated for the flow. Takes constant time.
+    #[must_use]
+    pub fn heap_len(&self) -> usize {
+        let Some(counted) = &self.counted else { return 0 };
+        let Counted { steps, histograms, octets, tcp, .. } = &**counted;
+        let of_side = |octets: &Octets| 4 * octets.distribution.capacity() + octets.first.capacity();
+        let octets_len = octets
+            .as_ref()
+            .map_or(0, |sides| size_of::<[Octets; 2]>() + sides.iter().map(of_side).sum::<usize>());
+        size_of::<Counted>()
+            + steps.capacity() * size_of::<Step>()
+            + histograms.as_ref().map_or(0, |_| size_of::<[Histogram; 2]>())
+            + octets_len
+            + tcp.as_ref().map_or(0, |tcp| tcp.heap_len())
+    }
+
     pub(super) fn counted(&self) -> Option<&Counted> {
         self.counted.as_deref()
     }

@@ -173,6 +173,17 @@ impl Numbers {
 #[derive(Clone, Debug, Default)]
 struct Awaited(Vec<(u32, u64)>);
 
+impl Tcp {
+    /// Returns the memory in bytes that was allocated.
+    pub(super) fn heap_len(&self) -> usize {
+        let of_side = |side: &TcpSide| {
+            let awaited_count = side.ends.0.capacity() + side.stamps.0.capacity();
+            awaited_count * size_of::<(u32, u64)>() + side.syn.as_ref().map_or(0, |syn| syn.kinds.capacity())
+        };
+        size_of::<Self>() + self.sides.iter().map(of_side).sum::<usize>()
+    }
+}
+
 impl Awaited {
     /// Adds a number, unless it is not after the last one, or too many are awaited.
     fn push(&mut self, number: u32, now: u64) {

@@ -18,12 +18,14 @@ use crate::transaction::Transaction;
 pub struct LogSink {
     log: Box<dyn FlowLog + Send>,
     outcome: io::Result<()>,
+    /// Memory of the states of open flows.
+    states_len: usize,
 }
 
 impl LogSink {
     /// Creates a sink that writes to a log.
     pub fn new(log: impl FlowLog + Send + 'static) -> Self {
-        Self { log: Box::new(log), outcome: Ok(()) }
+        Self { log: Box::new(log), outcome: Ok(()), states_len: 0 }
     }
 
     /// Completes the log. Returns the number of rows.
@@ -71,7 +73,9 @@ impl Sink for LogSink {
     fn session(&mut self, flow: &mut Flow<'_, LoggedFlow>, event: &SessionEvent) {
         match event {
             SessionEvent::Recognized { protocol, evidence } => {
+                let before = flow.state.heap_len();
                 flow.state.recognized(protocol.name(), *evidence);
+                self.states_len += flow.state.heap_len() - before;
             }
             SessionEvent::Stopped { meta, fault, .. } => {
                 let stop = (meta, fault.reason());
@@ -85,7 +89,16 @@ impl Sink for LogSink {
         self.write(|log| log.record(&flow.view, flow.state, reason, &mut |_| true));
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, _: LoggedFlow) {
+    fn restored(&mut self, flow: &mut LoggedFlow) {
+        self.states_len += flow.heap_len();
+    }
+
+    fn held_bytes(&mut self, _: u64) -> u64 {
+        self.states_len as u64 + self.log.held_bytes()
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, flow: LoggedFlow) {
+        self.states_len -= flow.heap_len();
         self.write(|log| log.ended(view).map(|()| true));
     }
 

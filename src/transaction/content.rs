@@ -36,6 +36,11 @@ impl Transaction {
         self.lacks
     }
 
+    /// Returns the memory in bytes that was allocated for a file; 0 for other transactions, which are not kept.
+    pub(crate) fn heap_len(&self) -> usize {
+        if let Content::File(file) = &self.content { file.heap_len() } else { 0 }
+    }
+
     /// Returns the side of the client.
     #[must_use]
     pub const fn client(&self) -> Side {

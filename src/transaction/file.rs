@@ -7,7 +7,7 @@ use super::decoding::{Decoding, DecodingCredit};
 use super::digests::{Description, Digests, media_type};
 use super::lack::Lack;
 use super::mail::file_name;
-use super::open::{Copier, HeapLen, Open, Pending};
+use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use super::transfer::Transfer;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
@@ -106,6 +106,14 @@ impl File {
     #[must_use]
     pub fn ftp_command(&self) -> Option<&str> {
         self.transfer.as_ref().map(|transfer| &*transfer.command)
+    }
+
+    /// Returns the memory in bytes that was allocated.
+    pub(super) fn heap_len(&self) -> usize {
+        let Self { name, content_type, content_encoding, md5, sha1, sha256, transfer, .. } = self;
+        let texts = [name, content_type, content_encoding, md5, sha1, sha256];
+        let texts: usize = texts.into_iter().flatten().map(|text| allocated(text.len())).sum();
+        texts + transfer.as_ref().map_or(0, |transfer| transfer.heap_len())
     }
 
     /// Returns name and type.

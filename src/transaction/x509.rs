@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::open::Copier;
+use super::open::{Copier, allocated};
 use crate::protocols::tls::{AltName, Certificate, CertificateTime, Hex};
 use crate::session::Role;
 
@@ -64,6 +64,18 @@ crate::message! {
 }
 
 impl X509 {
+    /// Returns the memory in bytes that was allocated.
+    pub(crate) fn heap_len(&self) -> usize {
+        let texts = [&self.sha256, &self.sha1, &self.serial, &self.subject, &self.issuer];
+        let optional =
+            [&self.key_algorithm, &self.key_type, &self.exponent, &self.curve, &self.signature_algorithm];
+        let lists = [&self.dns_names, &self.uris, &self.emails];
+        let of_lists = lists.into_iter().flatten().chain(texts).chain(optional.into_iter().flatten());
+        let places = lists.into_iter().map(|list| allocated(16 * list.capacity())).sum::<usize>();
+        let addresses = allocated(self.addresses.capacity() * size_of::<IpAddr>());
+        of_lists.map(|text| allocated(text.len())).sum::<usize>() + places + addresses
+    }
+
     pub(super) fn new(certificate: &Certificate<'_>, role: Role, position: u32, copier: &mut Copier) -> Self {
         let details = certificate.details();
         let mut x509 = Self {

@@ -24,6 +24,7 @@ use inputs::feed::{Feeding, checked, prepared};
 use inputs::fragment::Pushing;
 use inputs::reassembler::Reassembly;
 use inputs::stream::Receiving;
+use inputs::summary::Summarizing;
 use inputs::tracker::Tracking;
 
 /// Seeds of all keyed hashes.
@@ -277,6 +278,15 @@ fn stream(receiving: Receiving) -> Receiving {
     receiving.receive()
 }
 
+#[library_benchmark(setup = inputs::summary::summarizing, teardown = inputs::summary::summarized)]
+#[bench::benign(inputs::summary::benign)]
+#[bench::spoofed_handshakes(inputs::summary::spoofed_handshakes)]
+#[bench::spoofed_datagrams(inputs::summary::spoofed_datagrams)]
+#[bench::spoofed_queries(inputs::summary::spoofed_queries)]
+fn summary(summarizing: Summarizing) -> Summarizing {
+    summarizing.summarize()
+}
+
 library_benchmark_group!(
     name = work_group,
     benchmarks = [
@@ -300,7 +310,8 @@ library_benchmark_group!(
         collector,
         subscriber,
         router,
-        stream
+        stream,
+        summary
     ]
 );
 

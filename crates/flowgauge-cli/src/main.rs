@@ -18,6 +18,8 @@ mod files;
 mod flows;
 mod formats;
 mod groups;
+#[cfg(test)]
+mod heap;
 mod human;
 mod input;
 mod interfaces;

@@ -5,6 +5,8 @@ use std::hash::Hash;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::keyed::Keyed;
+
 /// An entry of a [`Bounded`] map.
 pub trait Weight {
     /// Returns what the entry contributes to the capture.
@@ -24,13 +26,13 @@ pub trait Weight {
 #[serde(bound(deserialize = "K: Eq + Hash + Deserialize<'de>, V: Deserialize<'de>"))]
 pub struct Bounded<K, V, const MAX: usize = 65_536> {
     #[serde(serialize_with = "as_list")]
-    entries: HashMap<K, V>,
+    entries: HashMap<K, V, Keyed>,
     removed_count: u64,
 }
 
 impl<K, V, const MAX: usize> Default for Bounded<K, V, MAX> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), removed_count: 0 }
+        Self { entries: HashMap::default(), removed_count: 0 }
     }
 }
 
@@ -42,7 +44,7 @@ struct SavedMap<K, V> {
 }
 
 fn as_list<K: Serialize, V: Serialize, S: Serializer>(
-    entries: &HashMap<K, V>,
+    entries: &HashMap<K, V, Keyed>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(entries)
@@ -80,6 +82,14 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         all.truncate(middle + 1);
         self.removed_count += all.len() as u64;
         all.iter().for_each(|(_, key)| drop(self.entries.remove(key)));
+    }
+
+    /// Removes the half of the entries with the least weights, and frees their memory.
+    pub(crate) fn halve(&mut self) {
+        if !self.entries.is_empty() {
+            self.shrink();
+            self.entries.shrink_to_fit();
+        }
     }
 
     /// Returns the number of entries that were removed.

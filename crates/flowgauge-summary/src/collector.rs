@@ -30,12 +30,34 @@ pub struct Collector {
     pub facts: Facts,
     held_bytes: Arc<AtomicU64>,
     batch_count: u64,
+    /// Number of records and transactions after which the memory of the facts is measured.
+    until_measured: u64,
 }
+
+/// Least number of records and transactions between two measurements of the memory of the facts.
+const ADDED_MIN: u64 = 1024;
+
+/// Part of the memory that the facts may have.
+const MEMORY_PART: u64 = 4;
 
 /// Number of batches of frames after which the memory of the facts is measured.
 const MEASURE_INTERVAL: u64 = 64;
 
 impl Collector {
+    /// Measures the memory of the facts. If it is more than a part of that which is left, the half of all entries with the
+    /// least weights is removed.
+    #[cold]
+    fn measure(&mut self, left: u64) {
+        let mut bytes = self.facts.held_bytes();
+        if bytes > bytes.saturating_add(left) / MEMORY_PART {
+            self.facts.shrink();
+            bytes = self.facts.held_bytes();
+        }
+        self.held_bytes.store(bytes, Relaxed);
+        // Measuring reads entries, each of which takes some memory.
+        self.until_measured = ADDED_MIN.max(bytes / 8192);
+    }
+
     /// Returns the memory of the facts in bytes, which another thread may read. It is measured after each of the first batches
     /// of frames whose numbers are powers of two, and every 64 batches.
     #[must_use]
@@ -207,7 +229,15 @@ impl Sink for Collector {
         ControlFlow::Continue(())
     }
 
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        if self.until_measured == 0 {
+            self.measure(left);
+        }
+        self.held_bytes.load(Relaxed)
+    }
+
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
+        self.until_measured = self.until_measured.saturating_sub(1);
         let is_known = is_known_port(&flow.view);
         if let Some(login) = flow.state.unproven.take_if(|_| is_connection(&flow.view)) {
             let server = flow.view.key().address(flow.view.initiator().other());
@@ -224,6 +254,7 @@ impl Sink for Collector {
 
 impl TransactionSink for Collector {
     fn transaction(&mut self, view: &FlowView<'_>, _: &mut CollectorState, transaction: &Transaction) {
+        self.until_measured = self.until_measured.saturating_sub(1);
         let key = view.key();
         let has_port =
             |ports: &[u16]| key.port(view.initiator().other()).is_some_and(|port| ports.contains(&port));

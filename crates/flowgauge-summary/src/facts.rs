@@ -272,6 +272,24 @@ impl Facts {
         (maps.iter().sum::<usize>() + flow_count * size_of::<(u64, FlowRecord)>()) as u64
     }
 
+    /// Removes the half of the entries of each map with the least weights.
+    #[cold]
+    pub(crate) fn shrink(&mut self) {
+        self.services.halve();
+        self.hosts.halve();
+        self.conversations.halve();
+        self.logins.halve();
+        self.foreign_ports.halve();
+        self.attempts.halve();
+        self.datagrams.halve();
+        self.times.halve();
+        self.tcp.rtts.halve();
+        self.names.failed.halve();
+        self.names.queried.halve();
+        self.expired.halve();
+        self.self_signed.halve();
+    }
+
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         let time = packet.timestamp;
         self.first = Some(self.first.map_or(time, |first| first.min(time)));

@@ -35,6 +35,7 @@ mod collector;
 mod facts;
 mod few;
 mod finding;
+mod keyed;
 mod login;
 mod ports;
 pub mod text;

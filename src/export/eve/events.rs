@@ -214,6 +214,10 @@ impl<W: Write> Events<W> {
 }
 
 impl<W: Write> FlowLog for Events<W> {
+    fn held_bytes(&self) -> u64 {
+        self.held.heap_len() as u64
+    }
+
     /// Writes an event of type `flow`, of which a flow has several with an active timeout, and those of type `netflow`.
     fn record(
         &mut self,

@@ -108,6 +108,12 @@ struct Carriers {
 }
 
 impl Carriers {
+    fn heap_len(&self) -> usize {
+        let entry_len = size_of::<(FlowKey, Timestamp)>();
+        // A hash table has an octet for each place beside the entry, and an eighth of them is free.
+        self.starts.capacity() * (entry_len + 1) / 7 * 8 + self.ended.capacity() * entry_len
+    }
+
     fn ended(&mut self, key: FlowKey) {
         let Some(start) = self.starts.get(&key) else { return };
         self.ended.push_back((key, *start));
@@ -137,6 +143,11 @@ const DAY: Duration = Duration::from_secs(86_400);
 struct Certificates(HashMap<(Box<str>, bool, Role), Timestamp>);
 
 impl Certificates {
+    fn heap_len(&self) -> usize {
+        // Fingerprints have 64 digits.
+        self.0.capacity() * (size_of::<((Box<str>, bool, Role), Timestamp)>() + 1) / 7 * 8 + 80 * self.0.len()
+    }
+
     fn key(x509: &transaction::X509) -> (Box<str>, bool, Role) {
         (x509.sha256.clone(), x509.position == 0, x509.role)
     }
@@ -264,6 +275,11 @@ impl<W: Write> Logs<W> {
 }
 
 impl<W: Write> FlowLog for Logs<W> {
+    fn held_bytes(&self) -> u64 {
+        let carriers = self.carriers.as_ref().map_or(0, Carriers::heap_len);
+        (carriers + self.certificates.heap_len()) as u64
+    }
+
     fn started(&mut self, view: &FlowView<'_>, _: &mut LoggedFlow) {
         if let Some(carriers) = &mut self.carriers {
             carriers.starts.insert(*view.key(), view.start());

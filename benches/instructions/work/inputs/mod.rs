@@ -16,5 +16,6 @@ pub(crate) mod quic;
 pub(crate) mod reassembler;
 pub(crate) mod ssh;
 pub(crate) mod stream;
+pub(crate) mod summary;
 pub(crate) mod tls;
 pub(crate) mod tracker;

@@ -75,12 +75,14 @@ pub(super) struct FeatureRows<'r, 'b, G> {
     features: FeatureSet,
     /// Number of records of the file.
     record_count: u64,
+    /// Memory of the features of open flows.
+    held_bytes: u64,
     stage: PhantomData<fn() -> G>,
 }
 
 impl<'r, 'b, G> FeatureRows<'r, 'b, G> {
     pub(super) fn new(rows: Rows<'r, 'b>, filter: Option<&'r Filter>, features: FeatureSet) -> Self {
-        Self { rows, filter, features, record_count: 0, stage: PhantomData }
+        Self { rows, filter, features, record_count: 0, held_bytes: 0, stage: PhantomData }
     }
 }
 
@@ -94,12 +96,15 @@ impl<G: Stage> Sink for FeatureRows<'_, '_, G> {
 
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, FlowFeatures>, packet: &Packet<'_>) {
+        let before = flow.state.heap_len();
         flow.state.count(&self.features, packet);
+        self.held_bytes = self.held_bytes + flow.state.heap_len() as u64 - before as u64;
     }
 
     fn record(&mut self, flow: &mut Flow<'_, FlowFeatures>, reason: EndReason) {
         // The next record begins again with its features.
         let features = std::mem::take(flow.state);
+        self.held_bytes -= features.heap_len() as u64;
         let Rows { batches, file, times } = &mut self.rows;
         if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
             let record = flow.view.record(reason);
@@ -110,6 +115,14 @@ impl<G: Stage> Sink for FeatureRows<'_, '_, G> {
                 batches.push(&((&record, features), InFile(*file)));
             }
         }
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, features: FlowFeatures) {
+        self.held_bytes -= features.heap_len() as u64;
+    }
+
+    fn held_bytes(&mut self, _: u64) -> u64 {
+        self.held_bytes
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

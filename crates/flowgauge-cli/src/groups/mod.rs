@@ -30,8 +30,20 @@ pub(crate) use series::SeriesArgs;
 /// Octets that groups take at most.
 const HELD_MAX: usize = 256 << 20;
 
-/// Octets of a group without what its functions and texts have allocated.
-const GROUP_LEN: usize = 160;
+/// Octets of a group in the table while that grows, without what its key, functions and texts have allocated.
+const GROUP_LEN: usize = 3 * size_of::<(String, Group)>();
+
+/// Octets of an allocation beside its content.
+const BLOCK_LEN: usize = 24;
+
+/// Returns about the number of octets that a group takes, in the table or later in its row, without what its functions have
+/// allocated.
+fn group_len(name: &str, key_count: usize, function_count: usize) -> usize {
+    // The name, a copy for sorting, and texts in the values.
+    let texts_len = 3 * name.len() + (2 + key_count) * BLOCK_LEN;
+    let values_len = 2 * (key_count + 1 + function_count) * size_of::<Value>();
+    GROUP_LEN + texts_len + values_len + 2 * BLOCK_LEN + function_count * size_of::<State>()
+}
 
 /// Options of groups.
 #[derive(Debug, Args)]
@@ -197,7 +209,7 @@ impl Groups {
         }
         let Self { groups, aggregates, keys, held_len, .. } = self;
         let group = groups.entry(name).or_insert_with_key(|name| {
-            *held_len += GROUP_LEN + 3 * name.len() + aggregates.len() * size_of::<State>();
+            *held_len += group_len(name, keys.len(), aggregates.len());
             Group {
                 key: keys.iter().map(value).collect(),
                 flow_count: 0,
@@ -229,15 +241,15 @@ impl Groups {
             excess -= usize::from(is_removed);
             !is_removed
         });
+        self.groups.shrink_to_fit();
         self.omitted.count += (before - self.groups.len()) as u64;
         self.omitted.flow_count_max += limit;
         self.held_len = self
             .groups
             .iter()
             .map(|(name, group)| {
-                let states: usize =
-                    group.states.iter().map(|state| size_of::<State>() + state.heap_len()).sum();
-                GROUP_LEN + 3 * name.len() + states
+                let states: usize = group.states.iter().map(State::heap_len).sum();
+                group_len(name, group.key.len(), group.states.len()) + states
             })
             .sum();
     }
@@ -346,6 +358,24 @@ mod tests {
             let [Value::Unsigned(port), Value::Unsigned(count)] = *row.0 else { panic!("{row:?}") };
             let exact = counts[port as usize];
             assert!(count <= exact && exact - count <= omitted.flow_count_max, "{port}: {count} of {exact}");
+        }
+    }
+
+    /// Each record is in a group of its own, and the functions keep as much as they can.
+    #[test]
+    fn allocated_memory_is_within_the_limit() {
+        const LIMIT: usize = 4 << 20;
+        let functions = ["min(history)", "distinct(start)", "p95(octet_count)", "mean(duration)"];
+        for (functions, record_count) in [(&functions[..0], 60_000), (&functions[..], 20_000)] {
+            let (peak, row_count) = crate::heap::peak_of(|| {
+                let mut all = groups(LIMIT, functions);
+                for number in 0..record_count {
+                    all.add(&record(number as u16, number));
+                }
+                all.rows().len()
+            });
+            println!("{peak} bytes, {row_count} rows");
+            assert!(peak <= LIMIT + LIMIT / 8, "{functions:?}: {peak}");
         }
     }
 

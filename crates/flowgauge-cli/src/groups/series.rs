@@ -34,8 +34,18 @@ const LATE_MAX: usize = 4;
 /// Octets that rows take at most.
 const HELD_MAX: usize = 256 << 20;
 
-/// Octets of a row without its texts.
-const ROW_LEN: usize = 256;
+/// Octets of a row in nodes of a tree, which are at least half full, and later in the list of rows, without its values and
+/// texts.
+const ROW_LEN: usize = 2 * size_of::<((u64, String), Interval)>() + 2 * size_of::<GroupRow>();
+
+/// Octets of an allocation beside its content.
+const BLOCK_LEN: usize = 24;
+
+/// Returns about the number of octets that a row takes with the values of its fields, whose texts are in `name`.
+fn row_len(name: &str, key: &[Value]) -> usize {
+    let values_len = 2 * (key.len() + 6) * size_of::<Value>();
+    ROW_LEN + 3 * name.len() + values_len + (3 + key.len()) * BLOCK_LEN
+}
 
 /// Options of counts over time.
 #[derive(Debug, Args)]
@@ -91,7 +101,7 @@ impl SeriesArgs {
     ) -> Result<(PipelineStats, u64), Failure> {
         let series = self.series();
         let open_max = if series.keys.is_empty() && rows.is_empty() { LATE_MAX } else { OPEN_MAX };
-        let sink = SeriesSink::<G> { series, open_max, filter, rows, stage: PhantomData };
+        let sink = SeriesSink::<G> { series, open_max, open_count: 0, filter, rows, stage: PhantomData };
         let mut pipeline = builder.build(sink)?;
         let stats = input.run(&mut pipeline, console)?;
         let row_count = pipeline.into_sink().series.finish(target)?;
@@ -122,6 +132,7 @@ impl SeriesArgs {
             wanted: keys.iter().copied().collect(),
             keys,
             held_len: 0,
+            held_max: HELD_MAX,
             intervals: BTreeMap::new(),
             omitted_count: 0,
         }
@@ -171,8 +182,9 @@ struct Series {
     wanted: ColumnSet,
     /// The counts by number of the interval and values of the fields.
     intervals: BTreeMap<(u64, String), Interval>,
-    /// About the number of octets that all rows take.
+    /// About the number of octets that all rows take, and how many they may take.
     held_len: usize,
+    held_max: usize,
     /// Packets in intervals beyond the limit.
     omitted_count: u64,
 }
@@ -199,11 +211,11 @@ impl Series {
         for OpenInterval { number, counts, is_new } in open {
             let place = (number, name.clone());
             if !self.intervals.contains_key(&place) {
-                if self.held_len > HELD_MAX {
+                if self.held_len > self.held_max {
                     self.omitted_count += counts.iter().map(|(packet_count, _)| packet_count).sum::<u64>();
                     continue;
                 }
-                self.held_len += ROW_LEN + 4 * name.len() + size_of_val(key);
+                self.held_len += row_len(&name, key);
             }
             let interval = self.intervals.entry(place).or_insert_with(|| Interval {
                 key: key.to_vec(),
@@ -305,6 +317,8 @@ struct SeriesSink<'a, G> {
     series: Series,
     /// Maximum number of intervals of a flow that are held.
     open_max: usize,
+    /// Number of places for intervals of open flows.
+    open_count: usize,
     filter: Option<&'a Filter>,
     rows: RowFilter,
     stage: PhantomData<fn() -> G>,
@@ -345,6 +359,7 @@ impl<G: Stage> Sink for SeriesSink<'_, G> {
     fn packet(&mut self, flow: &mut Flow<'_, Open>, packet: &Packet<'_>) {
         let number = self.series.number(packet.timestamp);
         let open = &mut *flow.state;
+        self.open_count -= open.capacity();
         // Packets of several interfaces may be out of order.
         let found = open.iter().rposition(|interval| interval.number == number);
         let index = found.unwrap_or_else(|| {
@@ -357,6 +372,7 @@ impl<G: Stage> Sink for SeriesSink<'_, G> {
             *packet_count += u64::from(packet.segment_count());
             *octet_count += u64::from(packet.wire_len);
         }
+        self.open_count += open.capacity();
         if open.len() > self.open_max {
             let oldest: Vec<_> = open.drain(..self.open_max.div_ceil(2)).collect();
             self.add(&flow.view, EndReason::ActiveTimeout, oldest.into_iter());
@@ -365,12 +381,61 @@ impl<G: Stage> Sink for SeriesSink<'_, G> {
 
     fn record(&mut self, flow: &mut Flow<'_, Open>, reason: EndReason) {
         let open = std::mem::take(flow.state);
+        self.open_count -= open.capacity();
         // The flow continues in its last interval.
         if reason == EndReason::ActiveTimeout
             && let Some(last) = open.last()
         {
             flow.state.push(OpenInterval { counts: Counts::default(), is_new: false, ..*last });
+            self.open_count += flow.state.capacity();
         }
         self.add(&flow.view, reason, open.into_iter());
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, open: Open) {
+        self.open_count -= open.capacity();
+    }
+
+    fn held_bytes(&mut self, _: u64) -> u64 {
+        (self.open_count * size_of::<OpenInterval>()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::{FlowKey, IpProtocol};
+
+    use super::*;
+
+    /// Each record has 4000 intervals, and a group of its own.
+    #[test]
+    fn allocated_memory_of_spread_records_is_within_the_limit() {
+        const LIMIT: usize = 4 << 20;
+        let args = SeriesArgs {
+            time_series: Some(Duration::from_millis(1)),
+            by: Some(fields("source_port").unwrap()),
+        };
+        let (peak, (row_count, omitted_count)) = crate::heap::peak_of(|| {
+            let mut writer =
+                SeriesWriter { series: args.series(), target: Target::Table, counts_events: false };
+            writer.series.held_max = LIMIT;
+            for number in 0..20 {
+                let (key, side) = FlowKey::new(
+                    IpProtocol::UDP,
+                    ([10, 0, 0, 1].into(), 2000 + number),
+                    ([192, 0, 2, 1].into(), 2000),
+                );
+                let mut record = FlowRecord::new(key, side, Timestamp::ZERO);
+                record.end = Timestamp::from_nanos(4_000_000_000);
+                record.forward.counters.packet_count = 8000;
+                writer.add(&record);
+            }
+            let Series { intervals, interval, omitted_count, .. } = writer.series;
+            let rows = intervals.into_iter().map(|((number, _), row)| row.into_row(number, interval));
+            (rows.collect::<Vec<_>>().len(), omitted_count)
+        });
+        println!("{peak} bytes, {row_count} rows, {omitted_count} packets omitted");
+        assert!(peak <= LIMIT, "{peak}");
+        assert!(row_count > LIMIT / 2000 && omitted_count > 8000, "{row_count} rows");
     }
 }

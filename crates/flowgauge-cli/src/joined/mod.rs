@@ -17,8 +17,8 @@ use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
 use flowgauge::protocols::{NameCache, ServerName};
 use flowgauge::row::{Column, Row as _, Table as _};
 use flowgauge::{
-    Builder, EndReason, Filter, Flow, FlowRecord, Flows, Interest, Message, MessageMeta, MessageOf, Packet,
-    PipelineStats, Sessions, Sink, Stage, Standard,
+    Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Flows, Interest, Message, MessageMeta, MessageOf,
+    Packet, PipelineStats, Sessions, Sink, Stage, Standard,
 };
 
 use crate::console::{Console, Failure, stdout};
@@ -167,6 +167,7 @@ impl JoinArgs {
             record_count: 0,
             flushed_count: 0,
             outcome: Ok(()),
+            held_bytes: 0,
             stage: PhantomData,
         };
         let mut pipeline = builder.build(sink)?;
@@ -244,7 +245,14 @@ struct JoinSink<'a, G> {
     record_count: u64,
     flushed_count: u64,
     outcome: io::Result<()>,
+    /// Memory of the features and names of open flows.
+    held_bytes: u64,
     stage: PhantomData<fn() -> G>,
+}
+
+/// Returns the memory of the name of a server.
+fn name_bytes(name: Option<&Arc<ServerName>>) -> u64 {
+    name.map_or(0, |name| 64 + name.name.len() as u64)
 }
 
 /// State of a flow.
@@ -260,6 +268,7 @@ impl<G> JoinSink<'_, G> {
     /// Writes the record of a flow, whose next record begins again with its features.
     fn write(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
         let features = std::mem::take(&mut flow.state.features);
+        self.held_bytes -= features.heap_len() as u64;
         let is_selected = self.filter.is_none_or(|filter| filter.matches_flow(&flow.view));
         if !is_selected || self.outcome.is_err() {
             return;
@@ -302,12 +311,22 @@ impl<G: Named> Sink for JoinSink<'_, G> {
         // The capture may begin with a packet of the server.
         let found = names.find(client, server, now).or_else(|| names.find(server, client, now));
         flow.state.server_name = found.map(Arc::new);
+        self.held_bytes += name_bytes(flow.state.server_name.as_ref());
     }
 
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
-        let Some(moment) = self.moment else { return flow.state.features.count(&self.features, packet) };
-        if flow.state.features.count_until(moment, &self.features, packet) {
+        let features = &mut flow.state.features;
+        let before = features.heap_len();
+        let is_reached = match self.moment {
+            None => {
+                features.count(&self.features, packet);
+                false
+            }
+            Some(moment) => features.count_until(moment, &self.features, packet),
+        };
+        self.held_bytes = self.held_bytes + features.heap_len() as u64 - before as u64;
+        if is_reached {
             self.write(flow, EndReason::ActiveTimeout);
             flow.state.is_decided = true;
             flow.mute();
@@ -325,7 +344,9 @@ impl<G: Named> Sink for JoinSink<'_, G> {
         if let Some(found) = found
             && !flow.state.server_name.as_ref().is_some_and(is_known)
         {
-            flow.state.server_name = Some(Arc::new(found));
+            let earlier = flow.state.server_name.replace(Arc::new(found));
+            self.held_bytes += name_bytes(flow.state.server_name.as_ref());
+            self.held_bytes -= name_bytes(earlier.as_ref());
         }
     }
 
@@ -335,6 +356,14 @@ impl<G: Named> Sink for JoinSink<'_, G> {
         if !flow.state.is_decided && !is_part {
             self.write(flow, reason);
         }
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, state: State) {
+        self.held_bytes -= state.features.heap_len() as u64 + name_bytes(state.server_name.as_ref());
+    }
+
+    fn held_bytes(&mut self, _: u64) -> u64 {
+        self.held_bytes
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

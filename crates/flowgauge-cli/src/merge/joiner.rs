@@ -11,8 +11,14 @@ use lru::LruCache;
 /// Number of records of one flow key that wait. When there are more, the oldest one is written.
 const SAME_KEY_COUNT_MAX: usize = 32;
 
-/// Memory in octets of a key, with its entries in the list, the index and the queue.
-const KEY_BYTES: u64 = 256;
+/// Memory in octets of a key, with its entries in the list and the index, while the index is growing.
+const KEY_BYTES: u64 = 224;
+
+/// Memory in octets of an entry of the queue, while it is growing.
+const ENDED_BYTES: u64 = 9 * size_of::<(Timestamp, FlowKey)>() as u64 / 4;
+
+/// Number of entries of the queue without a key, beside as many as there are keys, after which they are removed.
+const STALE_MAX: usize = 1024;
 
 /// Records of a flow that continue each other, merged.
 struct Chain {
@@ -56,16 +62,20 @@ impl Chain {
         self.record
     }
 
-    fn bytes(&self) -> u64 {
+    /// Returns the memory of the parts of the record that few have.
+    fn boxed_bytes(&self) -> u64 {
         let FlowRecord { encapsulation, exported, .. } = &self.record;
-        let boxed =
-            encapsulation.as_deref().map_or(0, size_of_val) + exported.as_deref().map_or(0, size_of_val);
-        (size_of::<Self>() + boxed) as u64
+        let encapsulation_len = encapsulation
+            .as_deref()
+            .map_or(0, |record| size_of_val(record) + 40 * record.encapsulation.headers().len());
+        (encapsulation_len + exported.as_deref().map_or(0, size_of_val)) as u64
     }
 }
 
-fn bytes_of(chains: &[Chain]) -> u64 {
-    KEY_BYTES + chains.iter().map(Chain::bytes).sum::<u64>()
+/// Returns the memory of the records of a key.
+fn bytes_of(chains: &Vec<Chain>) -> u64 {
+    let records = chains.capacity() * size_of::<Chain>() + 16;
+    KEY_BYTES + records as u64 + chains.iter().map(Chain::boxed_bytes).sum::<u64>()
 }
 
 /// Counts of records.
@@ -131,14 +141,36 @@ impl Joiner {
             chain = self.join(chain, &mut chains);
         }
         if chain.has_ended() {
+            if self.ended.len() == self.ended.capacity() {
+                // The queue is copied when it grows.
+                self.ended.reserve_exact(self.ended.len() / 8 + 64);
+            }
             self.ended.push_back((self.now, key));
         }
+        // Most flows have one record that waits.
+        chains.reserve_exact(1);
         chains.push(chain);
         if chains.len() > SAME_KEY_COUNT_MAX {
             emit(&chains.remove(0).into_record());
         }
         self.put(key, chains);
-        while self.bytes > self.bytes_max && self.evict(&mut emit) {}
+        while self.held_bytes() > self.bytes_max && self.evict(&mut emit) {}
+        if self.ended.len() > 2 * self.waiting.len() + STALE_MAX {
+            self.forget_stale();
+        }
+    }
+
+    /// Returns the memory of all records that wait.
+    fn held_bytes(&self) -> u64 {
+        self.bytes + self.ended.capacity() as u64 * ENDED_BYTES
+    }
+
+    /// Removes the entries of the queue whose records were written because of the memory limit.
+    #[cold]
+    fn forget_stale(&mut self) {
+        let Self { ended, waiting, .. } = self;
+        ended.retain(|(_, key)| waiting.contains(key));
+        ended.shrink_to(2 * ended.len());
     }
 
     /// Joins a record with the ones that it continues, and that continue it.
@@ -178,13 +210,15 @@ impl Joiner {
                 .into_iter()
                 .partition(|chain| chain.has_ended() && now.saturating_since(chain.record.end) > wait);
             over.into_iter().for_each(|chain| emit(&chain.into_record()));
+            let mut rest = rest;
+            rest.shrink_to_fit();
             self.put(key, rest);
         }
     }
 
     fn take(&mut self, key: &FlowKey) -> Vec<Chain> {
         let chains = self.waiting.pop(key);
-        self.bytes -= chains.as_deref().map_or(0, bytes_of);
+        self.bytes -= chains.as_ref().map_or(0, bytes_of);
         chains.unwrap_or_default()
     }
 
@@ -211,5 +245,46 @@ impl Joiner {
         let JoinStats { evicted_count, .. } = self.stats;
         while self.evict(&mut emit) {}
         self.stats.evicted_count = evicted_count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::IpProtocol;
+
+    use super::*;
+    use crate::heap::peak_of;
+
+    const LIMIT: usize = 4 << 20;
+
+    /// A record of a flow of its own, which began at this millisecond.
+    fn record(number: u32, reason: EndReason) -> FlowRecord {
+        let [_, a, b, c] = number.to_be_bytes();
+        let (key, side) =
+            FlowKey::new(IpProtocol::UDP, ([10, a, b, c].into(), 1000), ([192, 0, 2, 1].into(), 2000));
+        let mut record = FlowRecord::new(key, side, Timestamp::from_nanos(u64::from(number) * 1_000_000));
+        record.flow_end_reason = reason;
+        record
+    }
+
+    /// Every record waits, those of flows that ended for their timeout.
+    #[test]
+    fn allocated_memory_is_within_the_limit() {
+        for reason in [EndReason::ActiveTimeout, EndReason::EndOfFlow] {
+            let mut emitted_count = 0;
+            let (peak, waiting_count) = peak_of(|| {
+                let mut joiner = Joiner::new(None, LIMIT as u64);
+                for number in 0..40_000 {
+                    joiner.push(record(number, reason), |_| emitted_count += 1);
+                }
+                let waiting_count = joiner.waiting.len();
+                joiner.finish(|_| emitted_count += 1);
+                waiting_count
+            });
+            println!("{reason:?}: {peak} bytes for {waiting_count} records");
+            assert!(peak <= LIMIT, "{reason:?}: {peak}");
+            assert!(waiting_count > LIMIT / 900, "{reason:?}: {waiting_count} records wait");
+            assert_eq!(emitted_count, 40_000);
+        }
     }
 }

@@ -98,6 +98,10 @@ impl Sink for Continued {
         self.collector.message(flow, meta, message);
     }
 
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        Sink::held_bytes(&mut self.collector, left)
+    }
+
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         self.collector.record(flow, reason);
     }

@@ -33,6 +33,8 @@ pub(crate) struct Logged<'a, K> {
     now: Timestamp,
     has_news: bool,
     outcome: io::Result<()>,
+    /// Memory of the states of open flows.
+    states_len: usize,
 }
 
 /// State of a flow: of the logs, and of the inner sink.
@@ -71,6 +73,7 @@ impl<'a, K> Logged<'a, K> {
             now: Timestamp::ZERO,
             has_news: false,
             outcome: Ok(()),
+            states_len: 0,
         }
     }
 
@@ -164,7 +167,10 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
         flow.project(|state| &mut state.inner, |flow| self.inner.session(flow, event));
         match event {
             SessionEvent::Recognized { protocol, evidence } => {
-                flow.state.flow.recognized(protocol.name(), *evidence);
+                let logged = &mut flow.state.flow;
+                let before = logged.heap_len();
+                logged.recognized(protocol.name(), *evidence);
+                self.states_len += logged.heap_len() - before;
             }
             SessionEvent::Stopped { meta, fault, .. } if self.wants(meta.protocol.name()) => {
                 self.write(&flow.view, flow.state, meta.received_len, |log, logged, permits| {
@@ -188,7 +194,18 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
         }
     }
 
+    fn restored(&mut self, state: &mut Self::State) {
+        self.states_len += state.flow.heap_len();
+        self.inner.restored(&mut state.inner);
+    }
+
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let logs: u64 = self.logs.iter().map(|log| log.held_bytes()).sum();
+        self.states_len as u64 + logs + self.inner.held_bytes(left)
+    }
+
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: Self::State) {
+        self.states_len -= state.flow.heap_len();
         if self.outcome.is_ok() {
             self.outcome = self.logs.iter_mut().try_for_each(|log| log.ended(view));
         }

@@ -2,6 +2,8 @@
 //! those of the README in that folder.
 
 mod answers;
+#[cfg(target_os = "linux")]
+mod budget;
 mod checkpoint;
 mod collect;
 mod documents;

@@ -44,6 +44,8 @@ pub(super) struct Details {
     pub(super) dns: DnsDetails,
     pub(super) http: HttpDetails,
     pub(super) kept: Kept,
+    /// Number of places for intervals of open flows.
+    open_count: usize,
 }
 
 /// Sums of all connections.
@@ -84,6 +86,14 @@ pub(super) struct State {
     transactions: Transactions,
 }
 
+/// Maximum length in octets of a text by which transactions are counted.
+const TEXT_LEN_MAX: usize = 256;
+
+/// Returns the entry of a text, which is truncated.
+fn entry<'t>(texts: &'t mut Texts, text: &str) -> &'t mut Count {
+    texts.entry(text[..text.floor_char_boundary(TEXT_LEN_MAX)].to_owned())
+}
+
 impl Details {
     /// Adds the octets of a flow to its series.
     fn close(&mut self, view: &FlowView<'_>, open: impl Iterator<Item = (u64, u64)>) {
@@ -108,10 +118,12 @@ impl Details {
         let interval_ns = u64::try_from(self.timeline.interval().as_nanos()).unwrap_or(u64::MAX);
         let time_ns = packet.timestamp.as_nanos() / interval_ns * interval_ns;
         let open = &mut flow.state.open;
+        self.open_count -= open.capacity();
         match open.iter_mut().rev().find(|(known, _)| *known == time_ns) {
             Some((_, octet_count)) => *octet_count += u64::from(packet.wire_len),
             None => open.push((time_ns, packet.wire_len.into())),
         }
+        self.open_count += open.capacity();
         if open.len() > OPEN_MAX {
             let oldest: Vec<_> = open.drain(..OPEN_MAX / 2).collect();
             self.close(&flow.view, oldest.into_iter());
@@ -145,7 +157,7 @@ impl Details {
                     self.dns.query_types.entry(query_type.to_string()).0 += 1;
                 }
                 if let Some(query) = &dns.query {
-                    self.dns.queries.entry(query.to_ascii_lowercase()).0 += 1;
+                    entry(&mut self.dns.queries, &query.to_ascii_lowercase()).0 += 1;
                 }
                 if let Some(time) = dns.response_time {
                     self.dns.response_times.add(time.as_secs_f64());
@@ -156,7 +168,7 @@ impl Details {
                     http.status.map_or_else(|| "no response".to_owned(), |status| status.to_string());
                 self.http.results.entry(result).0 += 1;
                 if let Some(host) = &http.host {
-                    self.http.hosts.entry(host.to_string()).0 += 1;
+                    entry(&mut self.http.hosts, host).0 += 1;
                 }
             }
             _ => {}
@@ -172,7 +184,7 @@ impl TlsDetails {
             self.cipher_suites.entry(suite.to_string()).0 += 1;
         }
         if let Some(name) = &tls.server_name {
-            self.server_names.entry(name.to_string()).0 += 1;
+            entry(&mut self.server_names, name).0 += 1;
         }
     }
 }
@@ -194,8 +206,21 @@ impl Sink for Detailed {
         flow.project(|state| &mut state.overview, |flow| self.overview.message(flow, meta, message));
     }
 
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, state: State) {
+        // What belongs to no record.
+        self.details.open_count -= state.open.capacity();
+        self.details.kept.forget(&state.transactions);
+    }
+
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let intervals_len = self.details.open_count * size_of::<(u64, u64)>();
+        let own = self.details.kept.held_bytes(left) + intervals_len as u64;
+        own + Sink::held_bytes(&mut self.overview, left)
+    }
+
     fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
         let State { open, transactions, .. } = std::mem::take(flow.state);
+        self.details.open_count -= open.capacity();
         self.details.close(&flow.view, open.into_iter());
         self.details.record(flow.view.record(reason), transactions);
         flow.project(|state| &mut state.overview, |flow| self.overview.record(flow, reason));

@@ -23,8 +23,9 @@ const OTHERS_MAX: usize = 1000;
 const TRANSACTION_MAX: usize = 16;
 const TEXT_MAX: usize = 600;
 
-/// Octets that the transactions of all flows take at most, and of those in the report.
+/// Octets that the transactions of all flows take at most, also as a part of the memory, and of those in the report.
 const HELD_MAX: usize = 64 << 20;
+const MEMORY_PART: usize = 8;
 const WRITTEN_MAX: usize = 2 << 20;
 
 /// The transactions of a flow.
@@ -37,6 +38,9 @@ pub(super) struct Transactions {
     omitted_count: u64,
 }
 
+/// Memory of a name in octets beside its length.
+const NAME_LEN: usize = 16;
+
 #[derive(Debug)]
 struct Line {
     /// Time from the start of the flow in nanoseconds.
@@ -45,9 +49,17 @@ struct Line {
     text: Box<str>,
 }
 
+impl Line {
+    /// Returns the memory of the line, in a list that has up to twice as many places.
+    fn len(&self) -> usize {
+        self.text.len() + 16 + 2 * size_of::<Self>()
+    }
+}
+
 impl Transactions {
     fn len(&self) -> usize {
-        self.lines.iter().map(|line| line.text.len() + size_of::<Line>()).sum()
+        let name_len = self.name.as_ref().map_or(0, |name| NAME_LEN + name.len());
+        name_len + self.lines.iter().map(Line::len).sum::<usize>()
     }
 }
 
@@ -57,8 +69,9 @@ pub(super) struct Kept {
     largest: Vec<Flow>,
     others: Vec<Flow>,
     kinds: HashMap<(IpProtocol, Option<ApplicationName>, ConnState), usize>,
-    /// Octets that all transactions take.
+    /// Octets that all transactions take, and how many they may take.
     held_len: usize,
+    held_max: usize,
     pub(super) flow_count: u64,
 }
 
@@ -99,10 +112,12 @@ fn server_name(content: &Content) -> Option<&str> {
 impl Kept {
     /// Adds a transaction to those of its flow, which started at this time.
     pub(super) fn transaction(&mut self, flow: &mut Transactions, start_ns: u64, transaction: &Transaction) {
-        if flow.name.is_none() {
+        let has_memory = self.held_len < self.held_max;
+        if flow.name.is_none() && has_memory {
             flow.name = server_name(&transaction.content).map(Into::into);
+            self.held_len += flow.name.as_ref().map_or(0, |name| NAME_LEN + name.len());
         }
-        if flow.lines.len() >= TRANSACTION_MAX || self.held_len >= HELD_MAX {
+        if flow.lines.len() >= TRANSACTION_MAX || !has_memory {
             flow.omitted_count += 1;
             return;
         }
@@ -111,8 +126,21 @@ impl Kept {
             protocol: transaction.protocol().name(),
             text: transaction.content.row(Text).into(),
         };
-        self.held_len += line.text.len() + size_of::<Line>();
+        self.held_len += line.len();
         flow.lines.push(line);
+    }
+
+    /// Returns the memory of all transactions and flows, of which the transactions have a part at most.
+    pub(super) fn held_bytes(&mut self, left: u64) -> u64 {
+        let memory = usize::try_from(left).unwrap_or(usize::MAX).saturating_add(self.held_len);
+        self.held_max = HELD_MAX.min(memory / MEMORY_PART);
+        let flow_count = self.largest.capacity() + self.others.capacity();
+        (self.held_len + flow_count * size_of::<Flow>()) as u64
+    }
+
+    /// Forgets transactions that belong to no flow.
+    pub(super) fn forget(&mut self, transactions: &Transactions) {
+        self.held_len = self.held_len.saturating_sub(transactions.len());
     }
 
     /// Adds a flow that has ended.

@@ -1,0 +1,142 @@
+//! Resident memory of commands under attacks on what they keep for flows and keys: it exceeds `--memory` by at most what
+//! `docs/limits.md` states.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+
+use super::{Folder, data};
+
+/// The memory budget.
+const MEMORY: usize = 4 << 20;
+
+/// Memory that is not accounted: of the allocator, buffers, and threads. The files of the program are in addition, because
+/// they are large without optimization.
+const OTHER: usize = 12 << 20;
+
+/// Writes a capture of frames that are a microsecond apart.
+fn capture(folder: &Folder, name: &str, frames: impl Iterator<Item = Vec<u8>>) -> String {
+    let mut capture = data("web.pcap")[..24].to_vec();
+    for (number, frame) in (0_u32..).zip(frames) {
+        let len = frame.len() as u32;
+        let words = [1_700_000_000, number, len, len];
+        capture.extend(words.into_iter().flat_map(u32::to_le_bytes));
+        capture.extend(frame);
+    }
+    folder.file(name, &capture)
+}
+
+/// Returns a segment or datagram from a client with this number.
+fn frame(number: u32, (port, is_tcp): (u16, bool), seq: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = number.to_be_bytes();
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, a, b, c], [192, 0, 2, 1], 64);
+    let mut frame = Vec::new();
+    if is_tcp {
+        let builder = builder.tcp(40_000, port, seq, 1000);
+        let builder = if seq == 0 { builder.syn() } else { builder.ack(1) };
+        builder.write(&mut frame, payload).unwrap();
+    } else {
+        builder.udp(40_000, port).write(&mut frame, payload).unwrap();
+    }
+    frame
+}
+
+/// Requests of HTTP and queries of DNS that nobody answers: a quarter of the flows of HTTP have 100 requests each.
+fn requests() -> impl Iterator<Item = Vec<u8>> {
+    let http = (0..1000_u32).flat_map(|number| {
+        let request = format!("GET /{number} HTTP/1.1\r\nHost: h{number}.example.org\r\n\r\n");
+        let requests = if number % 4 == 0 { request.repeat(100) } else { request };
+        let mut frames = vec![frame(number, (80, true), 0, &[])];
+        let mut seq = 1;
+        for payload in requests.as_bytes().chunks(1400) {
+            frames.push(frame(number, (80, true), seq, payload));
+            seq += payload.len() as u32;
+        }
+        frames
+    });
+    let dns = (0..3000_u32).map(|number| {
+        let mut query = vec![0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in [format!("name{number:06}"), "example".to_owned(), "org".to_owned()] {
+            query.push(label.len() as u8);
+            query.extend(label.as_bytes());
+        }
+        query.extend([0, 0, 1, 0, 1]);
+        frame(1 << 20 | number, (53, false), 0, &query)
+    });
+    http.chain(dns)
+}
+
+/// Returns the peak of resident memory of a command without the files of the program, as the system reported it last.
+fn resident_peak(args: &[&str]) -> usize {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
+    command.args(args).args(["-q", "--memory", &MEMORY.to_string()]);
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    let path = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    loop {
+        if let Ok(status) = fs::read_to_string(&path) {
+            let value = |name: &str| {
+                let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+                line.trim().strip_suffix(" kB")?.parse::<usize>().ok()
+            };
+            if let (Some(all), Some(files)) = (value("VmHWM:"), value("RssFile:")) {
+                peak = peak.max(all.saturating_sub(files) << 10);
+            }
+        }
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success(), "{args:?}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn resident_memory_of_each_command_is_within_its_bound() {
+    let folder = Folder::new();
+    let requests = capture(&folder, "requests.pcap", requests());
+    let handshakes =
+        capture(&folder, "handshakes.pcap", (0..15_000).map(|number| frame(number, (80, true), 0, &[])));
+    let datagrams = capture(
+        &folder,
+        "datagrams.pcap",
+        (0..16_000).map(|number| frame(number % 8000, (9999, false), 0, b"datagram")),
+    );
+    let records: String = (0..30_000_u64)
+        .map(|number| {
+            format!(
+                "{{\"protocol\":17,\"source_address\":\"10.{}.{}.1\",\"source_port\":1,\"destination_address\":\"192.0.2.1\",\
+                 \"destination_port\":2,\"start\":{number},\"end\":{number},\"packet_count\":1,\"octet_count\":100,\
+                 \"end_reason\":\"active_timeout\"}}\n",
+                number >> 8,
+                number & 255
+            )
+        })
+        .collect();
+    let records = folder.file("records.ndjson", records.as_bytes());
+    let [page, logs, objects] = ["page.html", "logs", "objects"].map(|name| folder.path(name));
+    let features = "cic,nfstream,histogram,splt=100,tcp";
+    let cases: [&[&str]; 14] = [
+        &["sessions", &requests],
+        &["sessions", "--transactions", &requests],
+        &["sessions", "-f", "zeek", &requests],
+        &["summary", &requests],
+        &["summary", &handshakes],
+        &["report", &requests, "-o", &page],
+        &["flows", "-f", "eve", &requests],
+        &["flows", "-f", "zeek", "--out", &logs, &requests],
+        &["flows", "--server-name", "dns", "-f", "ndjson", &requests],
+        &["flows", "--features", features, "-f", "csv", &datagrams],
+        &["flows", "--group-by", "source_address", &datagrams],
+        &["flows", "--time-series", "1ms", "--by", "source_address", &datagrams],
+        &["export-objects", &requests, "--out", &objects],
+        &["merge", &records, "-f", "ndjson"],
+    ];
+    for args in cases {
+        let peak = resident_peak(args);
+        println!("{peak} bytes: {}", args.join(" "));
+        assert!(peak <= MEMORY + OTHER, "{args:?}: {peak} bytes");
+    }
+}
