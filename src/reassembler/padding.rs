@@ -8,32 +8,11 @@
 use super::event::{Chunk, Conflict, Extent, StreamEvent};
 use super::pieces::{New, Origin, Out, difference};
 use super::reassembler::Reassembler;
-use super::segment::Segment;
+use super::segment::{PADDING_LEN_MAX, Segment};
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags, Timestamp};
 
-/// Maximum number of octets of padding behind the headers of IPv4 and TCP.
-pub(super) const PADDING_LEN_MAX: usize = 6;
-
-/// Length of the shortest Ethernet frame without its checksum, in octets.
-const FRAME_LEN_MIN: u32 = 60;
-
 const ZEROS: [u8; PADDING_LEN_MAX] = [0; PADDING_LEN_MAX];
-
-impl Segment<'_> {
-    /// Returns whether the payload may be padding: up to six zeros without PSH in the shortest frame.
-    #[inline]
-    pub(super) fn may_be_padding(&self) -> bool {
-        const EXCLUDED: TcpFlags =
-            TcpFlags(TcpFlags::PSH.0 | TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
-        !self.payload.is_empty()
-            && self.payload.len() <= PADDING_LEN_MAX
-            && self.frame_len == FRAME_LEN_MIN
-            && !self.flags.intersects(EXCLUDED)
-            && self.len as usize == self.payload.len()
-            && self.payload.iter().all(|octet| *octet == 0)
-    }
-}
 
 impl<T: Copy> Reassembler<T> {
     /// Withholds the octets of a segment that may be padding. Returns whether it did.

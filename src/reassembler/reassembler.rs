@@ -3,10 +3,9 @@
 use super::config::ReassemblerConfig;
 use super::event::{Chunk, StreamEvent};
 use super::held_states::{HeldState, HeldStates};
-use super::padding::PADDING_LEN_MAX;
 use super::pieces::Out;
 use super::policy::OverflowPolicy;
-use super::segment::Segment;
+use super::segment::{PADDING_LEN_MAX, Segment};
 use super::stats::ReassemblerStats;
 use super::store::Store;
 use super::stream::{Peer, Stream};

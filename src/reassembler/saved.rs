@@ -4,9 +4,9 @@
 //! continues behind them, after a gap with the reason [`GapReason::Checkpoint`].
 
 use super::event::{Cause, GapReason};
-use super::padding::PADDING_LEN_MAX;
 use super::pieces::Out;
 use super::reassembler::Reassembler;
+use super::segment::PADDING_LEN_MAX;
 use super::stream::Stream;
 use crate::base::{SeqNum, Timestamp};
 use crate::checkpoint::{Invalid, StateWriter};
@@ -60,6 +60,9 @@ impl<T: Copy> Reassembler<T> {
         (stream.stray_count, stream.marks) = (stray_count, marks);
         stream.padding_len = padding_len.min(PADDING_LEN_MAX as u8);
         stream.flags = flags & !(Stream::HELD | Stream::COMPARED);
+        if stream.padding_len == 0 {
+            stream.flags &= !Stream::DOUBTED;
+        }
         if stream.is_anchored() {
             stream.flags |= compared;
         }

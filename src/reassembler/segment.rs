@@ -3,6 +3,12 @@
 use crate::base::{Packet, PacketMarks, Transport};
 use crate::base::{SeqNum, TcpFlags, Timestamp};
 
+/// Maximum number of octets of padding behind the headers of IPv4 and TCP.
+pub(super) const PADDING_LEN_MAX: usize = 6;
+
+/// Length of the shortest Ethernet frame without its checksum, in octets.
+const FRAME_LEN_MIN: u32 = 60;
+
 /// A TCP segment of one direction of a connection. Borrows its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,5 +76,18 @@ impl<'a> Segment<'a> {
         }
         let (seq, ack, flags) = (packet.tcp.seq, packet.tcp.ack, packet.tcp.flags);
         Some(Self { timestamp: packet.timestamp, payload, len, seq, ack, flags, frame_len: packet.wire_len })
+    }
+
+    /// Returns whether the payload may be padding: up to six zeros without PSH in the shortest frame.
+    #[inline]
+    pub(super) fn may_be_padding(&self) -> bool {
+        const EXCLUDED: TcpFlags =
+            TcpFlags(TcpFlags::PSH.0 | TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
+        !self.payload.is_empty()
+            && self.payload.len() <= PADDING_LEN_MAX
+            && self.frame_len == FRAME_LEN_MIN
+            && !self.flags.intersects(EXCLUDED)
+            && self.len as usize == self.payload.len()
+            && self.payload.iter().all(|octet| *octet == 0)
     }
 }

@@ -1,7 +1,7 @@
 //! The flow to which the input of a session belongs.
 
 use crate::base::{FlowKey, Side, Timestamp};
-use crate::tracker::FlowId;
+use crate::tracker::{FlowBits, FlowId};
 
 /// The flow to which a chunk, gap or datagram belongs, and its capture time.
 #[derive(Clone, Copy, Debug)]
@@ -16,9 +16,9 @@ pub struct FlowContext<'a> {
     /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
     /// refute no protocol, so that the port may still identify it.
     pub is_from_start: bool,
-    /// True if a SYN or SYN-ACK proves that `initiator` initiated the flow, so that its port, which it chose itself, names no
-    /// protocol.
-    pub is_proven: bool,
+    /// The evidence for the initiator, as bits. The port of a side that a SYN or SYN-ACK proves to be the initiator, which
+    /// chose it itself, names no protocol.
+    pub(super) bits: FlowBits,
     /// The id of the flow in its tracker. A session without an id is not closed to release memory for other sessions.
     pub id: Option<FlowId>,
 }
@@ -28,7 +28,7 @@ impl<'a> FlowContext<'a> {
     #[must_use]
     #[inline]
     pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp, is_from_start: true, is_proven: false, id: None }
+        Self { key, initiator, timestamp, is_from_start: true, bits: FlowBits::UNKNOWN, id: None }
     }
 
     /// Sets the id of the flow in its tracker, so that its session can be evicted.
@@ -45,11 +45,10 @@ impl<'a> FlowContext<'a> {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
-    /// Sets whether a SYN or SYN-ACK proves the initiator.
-    #[must_use]
+    /// Sets the evidence for the initiator.
     #[inline]
-    pub const fn proven(self, is_proven: bool) -> Self {
-        Self { is_proven, ..self }
+    pub(crate) const fn with_bits(self, bits: FlowBits) -> Self {
+        Self { bits, ..self }
     }
 
     /// Sets the capture time.
@@ -67,7 +66,7 @@ impl<'a> FlowContext<'a> {
     /// initiator that is proven.
     pub(super) const fn naming_ports(&self, client: Side) -> (u16, u16) {
         let (client_port, server_port) = self.ports(client);
-        match (self.is_proven, client.index() == self.initiator.index()) {
+        match (self.bits.is_proven(), client.index() == self.initiator.index()) {
             (false, _) => (client_port, server_port),
             (true, true) => (0, server_port),
             (true, false) => (client_port, 0),

@@ -11,7 +11,9 @@ use super::recency::{Linked, Links};
 use super::slab::Vacant;
 use super::timing::Timing;
 use crate::base::Packet;
-use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
+use crate::base::{
+    DirectionEvidence, FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds,
+};
 
 /// Identifier of a flow: the index of an entry of the flow table, and a generation that distinguishes the flows that
 /// used the entry.
@@ -120,7 +122,7 @@ impl Endpoint {
 
 /// Boolean properties of a flow, its initiator, and the evidence for the initiator.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FlowBits(u8);
+pub(crate) struct FlowBits(u8);
 
 impl FlowBits {
     pub(super) const INITIATOR_B: u8 = 1;
@@ -134,6 +136,9 @@ impl FlowBits {
     pub(super) const SUSPECT: u8 = 1 << 6;
     /// The latest timestamp of the record is behind the tracker's clock, by `lag_ns` in the flow's additional state.
     pub(super) const LAG: u8 = 1 << 7;
+
+    /// The bits of a flow without evidence for its initiator.
+    pub(crate) const UNKNOWN: Self = Self(0);
 
     pub(super) const fn from_octet(octet: u8) -> Self {
         Self(octet)
@@ -159,6 +164,14 @@ impl FlowBits {
 
     pub(super) const fn evidence_bits(self) -> u8 {
         (self.0 & Self::EVIDENCE) >> Self::EVIDENCE_SHIFT
+    }
+
+    /// Returns whether a SYN or SYN-ACK proves the initiator.
+    pub(crate) const fn is_proven(self) -> bool {
+        matches!(
+            DirectionEvidence::from_bits(self.evidence_bits()),
+            DirectionEvidence::SynAck | DirectionEvidence::Syn
+        )
     }
 
     pub(super) const fn set_direction(&mut self, initiator: Side, evidence: u8) {

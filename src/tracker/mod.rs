@@ -76,6 +76,7 @@ pub use class::{Class, Timeouts, USER_CLASS_COUNT_MAX, UserClass};
 pub use config::TrackerConfig;
 pub(crate) use event::CallbackChanges;
 pub use event::{Anomaly, FlowEvent};
+pub(crate) use flow::FlowBits;
 pub use flow::{FlowId, FlowScan};
 pub use observer::{Flow, Interest, Observer};
 pub(crate) use services::server_by_port;

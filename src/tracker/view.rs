@@ -47,6 +47,12 @@ impl FlowView<'_> {
         }
     }
 
+    /// Returns the bits of the flow, with its direction.
+    #[inline(always)]
+    pub(crate) const fn bits(&self) -> FlowBits {
+        self.bits
+    }
+
     /// Returns the view after a callback with another view of the flow.
     #[inline(always)]
     pub(crate) const fn after(self, changes: CallbackChanges) -> Self {

@@ -8,9 +8,7 @@ use super::super::held::Held;
 use super::super::sink::{NotInStage, Sink, Slot, SlotOf, Stage, sealed};
 use super::super::stats::PipelineStats;
 use super::segments::{self, Consumer, Pair};
-use crate::base::{
-    Application, ConfigError, DirectionEvidence, Evidence, IpProtocol, Resources, Side, TcpFlags, Timestamp,
-};
+use crate::base::{Application, ConfigError, Evidence, IpProtocol, Resources, Side, TcpFlags, Timestamp};
 use crate::base::{Packet, Transport};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -436,8 +434,7 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
 /// Returns the context of the octets of a flow with this capture time.
 #[inline]
 fn context<'v>(view: &'v FlowView<'_>, timestamp: Timestamp) -> FlowContext<'v> {
-    let is_proven = view.direction_evidence() >= DirectionEvidence::SynAck;
-    FlowContext::new(view.key(), view.initiator(), timestamp).proven(is_proven)
+    FlowContext::new(view.key(), view.initiator(), timestamp).with_bits(view.bits())
 }
 
 #[inline]
