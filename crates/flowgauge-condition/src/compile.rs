@@ -355,7 +355,7 @@ impl<'c> Compiler<'c> {
             let found: Vec<_> =
                 candidates.iter().copied().filter(|column| column.name == part.value).collect();
             let Some(first) = found.first() else {
-                return Err(Problem::unknown_column(part, &names, &candidates));
+                return Err(Problem::unknown_column((&part.value, part.span), &names, &candidates));
             };
             names.push(first.name);
             candidates = found;

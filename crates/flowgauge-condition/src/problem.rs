@@ -3,8 +3,13 @@
 use flowgauge::row::Column;
 
 use crate::names::suggested;
-use crate::syntax::Name;
-use crate::token::Span;
+
+/// A place in a condition: characters, from 1, and the end is exclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
 
 /// Why a condition is invalid, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +29,18 @@ impl Problem {
     }
 
     /// Returns the problem of an unknown column inside of a group, or of a row.
-    pub(crate) fn unknown_column(name: &Name, path: &[&str], candidates: &[&'static Column]) -> Self {
+    pub(crate) fn unknown_column(
+        (name, span): (&str, Span),
+        path: &[&str],
+        candidates: &[&'static Column],
+    ) -> Self {
         let within = if path.is_empty() { String::new() } else { format!(" in `{}`", path.join(".")) };
-        let hint = match nearest(&name.value, candidates.iter().map(|column| column.name)) {
+        let hint = match nearest(name, candidates.iter().map(|column| column.name)) {
             Some(meant) => format!("; did you mean `{meant}`?"),
             None if candidates.is_empty() => "; it has no columns".to_owned(),
             None => "; texts need quotes".to_owned(),
         };
-        Self::at(name.span, format!("`{}` is not a column{within}{hint}", name.value))
+        Self::at(span, format!("`{name}` is not a column{within}{hint}"))
     }
 
     /// Returns the problem with the text of the condition, in which the place is marked.

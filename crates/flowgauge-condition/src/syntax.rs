@@ -14,8 +14,8 @@
 
 use std::fmt;
 
-use crate::problem::Problem;
-use crate::token::{Kind, Span, Token, tokens};
+use crate::problem::{Problem, Span};
+use crate::token::{Kind, Token, tokens};
 
 /// Maximum number of parentheses and operators before a value inside each other.
 const DEPTH_MAX: usize = 50;

@@ -1,13 +1,6 @@
 //! The words, values and symbols of conditions.
 
-use crate::problem::Problem;
-
-/// A place in a condition: characters, from 1, and the end is exclusive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-}
+use crate::problem::{Problem, Span};
 
 /// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
