@@ -23,6 +23,8 @@ pub(crate) struct Joining {
     flow: FlowKey,
     file_count: u64,
     decoded_len: u64,
+    /// Octets that the flow had received with the last message.
+    received_len: u64,
 }
 
 impl Joining {
@@ -31,16 +33,17 @@ impl Joining {
         (config.has_hashes, config.decodes) = (true, true);
         let end = |last, port| ([10, 0, 0, last].into(), port);
         let (flow, _) = FlowKey::new(IpProtocol::TCP, end(1, 10_000), end(2, 80));
+        let joins = Joins::new(config);
         let transactions = FlowTransactions::default();
-        Self { joins: Joins::new(config), transactions, flow, file_count: 0, decoded_len: 0 }
+        Self { joins, transactions, flow, file_count: 0, decoded_len: 0, received_len: 0 }
     }
 }
 
 impl Receiver<Standard> for Joining {
     fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
-        let Self { joins, transactions, flow, file_count, decoded_len } = self;
-        // The octets of the previous flow do not pay for this one.
-        if meta.received_len < 200 {
+        let Self { joins, transactions, flow, file_count, decoded_len, received_len } = self;
+        // The octets of the previous flow do not pay for those of a new one.
+        if meta.received_len < std::mem::replace(received_len, meta.received_len) {
             transactions.end(joins, |_| {});
         }
         transactions.message(joins, (flow, Timestamp::ZERO), meta, &message, |ended: Transaction| {
@@ -64,7 +67,8 @@ pub(crate) fn prepared(make: fn() -> Case) -> Feeding<Joining> {
 
 pub(crate) fn checked(feeding: Feeding<Joining>) {
     let Feeding { expected, writer, .. } = feeding;
-    assert!(writer.file_count >= expected.message_count_min, "{} bodies", writer.file_count);
+    let Joining { file_count, decoded_len, .. } = writer;
+    assert!(file_count >= expected.message_count_min, "{file_count} bodies, {decoded_len} octets decoded");
 }
 
 fn gzip(octets: &[u8]) -> Vec<u8> {
