@@ -110,7 +110,7 @@ fn a_slice_of_a_truncated_capture_has_the_packets_before_the_truncation() {
 /// Returns an Ethernet frame with a part of a UDP datagram in IPv4: identification, offset in octets, whether more follow.
 fn fragment(identification: u16, (offset, has_more): (u16, bool), payload: &[u8]) -> Vec<u8> {
     let [length, place] =
-        [20 + payload.len() as u16, offset / 8 | if has_more { 0x2000 } else { 0 }].map(u16::to_be_bytes);
+        [20 + payload.len() as u16, (offset / 8) | if has_more { 0x2000 } else { 0 }].map(u16::to_be_bytes);
     let id = identification.to_be_bytes();
     let header = [0x45, 0, length[0], length[1], id[0], id[1], place[0], place[1], 64, 17, 0, 0];
     [&[2; 12][..], &[8, 0], &header, &[10, 0, 0, 1, 10, 0, 0, 2], payload].concat()
