@@ -91,7 +91,9 @@ const TEXT_LEN_MAX: usize = 256;
 
 /// Returns the entry of a text, which is truncated.
 fn entry<'t>(texts: &'t mut Texts, text: &str) -> &'t mut Count {
-    texts.entry(text[..text.floor_char_boundary(TEXT_LEN_MAX)].to_owned())
+    let mut ends = (0..=text.len().min(TEXT_LEN_MAX)).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or_default();
+    texts.entry(text.get(..end).unwrap_or_default().to_owned())
 }
 
 impl Details {
