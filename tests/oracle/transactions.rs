@@ -115,7 +115,12 @@ fn dns(group: &[&Value]) -> Option<Facts> {
     if let Some(row) = response {
         copy(&mut facts, row, &["rcode", "response_time"]);
         let answers = row["answers"].as_array().into_iter().flatten();
-        facts.insert("answers", answers.map(|answer| answer["data"].clone()).collect());
+        // A record without data has no value in a row, and RFC 3597 has a text for it.
+        let data = |answer: &Value| match &answer["data"] {
+            Value::Null => "\\# 0".into(),
+            data => data.clone(),
+        };
+        facts.insert("answers", answers.map(data).collect());
     } else {
         facts.insert("answers", Vec::<Value>::new().into());
         facts.insert("lacks", "response".into());
