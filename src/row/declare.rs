@@ -184,6 +184,7 @@ macro_rules! messages {
     ) => {
         $(#[$meta])*
         #[non_exhaustive]
+        #[allow(clippy::large_enum_variant, reason = "rows are passed by reference")]
         pub enum $type $(<$lifetime>)? { $(
             $(#[$variant_meta])*
             $variant($row),

@@ -125,7 +125,7 @@ impl<'a> Conn<'a> {
     /// Returns the payload of an end.
     fn bytes(&self, end: &End) -> Option<u64> {
         let is_known = self.proto().0 != UNKNOWN;
-        self.duration.and_then(|_| if is_known { end.bytes } else { Some(0) })
+        self.duration.and(if is_known { end.bytes } else { Some(0) })
     }
 
     const fn proto(&self) -> Name {

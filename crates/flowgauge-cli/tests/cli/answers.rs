@@ -135,8 +135,7 @@ fn zero_rows_say_what_there_was() {
     for options in [&[][..], &["--top", "3"], &["--features", "tcp", "--format", "ndjson"]] {
         let args = [&["flows", "web.pcap", "--where", "packet_count > 100000"], options].concat();
         let shown = run(&args);
-        let expected =
-            format!("0 records written (0 of {flows} rows matched; packet_count values seen: ");
+        let expected = format!("0 records written (0 of {flows} rows matched; packet_count values seen: ");
         assert!(shown.err.contains(&expected), "{options:?}: {}", shown.err);
     }
 }
