@@ -114,8 +114,11 @@ fn smb(flags: u8) -> Vec<u8> {
     [b"\0\0\0\x40\xFESMB".as_slice(), &[64, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[flags], &[0; 47]].concat()
 }
 
-/// A request and an answer of a protocol, as its specification defines them, and two ports of equal rank.
-fn exchanges() -> Vec<(&'static str, IpProtocol, (u16, u16), Vec<u8>, Vec<u8>)> {
+/// A name, a protocol, two ports of equal rank, a request and an answer.
+type Exchange = (&'static str, IpProtocol, (u16, u16), Vec<u8>, Vec<u8>);
+
+/// Returns a request and an answer of each protocol, as its specification defines them.
+fn exchanges() -> Vec<Exchange> {
     let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
     let hello = client_hello();
     let server_hello =
