@@ -69,7 +69,11 @@ state! { struct Expected { ends, opened_by, entry, announced } }
 
 /// The flows that a driver expects, in the order in which they were announced.
 #[derive(Debug, Default)]
-pub(super) struct ExpectedFlows(VecDeque<Expected>);
+pub(super) struct ExpectedFlows {
+    flows: VecDeque<Expected>,
+    /// The protocol of a flow that is read from a checkpoint and whose octets are probed again.
+    restored: Option<Found>,
+}
 
 impl ExpectedFlows {
     /// Expects flows that messages of another one announced.
@@ -100,52 +104,60 @@ impl ExpectedFlows {
         let ends = AnnouncedEnds::new(context.key, opener, address, port);
         // An announcement may be repeated.
         let is_same = |known: &Expected| known.ends.port == ends.port && known.ends == ends;
-        if let Some(place) = self.0.iter().rposition(is_same) {
-            self.0.remove(place);
-        } else if self.0.len() >= EXPECTED_MAX {
-            self.0.pop_front();
+        if let Some(place) = self.flows.iter().rposition(is_same) {
+            self.flows.remove(place);
+        } else if self.flows.len() >= EXPECTED_MAX {
+            self.flows.pop_front();
         }
-        self.0.push_back(Expected { ends, opened_by, entry, announced: context.timestamp });
+        self.flows.push_back(Expected { ends, opened_by, entry, announced: context.timestamp });
     }
 
     /// Writes the flows to a checkpoint.
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        self.0.save(out)
+        self.flows.save(out)
     }
 
     /// Reads flows from a checkpoint.
     pub(super) fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
-        self.0 = VecDeque::load(reader)?;
-        if self.0.len() > EXPECTED_MAX {
+        self.flows = VecDeque::load(reader)?;
+        if self.flows.len() > EXPECTED_MAX {
             return Err(Invalid::new("too many expected flows"));
         }
         Ok(())
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.flows.clear();
     }
 
     /// Removes a flow with its first octets from those that are expected, and returns its protocol. The roles are
     /// reversed if the initiator has not the role of the client in the announcing flow.
     #[inline]
     pub(super) fn take(&mut self, context: &FlowContext<'_>) -> Option<Found> {
-        if self.0.is_empty() { None } else { self.search(context) }
+        if self.flows.is_empty() && self.restored.is_none() { None } else { self.search(context) }
+    }
+
+    /// Expects a protocol for the flow whose first octets come next, until [`take`](Self::take) is called.
+    pub(super) fn restore(&mut self, expected: Option<Found>) {
+        self.restored = expected;
     }
 
     #[cold]
     #[inline(never)]
     fn search(&mut self, context: &FlowContext<'_>) -> Option<Found> {
+        if let Some(restored) = self.restored.take() {
+            return Some(restored);
+        }
         let now = context.timestamp;
-        while self.0.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
-            self.0.pop_front();
+        while self.flows.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
+            self.flows.pop_front();
         }
         // Without the SYN, the initiator is presumed only.
         let openers = [Some(context.initiator), (!context.is_from_start).then(|| context.initiator.other())];
         let (place, opener) = openers.into_iter().flatten().find_map(|opener| {
-            Some((self.0.iter().rposition(|expected| expected.ends.are_of(context.key, opener))?, opener))
+            Some((self.flows.iter().rposition(|expected| expected.ends.are_of(context.key, opener))?, opener))
         })?;
-        let Expected { entry, opened_by, ends, .. } = self.0.remove(place)?;
+        let Expected { entry, opened_by, ends, .. } = self.flows.remove(place)?;
         let is_foreign = ends.is_foreign(context.key, opener);
         let is_reversed = (opened_by == Role::Client) != (opener == context.initiator);
         Some(Found { is_expected: true, is_foreign, ..Found::by_content(entry, is_reversed) })

@@ -10,6 +10,7 @@ use super::driver::{Driver, Turn};
 use super::parser::{AfterGap, Fault};
 use super::parsing::{Lane, Parsing, PortOwner};
 use super::paused::Paused;
+use super::probing::Found;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::receiver::Receiver;
@@ -66,6 +67,8 @@ impl<P: Protocols> Driver<P> {
             State::Stream(probing) => {
                 out.be(STREAM)?;
                 out.bool(probing.is_picked_up)?;
+                out.bool(probing.expected.is_some())?;
+                probing.expected.iter().try_for_each(|expected| expected.save(out))?;
                 out.varint(probing.chunks().count() as u64)?;
                 for (from, offset, bytes, timestamp) in probing.chunks() {
                     out.bool(from == Role::Server)?;
@@ -166,6 +169,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     fn load_stream(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
         let client = self.session.client;
         let context = FlowContext { initiator: client, is_from_start: !reader.bool()?, ..*self.context };
+        let expected = reader.bool()?.then(|| Found::load(reader)).transpose()?;
+        let is_known = |found: &Found| self.driver.knows_entries && found.entry < P::TABLE.len();
+        let expected = expected.filter(is_known);
+        self.driver.expected.restore(expected);
         for _ in 0..reader.varint()? {
             let side = if reader.bool()? { client.other() } else { client };
             let (offset, timestamp) = (reader.varint()?, Timestamp::from_nanos(reader.be()?));
@@ -178,6 +185,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             let mut turn = Turn { driver, session, context: &context, receiver: *receiver };
             let _ = turn.chunk(side, &Chunk::new(offset, bytes).at(timestamp));
         }
+        self.driver.expected.restore(None);
         Ok(())
     }
 
