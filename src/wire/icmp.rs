@@ -82,14 +82,11 @@ pub(crate) const fn pairing_v6(kind: u8) -> Pairing {
     Pairing::TwoWay { counterpart }
 }
 
-/// Returns whether an ICMP type answers a request of another type: the sender did not begin the flow.
+/// Returns whether an ICMP type only answers a request of another type: the sender did not begin the flow. Advertisements
+/// and reports are also sent unasked.
 #[must_use]
 pub(crate) const fn is_reply(is_ipv6: bool, kind: u8) -> bool {
-    if is_ipv6 {
-        matches!(kind, 129 | 131 | 134 | 136 | 140 | 145)
-    } else {
-        matches!(kind, 0 | 9 | 14 | 16 | 18)
-    }
+    if is_ipv6 { matches!(kind, 129 | 140 | 145) } else { matches!(kind, 0 | 14 | 16 | 18) }
 }
 
 /// Length of the ICMP header, in octets: of a message with an identifier, and of an error message before the

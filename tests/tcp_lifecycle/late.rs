@@ -38,6 +38,18 @@ fn missing_octets_were_overtaken_within_a_round_trip_and_lost_after_it() {
 }
 
 #[test]
+fn acknowledged_octets_are_late_however_late_they_are() {
+    // The directions are captured with different delays: the acknowledgment is captured before the octets.
+    let records = after_handshake(&[
+        ("> A 1001 a5001 l100", ""),
+        ("< A 5001 a1301", "!unseen"),
+        ("> A 1101 a5001 l100 @500", ""),
+        ("> A 1201 a5001 l100 @500", ""),
+    ]);
+    assert_eq!(counts(&records), [0, 2]);
+}
+
+#[test]
 fn only_acknowledgments_without_octets_ask_again() {
     let records = after_handshake(&[
         ("> A 1001 a5001 l100", ""),

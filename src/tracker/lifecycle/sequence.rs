@@ -164,7 +164,7 @@ impl Update<'_> {
         let (side, payload_len) = (self.side, self.payload_len);
         let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
         let hole = self.hole(side).filter(|(first, last)| !start.is_before(*first) && start.is_before(*last));
-        let is_overtaken = hole.is_some() && self.is_overtaken(side);
+        let is_overtaken = hole.is_some() && (self.is_acked(end) || self.is_overtaken(side));
         if let Some((first, last)) = hole {
             let rest = match (start == first, !end.is_before(last)) {
                 (true, true) => None,
@@ -191,6 +191,12 @@ impl Update<'_> {
         }
     }
 
+    /// Returns whether the other side has acknowledged the octets of the sender up to a sequence number.
+    fn is_acked(&self, end: SeqNum) -> bool {
+        let peer = self.peer();
+        peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack)
+    }
+
     /// Returns whether missing octets of a side that now arrive were overtaken by later ones, and not lost and sent again:
     /// within a round trip, and before the other side has asked for them with three duplicate acknowledgments (RFC 5681
     /// section 3.2).
@@ -212,8 +218,7 @@ impl Update<'_> {
     /// arrive within a round trip after the start of the flow, so that later octets overtook them. The side's sequence
     /// numbers now start with them.
     fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
-        let peer = self.peer();
-        let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);
+        let is_acked = self.is_acked(end);
         let own = self.own();
         // After this many octets, a number close to the first one may have wrapped around.
         let is_near_start = own.payload_octet_count < 1 << 30;
