@@ -26,8 +26,8 @@ where
     ///
     /// - Fragments that wait for the rest of their datagram, and hashes of frames in the window of duplicates. Their
     ///   numbers are [saved](super::Unsaved).
-    /// - Octets of a stream after a hole, or that wait for those of the other direction which their sender had received. The
-    ///   stream continues after a [gap] with the reason [`Checkpoint`].
+    /// - Octets of a stream after a hole. The stream continues after a [gap] with the reason [`Checkpoint`]. Octets that wait
+    ///   for those of the other direction are saved, and delivered at once.
     /// - The state of parsers without [`Parser::save`](crate::session::Parser::save), such as that of HTTP/2. They continue
     ///   as after a gap with this reason: a message that a checkpoint divides is not parsed. Protocols that cannot continue
     ///   in the middle of a stream are not parsed any further; flows keep the application that was recognized.

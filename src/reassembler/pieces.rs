@@ -406,6 +406,22 @@ impl Pieces {
         offset
     }
 
+    /// Returns the held octets from a stream offset up to the next hole, a limit, or octets that were truncated by the snap
+    /// length, each part with its capture time.
+    pub(super) fn next_octets<'s>(
+        &'s self,
+        store: &'s Store,
+        (mut offset, limit): (u64, u64),
+    ) -> impl Iterator<Item = (Timestamp, &'s [u8])> {
+        self.pieces.iter().map_while(move |piece| {
+            let to = piece.end().min(limit);
+            let is_next = piece.start == offset && offset < to;
+            let bytes = if is_next { piece.bytes(store, offset, to) } else { None };
+            offset = to;
+            bytes.map(|bytes| (piece.origin.timestamp, bytes))
+        })
+    }
+
     /// Delivers the octets of the first piece up to the stream offset `to`. Their time is the piece's capture time, but
     /// not before `earliest`. Returns this time.
     fn deliver_first(

@@ -1,19 +1,24 @@
 //! Streams in a checkpoint.
 //!
-//! The position and the flags of a stream are saved; octets that are held behind a hole are not. A restored stream
-//! continues behind them, after a gap with the reason [`GapReason::Checkpoint`].
+//! The position and the flags of a stream are saved, and octets that are next in order but wait for those of the opposite
+//! direction; octets that are held after a hole are not. A restored stream delivers the former at once, and continues after
+//! the latter, after a gap with the reason [`GapReason::Checkpoint`].
 
-use super::event::{Cause, GapReason};
+use super::event::{Cause, Chunk, GapReason, StreamEvent};
+use super::holes::is_waiting;
 use super::pieces::Out;
 use super::reassembler::Reassembler;
 use super::segment::PADDING_LEN_MAX;
 use super::stream::Stream;
 use crate::base::{SeqNum, Timestamp};
 use crate::checkpoint::{Invalid, StateWriter};
-use crate::codec::Reader;
+use crate::codec::{Prefix, Reader};
 
 /// Maximum offset of a saved stream, so that sums with the length of a gap do not overflow.
 const OFFSET_MAX: u64 = 1 << 60;
+
+/// Maximum number of octets of a stream that wait for the opposite direction and are saved.
+const WAITING_LEN_MAX: usize = 64 << 10;
 
 impl<T: Copy> Reassembler<T> {
     /// Writes the state of a stream: one octet for a stream without octets, otherwise some twenty.
@@ -32,10 +37,21 @@ impl<T: Copy> Reassembler<T> {
             out.be(number.0)?;
         }
         out.array([stream.stray_count, flags, stream.marks, stream.padding_len])?;
-        Ok(out.varint(held_end.saturating_sub(stream.offset))?)
+        out.varint(held_end.saturating_sub(stream.offset))?;
+        let mut left = WAITING_LEN_MAX;
+        if let Some(hold) = hold.filter(|hold| is_waiting(stream, hold)) {
+            let range = (stream.offset, stream.drain_limit());
+            for (timestamp, bytes) in hold.pieces.next_octets(&self.store, range) {
+                let Some(rest) = left.checked_sub(bytes.len()) else { break };
+                left = rest;
+                out.prefixed(Prefix::U32, bytes)?;
+                out.be(timestamp.as_nanos())?;
+            }
+        }
+        Ok(out.prefixed(Prefix::U32, [])?)
     }
 
-    /// Reads the state of a stream into `stream`, and reports the octets that were held as a gap.
+    /// Reads the state of a stream into `stream`, delivers the octets that waited, and reports those that were held as a gap.
     pub(crate) fn load(
         &mut self,
         reader: &mut Reader<'_>,
@@ -53,6 +69,18 @@ impl<T: Copy> Reassembler<T> {
         stream.stray_next = SeqNum(reader.be()?);
         let [stray_count, flags, marks, padding_len] = reader.array()?;
         let lost_len = reader.varint()?;
+        let mut waiting = Vec::new();
+        loop {
+            let bytes = reader.prefixed(Prefix::U32)?;
+            if bytes.is_empty() {
+                break;
+            }
+            waiting.push((bytes, Timestamp::from_nanos(reader.be()?)));
+        }
+        let waiting_len: usize = waiting.iter().map(|(bytes, _)| bytes.len()).sum();
+        if waiting_len as u64 > lost_len {
+            return Err(Invalid::new("octets of a stream that cannot be there"));
+        }
         if stream.offset > OFFSET_MAX || lost_len > u64::from(u32::MAX) {
             return Err(Invalid::new("a stream that is too long"));
         }
@@ -71,6 +99,10 @@ impl<T: Copy> Reassembler<T> {
         }
         let before = stream.offset;
         let cause = Cause { reason: GapReason::Checkpoint, timestamp: now };
+        for (bytes, timestamp) in waiting {
+            out(&StreamEvent::Chunk(Chunk { offset: stream.offset, bytes, timestamp }));
+            stream.advance_to(stream.offset + bytes.len() as u64);
+        }
         self.delivered_at = now;
         self.gap(stream, before + lost_len, cause, out);
         self.settle(stream, name, before, out);

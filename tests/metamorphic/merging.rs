@@ -241,10 +241,14 @@ impl Comparison {
 
     /// Checks that no other columns differ than those with a known cause.
     pub(crate) fn check_causes(&self) {
+        let mut unknown = Vec::new();
         for (column, example) in &self.examples {
             println!("{column}: {} records, such as in {example}", self.count(column));
-            assert!(CAUSES.iter().any(|(name, _)| name == column), "{column}: {example}");
+            if !CAUSES.iter().any(|(name, _)| name == column) {
+                unknown.push(format!("{column}: {example}"));
+            }
         }
+        assert!(unknown.is_empty(), "{}", unknown.join("\n"));
     }
 }
 

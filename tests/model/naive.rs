@@ -71,6 +71,8 @@ struct Flow {
 
 pub(crate) struct Model {
     flows: HashMap<FlowKey, Flow>,
+    /// Initiators of connections whose idle timeout passed, and the rank of the evidence.
+    proven: HashMap<FlowKey, (Side, u8)>,
     clock: u64,
     active_ns: Option<u64>,
     records: Vec<Record>,
@@ -319,7 +321,7 @@ fn direction(packet: &Packet<'_>, is_first: bool) -> Option<(Side, u8)> {
 impl Model {
     pub(crate) fn new(active: Option<Duration>) -> Self {
         let active_ns = active.map(|active| active.as_nanos() as u64);
-        Self { flows: HashMap::new(), clock: 0, active_ns, records: Vec::new() }
+        Self { flows: HashMap::new(), proven: HashMap::new(), clock: 0, active_ns, records: Vec::new() }
     }
 
     fn emit(&mut self, key: FlowKey, flow: &Flow, reason: EndReason) {
@@ -361,6 +363,12 @@ impl Model {
             let reason = if flow.is_closed() { EndReason::EndOfFlow } else { EndReason::IdleTimeout };
             if self.is_idle(key, &flow) {
                 self.emit(key, &flow, reason);
+                if reason == EndReason::IdleTimeout
+                    && packet.transport == Transport::Tcp
+                    && flow.evidence >= 3
+                {
+                    self.proven.insert(key, (flow.initiator, flow.evidence));
+                }
                 None
             } else if flow.is_replaced_by(packet) {
                 self.emit(key, &flow, EndReason::EndOfFlow);
@@ -370,7 +378,11 @@ impl Model {
             }
         });
         let mut flow = known.unwrap_or_else(|| {
-            let (initiator, evidence) = direction(packet, true).expect("a first packet has evidence");
+            let (mut initiator, mut evidence) = direction(packet, true).expect("a first packet has evidence");
+            // A handshake before an idle timeout proves the direction of what follows.
+            if packet.transport == Transport::Tcp && evidence < 3 {
+                (initiator, evidence) = self.proven.get(&key).copied().unwrap_or((initiator, evidence));
+            }
             Flow {
                 phase: None,
                 is_suspect: false,
@@ -387,9 +399,9 @@ impl Model {
             }
         });
         if flow.start.is_none() {
-            (flow.start, flow.started_at) = (Some(own), self.clock);
+            (flow.start, flow.started_at, flow.end) = (Some(own), self.clock, own);
         }
-        (flow.end, flow.last) = (own, self.clock);
+        (flow.end, flow.last) = (flow.end.max(own), self.clock);
         let sender = &mut flow.ends[packet.side.index()];
         sender.is_seen = true;
         let lens = [1, packet.wire_len, packet.ip_len, packet.payload_len];

@@ -275,7 +275,21 @@ const LISTED_TCP: &[Listed] = &[
     Listed {
         capture: "suricata-verify/transform-base64-7296/input.pcap",
         why: TRUNCATED_HEADER,
-        differences: &["tcp 127.0.0.1:59207 <-> 223.138.31.144:44354: flags [0, 0], tshark [3624, 0]"],
+        differences: &[
+            "tcp 127.0.0.1:8080 <-> 127.0.0.1:57226: times [1630659999997533000, 1630660000023790000], \
+             tshark [1630659999997533000, 1630659999998100000]",
+            "tcp 127.0.0.1:59207 <-> 223.138.31.144:44354: flags [0, 0], tshark [3624, 0]",
+        ],
+    },
+    Listed {
+        capture: "merged/iot-public.pcap",
+        why: "a record ends at the latest time of its packets, tshark's conversation with the last packet",
+        differences: &[
+            "tcp 10.10.10.6:80 <-> 10.10.10.30:35650: times [1473261376552109000, 1473261376583693000], \
+             tshark [1473261376552109000, 1473261376583675000]",
+            "tcp 10.10.10.6:80 <-> 10.10.10.30:41699: times [1473261352263515000, 1473261352280096000], \
+             tshark [1473261352263515000, 1473261352280095000]",
+        ],
     },
     Listed {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",

@@ -74,8 +74,7 @@ fetch --http2 https://web.example:9443/big >second.out 2>second.txt
 
 /// Returns requests and responses in the format of the server's log, without the connection number.
 fn exchanges(dialogue: &Dialogue) -> Vec<String> {
-    let (protocol, target) =
-        if dialogue.recognized == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
+    let protocol = if dialogue.recognized == [("http2", "content")] { "http2" } else { "http" };
     let responses = dialogue.all(protocol, "response");
     let of = |all: Vec<&Value>, number: &Value, from: &str| {
         let is = |value: &&&Value| value["transaction"] == *number && value["from"] == from;
@@ -89,7 +88,7 @@ fn exchanges(dialogue: &Dialogue) -> Vec<String> {
             |value: &&&Value| value["transaction"] == *number && value["status"].as_u64() >= Some(200);
         let response = responses.iter().find(is_final).map(|value| (**value).clone()).unwrap_or_default();
         let end = of(dialogue.all(protocol, "end"), number, "server");
-        let keys = ["method", target, "host", "user_agent"].map(|key| text(&request[key])).join("|");
+        let keys = ["method", "target", "host", "user_agent"].map(|key| text(&request[key])).join("|");
         let is_interim = |value: &&Value| value["transaction"] == *number && value["status"] == 100;
         let is_counted = response["transfer_encoding"].is_null() && !responses.iter().any(is_interim);
         let octets = if is_counted { end["body_len"].to_string() } else { "-".to_owned() };
