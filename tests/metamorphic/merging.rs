@@ -36,6 +36,8 @@ const OTHER_PART: &str = "a segment is compared with one in the other part";
 const FRAGMENTS: &str = "fragments of a datagram in both parts; ports that are used again at the border";
 const JUMPS: &str = "times that decrease at the border; fragments in both parts";
 
+const TURNS: &str = "a part that begins with an answer, of a protocol in which both ends send requests";
+
 /// The name of the row for the numbers of records of a flow.
 pub(crate) const COUNT: &str = "number of records";
 
@@ -80,6 +82,15 @@ pub(crate) const CAUSES: &[(&str, &str)] = &[
     ("application_evidence", "as the application"),
     ("encapsulation_changed_count", "a change of the tunnel at the border"),
     ("reverse_encapsulation_changed_count", "a change of the tunnel at the border"),
+    ("source_address", TURNS),
+    ("source_port", TURNS),
+    ("source_mac_address", TURNS),
+    ("destination_address", TURNS),
+    ("destination_port", TURNS),
+    ("destination_mac_address", TURNS),
+    ("ttl_max", TURNS),
+    ("reverse_ttl_min", TURNS),
+    ("reverse_ttl_max", TURNS),
     ("inner_flow_count", "flows in a tunnel with packets in both parts"),
 ];
 

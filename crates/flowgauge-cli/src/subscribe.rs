@@ -261,7 +261,7 @@ impl Output {
 
     fn finish(mut self) -> Result<(), Failure> {
         self.out.get_mut().flush()?;
-        self.rows.map_or(Ok(0), Rows::finish).map(drop)
+        self.rows.map(Rows::finish).transpose().map(drop)
     }
 }
 

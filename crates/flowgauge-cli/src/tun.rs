@@ -117,15 +117,16 @@ pub(crate) fn run(args: &TunArgs) -> Result<(), Failure> {
     };
     let (stats, rows) =
         forwarder.with_pipeline(|pipeline| (pipeline.stats(), pipeline.sink_mut().rows.take()));
-    let record_count = rows.map_or(Ok(0), Rows::finish)?;
+    let written = rows.map(Rows::finish).transpose()?.unwrap_or_default();
     if !args.quiet {
         let sides = [DeviceSide::Left, DeviceSide::Right].map(|side| forwarder.stats(side));
         let [mut source, right] = sides.map(|side| side.received);
         source += right;
         let result = format!(
-            "{}, {} written",
+            "{}, {} written{}",
             plural(stats.tracker.started_count, "flow"),
-            plural(record_count, "record")
+            plural(written.row_count, "record"),
+            written.note()
         );
         summary::write(&stats, &source, started_at.elapsed(), &result);
         for (name, side) in [&args.left, &args.right].into_iter().zip(sides) {
