@@ -19,14 +19,15 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
 use flowgauge::record_file::RecordFormat;
+use flowgauge::row::{ColumnSide, Table as _};
 use flowgauge::session::DriverConfig;
 use flowgauge::source::Contents;
 use flowgauge::tracker::Timeouts;
 use flowgauge::transaction::TransactionConfig;
 use flowgauge::{
-    Builder, Decapsulation, FileSource, Files, Flows, FragmentHandling, KeyPolicy, Limits, Pipeline,
-    PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig, Standard,
-    TrackerConfig, Transactions,
+    Builder, Decapsulation, FileSource, Files, FlowRecord, Flows, FragmentHandling, KeyPolicy, Limits,
+    Pipeline, PipelineStats, Resources, RunOptions, RunProgress, Sessions, Sink, Source, SourceConfig,
+    Standard, TrackerConfig, Transactions,
 };
 use flowgauge_condition::Condition;
 use flowgauge_summary::{Collector, Watch};
@@ -49,6 +50,20 @@ const AHEAD_LEN_MIN: u64 = 4 << 20;
 /// Columns that only the stage with sessions knows.
 const APPLICATION: [&str; 4] =
     ["application", "application_evidence", "application_name", "application_category_name"];
+
+/// Columns of which the values are those of both sides or depend on the roles of both, besides those of a side: the content of
+/// a flow may state which side is the initiator, so that they need its application.
+const DIRECTED: [&str; 9] = [
+    "source_address",
+    "source_port",
+    "destination_address",
+    "destination_port",
+    "direction_evidence",
+    "history",
+    "conn_state",
+    "tcp_state",
+    "handshake_rtt",
+];
 
 /// The table with columns of digests, which are computed only if one of them is chosen.
 const FILES: Table = Table::Transactions("file");
@@ -284,6 +299,19 @@ impl Scan {
             || self.config.conditions.columns().any(|name| names.contains(&name))
     }
 
+    /// Returns whether a column depends on the application of a flow, or on the direction, which the content may state. A
+    /// value must not depend on the other columns that are chosen.
+    fn wants_application(&self) -> bool {
+        let has_side = |name: &str| {
+            let mut columns = FlowRecord::COLUMNS.iter();
+            columns.any(|column| column.name == name && column.side != ColumnSide::Shared)
+        };
+        self.wants(&APPLICATION)
+            || self.wants(&DIRECTED)
+            || self.schema.fields().iter().any(|field| has_side(field.name()))
+            || self.config.conditions.columns().any(has_side)
+    }
+
     /// Returns the builder of the pipelines.
     fn pipeline(&self, resources: &Resources) -> Builder {
         let config = &self.config;
@@ -301,7 +329,7 @@ impl Scan {
         if let Some(filter) = &config.filter {
             builder = builder.filter(filter.clone());
         }
-        if self.table == Table::Flows && self.wants(&APPLICATION) {
+        if self.table == Table::Flows && self.wants_application() {
             // The application of a flow is known without messages.
             let mut sessions = DriverConfig::default();
             sessions.is_naming_only = true;
@@ -354,7 +382,7 @@ impl Scan {
         let rows = Rows { batches, file, times: self.config.times };
         let has_features = self.table == Table::Flows && self.wants_features();
         match self.table {
-            Table::Flows => match (has_features, self.wants(&APPLICATION)) {
+            Table::Flows => match (has_features, self.wants_application()) {
                 (false, false) => read(builder, FlowRows::<Flows>::new(rows, whole), source, control),
                 (false, true) => {
                     read(builder, FlowRows::<Sessions<Standard>>::new(rows, whole), source, control)

@@ -10,12 +10,12 @@ use flowgauge::{
     Stage, Standard,
 };
 
+use super::Scan;
 use super::batches::Batches;
 use super::control::Control;
 use super::error::ScanError;
 use super::sinks::Rows;
 use super::table::Table;
-use super::{APPLICATION, Scan};
 
 /// Number of threads from which parts are faster than one pass, which has two.
 const THREAD_COUNT_MIN: usize = 4;
@@ -74,7 +74,7 @@ impl Scan {
     ) -> Result<(), ScanError> {
         let builder = &self.pipeline(resources);
         let rows = Rows { batches, file: Some(name), times: self.config.times };
-        if self.wants(&APPLICATION) {
+        if self.wants_application() {
             self.read_parts::<Sessions<Standard>>(builder, parts, rows, control)
         } else {
             self.read_parts::<Flows>(builder, parts, rows, control)
