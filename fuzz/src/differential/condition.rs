@@ -94,7 +94,7 @@ pub fn run(data: &[u8]) {
             // `a NOT NULL` is that of sqlparser only.
             let is_by_design = problem.text.starts_with("too many")
                 || problem.text.contains("write NOT IN")
-                || KEYWORDS.iter().any(|word| is_keyword(word));
+                || KEYWORDS.iter().any(is_keyword);
             assert!(is_by_design, "{text}: {}", problem.text);
         }
         (Ok(_), None) => {}
