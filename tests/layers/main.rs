@@ -16,6 +16,7 @@ mod flows;
 mod hostile;
 mod interest;
 mod merging;
+#[cfg(feature = "protocols")]
 mod order;
 mod paths;
 mod rare_links;
