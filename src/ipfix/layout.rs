@@ -8,7 +8,7 @@ use super::{NTP_TO_UNIX_SECONDS, SET_HEADER_LEN, TEMPLATE_SET_ID, UNKNOWN_APPLIC
 use crate::base::{EndReason, NANOS_PER_SECOND, Timestamp};
 use crate::codec::{Buffer, Fixed, Prefix, WriteError, Writer};
 use crate::record::{EncapsulationRecord, FieldSet, FlowDirection, FlowRecord, SideRecord};
-use crate::row::{Column, ColumnSide, InformationElement, Members, Row as _, Table as _, Type, Visitor};
+use crate::row::{Column, ColumnSide, InformationElement, Members, Table as _, Type, Visitor};
 
 /// The part of the schema that an exporter sends.
 #[derive(Clone, Copy, Debug)]
@@ -134,7 +134,7 @@ pub(super) fn write_record(
         layout
     };
     let mut fields = Fields { writer: Writer::new(buffer), record, layout, selection, outcome: Ok(()) };
-    record.visit(&mut fields);
+    record.visit_present(&mut fields);
     fields.outcome?;
     if selection.is_uniflow {
         fields.writer.be(direction as u8)?;

@@ -103,7 +103,7 @@ macro_rules! schema {
 
         #[inline]
         #[allow(unused_assignments, reason = "the index behind the last column")]
-        fn visit_all($record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
+        fn visit_common($record: &FlowRecord, visitor: &mut (impl Visitor + ?Sized)) {
             let mut index = 0;
             $(
                 if visitor.wants(&COLUMNS[index]) {
@@ -112,7 +112,6 @@ macro_rules! schema {
                 }
                 index += 1;
             )+
-            visit_exported($record, visitor);
         }
 
         /// Passes the columns of [`FlowRecord::exported`] to a visitor. They are known if there are any.
@@ -157,6 +156,19 @@ macro_rules! schema {
     };
 }
 
+impl FlowRecord {
+    /// Passes the values of the record to a visitor as [`visit`](Row::visit) does, for a format that omits absent values:
+    /// the columns of exporters are skipped together if the record has none.
+    #[inline]
+    pub(crate) fn visit_present(&self, visitor: &mut (impl Visitor + ?Sized)) {
+        if self.exported.is_some() || self.known != FieldSet::ALL {
+            self.visit(visitor);
+        } else {
+            visit_common(self, visitor);
+        }
+    }
+}
+
 impl Row for FlowRecord {
     fn columns() -> Vec<&'static Column> {
         COLUMNS.iter().collect()
@@ -166,7 +178,8 @@ impl Row for FlowRecord {
     #[inline]
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         if self.known == FieldSet::ALL {
-            visit_all(self, visitor);
+            visit_common(self, visitor);
+            visit_exported(self, visitor);
         } else {
             visit_known(self, visitor);
         }

@@ -273,7 +273,8 @@ impl<S: Default> Tracker<S> {
         self.stats.count_end(reason);
         let clock_ns = self.now_ns.min(self.due_ns(slot));
         let view = self.table.view(slot);
-        if reason == EndReason::IdleTimeout && view.hot.protocol() == IpProtocol::TCP {
+        let is_idle = reason == EndReason::IdleTimeout && view.hot.protocol() == IpProtocol::TCP;
+        if is_idle && view.hot.bits.is_proven() {
             self.proven.note(view.key(), view.initiator(), view.direction_evidence());
         }
         let mut flow = self.table.flow(slot);
