@@ -1,10 +1,7 @@
 //! Other times for the frames of one direction of a capture.
 
 use super::error::Error;
-use super::interface::Interface;
-use super::source::{Next, Source};
-use super::stats::SourceStats;
-use super::warning::Warning;
+use super::source::{Next, Source, forward_source};
 use crate::base::{Frame, FrameBatch, LinkType, Timestamp};
 
 /// Frames whose times are shifted.
@@ -60,23 +57,5 @@ impl<S: Source> Source for Shifted<S> {
         next
     }
 
-    fn warnings(&self) -> &[Warning] {
-        self.source.warnings()
-    }
-
-    fn stats(&self) -> SourceStats {
-        self.source.stats()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.source.interfaces()
-    }
-
-    fn progress(&self) -> u64 {
-        self.source.progress()
-    }
-
-    fn total_len(&self) -> Option<u64> {
-        self.source.total_len()
-    }
+    forward_source!(source);
 }

@@ -98,6 +98,56 @@ pub trait Source: Send {
     }
 }
 
+/// Implements the methods of [`Source`] besides [`next_batch`](Source::next_batch) by forwarding them to a field, for a source
+/// that changes or observes the frames of another one.
+///
+/// ```
+/// use flowgauge::base::FrameBatch;
+/// use flowgauge::source::{Error, Next, Source};
+///
+/// /// Counts the frames of a source.
+/// struct Counted<S> {
+///     source: S,
+///     frame_count: usize,
+/// }
+///
+/// impl<S: Source> Source for Counted<S> {
+///     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+///         let next = self.source.next_batch(batch);
+///         self.frame_count += batch.len();
+///         next
+///     }
+///
+///     flowgauge::forward_source!(source);
+/// }
+/// ```
+#[macro_export]
+macro_rules! forward_source {
+    ($field:ident) => {
+        fn warnings(&self) -> &[$crate::source::Warning] {
+            self.$field.warnings()
+        }
+
+        fn stats(&self) -> $crate::source::SourceStats {
+            self.$field.stats()
+        }
+
+        fn interfaces(&self) -> &[$crate::source::Interface] {
+            self.$field.interfaces()
+        }
+
+        fn progress(&self) -> u64 {
+            self.$field.progress()
+        }
+
+        fn total_len(&self) -> Option<u64> {
+            self.$field.total_len()
+        }
+    };
+}
+
+pub(super) use forward_source;
+
 /// Implements [`Source`] for a pointer to a source, by forwarding all methods to that source.
 macro_rules! forward {
     ($pointer:ty) => {

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use flowgauge::source::End;
-use flowgauge::source::{Error, SourceStats, Warning};
+use flowgauge::source::{End, Error};
 use flowgauge::{
-    FileSource, Files, FrameBatch, Interface, Next, Pipeline, Records, RunEnd, RunOptions, Source,
-    SourceConfig, StopHandle,
+    FileSource, Files, FrameBatch, Next, Pipeline, Records, RunEnd, RunOptions, Source, SourceConfig,
+    StopHandle,
 };
 
 /// Named pipe in its own directory.
@@ -159,21 +158,7 @@ impl<S: Source> Source for Tee<S> {
         Ok(next)
     }
 
-    fn warnings(&self) -> &[Warning] {
-        self.source.warnings()
-    }
-
-    fn stats(&self) -> SourceStats {
-        self.source.stats()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.source.interfaces()
-    }
-
-    fn progress(&self) -> u64 {
-        self.source.progress()
-    }
+    flowgauge::forward_source!(source);
 }
 
 /// Results of reading a capture.

@@ -7,7 +7,7 @@ use flowgauge::base::{Frame, FrameBatch};
 use flowgauge::decode::extractor::Extractor;
 use flowgauge::dedup::{DedupConfig, Window};
 use flowgauge::reassembler::SkewStats;
-use flowgauge::source::{Error, Interface, Next, SourceStats, Warning};
+use flowgauge::source::{Error, Next};
 use flowgauge::{
     ConfigError, IpProtocol, KeyPolicy, PipelineStats, Resources, Side, Source, TcpFlags, Timestamp,
 };
@@ -167,23 +167,5 @@ impl<S: Source> Source for Watched<S> {
         next
     }
 
-    fn warnings(&self) -> &[Warning] {
-        self.source.warnings()
-    }
-
-    fn stats(&self) -> SourceStats {
-        self.source.stats()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.source.interfaces()
-    }
-
-    fn progress(&self) -> u64 {
-        self.source.progress()
-    }
-
-    fn total_len(&self) -> Option<u64> {
-        self.source.total_len()
-    }
+    flowgauge::forward_source!(source);
 }

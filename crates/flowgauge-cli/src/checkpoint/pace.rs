@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flowgauge::Source;
 use flowgauge::base::FrameBatch;
-use flowgauge::source::{End, Error, Interface, Next, SourceStats, Warning};
+use flowgauge::source::{End, Error, Next};
 
 /// Locks a value that no thread leaves inconsistent.
 pub(super) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -62,23 +62,5 @@ impl<S: Source> Source for Paced<S> {
         self.source.next_batch(batch)
     }
 
-    fn warnings(&self) -> &[Warning] {
-        self.source.warnings()
-    }
-
-    fn stats(&self) -> SourceStats {
-        self.source.stats()
-    }
-
-    fn interfaces(&self) -> &[Interface] {
-        self.source.interfaces()
-    }
-
-    fn progress(&self) -> u64 {
-        self.source.progress()
-    }
-
-    fn total_len(&self) -> Option<u64> {
-        self.source.total_len()
-    }
+    flowgauge::forward_source!(source);
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::trace::Trace;
-use super::{Folder, Run, command, data, number, objects, run, run_with_input};
+use super::{Folder, Run, command, data, number, objects, piped, run, run_with_input};
 
 /// Returns the evidence of the findings of a kind in a capture.
 fn evidence(kind: &str, capture: &[u8]) -> Vec<(u64, String)> {
@@ -196,13 +196,7 @@ fn an_interrupted_input_is_stated_at_the_top() {
             "<p class=\"note\">Interrupted: the rest of the input was not read</p>",
         ),
     ] {
-        let mut child = command()
-            .args(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = piped(args);
         let mut input = child.stdin.take().unwrap();
         input.write_all(&data("web.pcap")).unwrap();
         // The command has opened its input and handles signals once the pipe is empty; its capacity is less than the file.

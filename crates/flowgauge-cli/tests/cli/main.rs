@@ -45,7 +45,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -84,14 +84,14 @@ fn run(args: &[&str]) -> Run {
     command().args(args).output().unwrap().into()
 }
 
+/// Starts the command with pipes for its input and its outputs.
+fn piped(args: &[&str]) -> Child {
+    let pipe = Stdio::piped;
+    command().args(args).stdin(pipe()).stdout(pipe()).stderr(pipe()).spawn().unwrap()
+}
+
 fn run_with_input(args: &[&str], input: &[u8]) -> Run {
-    let mut child = command()
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = piped(args);
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     // The child may exit before it has read all input.
