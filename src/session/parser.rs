@@ -111,6 +111,15 @@ pub enum Progress {
     },
 }
 
+impl Progress {
+    /// Returns the progress of a parser that consumed `taken` of `available_len` octets, and needs at least one octet more
+    /// after the rest. It is not called again before.
+    #[must_use]
+    pub const fn incomplete(taken: usize, available_len: usize) -> Self {
+        Self::Needs { taken, need: available_len.saturating_sub(taken) + 1 }
+    }
+}
+
 /// Reason for which a parser stops. The parser is then dropped, and the flow stays tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault(&'static str);

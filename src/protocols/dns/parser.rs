@@ -119,7 +119,7 @@ impl Core {
                 Some(len) => len,
                 None => {
                     let Some((len, after)) = rest.split_first_chunk() else {
-                        return Ok(Progress::Took(taken(rest)));
+                        return Ok(Progress::Needs { taken: taken(rest), need: 2 });
                     };
                     rest = after;
                     u16::from_be_bytes(*len)

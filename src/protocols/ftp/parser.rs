@@ -172,7 +172,7 @@ impl FtpParser {
         while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match self.next(rest) {
                 Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
-                Next::Undecided => return Ok(Progress::Took(taken)),
+                Next::Undecided => return Ok(Progress::incomplete(taken, input.bytes.len())),
                 Next::Line => {}
             }
             // The octets after a truncated line are classified like any others.
@@ -189,7 +189,7 @@ impl FtpParser {
             let Some(line) = line else { break };
             self.command(&line, out)?;
         }
-        Ok(Progress::Took(taken))
+        Ok(Progress::incomplete(taken, input.bytes.len()))
     }
 
     /// Classifies the client's octets after its last complete line: a line, a TLS record, or undecided.
@@ -327,7 +327,11 @@ impl FtpParser {
         };
         self.replies = replies;
         let taken = outcome?;
-        Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
+        Ok(if is_tls {
+            Progress::Handover { taken, next: Some(&TLS) }
+        } else {
+            Progress::incomplete(taken, input.bytes.len())
+        })
     }
 
     /// Processes a reply of the server. Returns whether this reply granted TLS and the client has already begun it.

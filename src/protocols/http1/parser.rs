@@ -135,7 +135,7 @@ impl Parser for HttpParser {
         while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match self.step(input.from, rest, seen_len, out)? {
                 Step::Took(len) => taken += len,
-                Step::Wait(len) => return Ok(Progress::Took(taken + len)),
+                Step::Wait(len) => return Ok(Progress::incomplete(taken + len, input.bytes.len())),
                 Step::Done => return Ok(Progress::Done),
                 Step::Handover(len, next) => return Ok(Progress::Handover { taken: taken + len, next }),
             }

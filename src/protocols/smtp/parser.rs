@@ -223,7 +223,7 @@ impl SmtpParser {
                 Client::Commands => {
                     match self.next(rest, out) {
                         Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
-                        Next::Undecided => return Ok(Progress::Took(taken)),
+                        Next::Undecided => return Ok(Progress::incomplete(taken, input.bytes.len())),
                         Next::Line => {}
                     }
                     if matches!(self.client, Client::Content(..)) {
@@ -245,7 +245,7 @@ impl SmtpParser {
                 }
             }
         }
-        Ok(Progress::Took(taken))
+        Ok(Progress::incomplete(taken, input.bytes.len()))
     }
 
     /// Classifies the client's octets after its last complete line: a line, a TLS record, or undecided.
@@ -505,7 +505,11 @@ impl SmtpParser {
         };
         self.replies = replies;
         let taken = outcome?;
-        Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
+        Ok(if is_tls {
+            Progress::Handover { taken, next: Some(&TLS) }
+        } else {
+            Progress::incomplete(taken, input.bytes.len())
+        })
     }
 
     /// Processes a reply of the server. Returns whether this reply granted TLS and the client has already begun it.
