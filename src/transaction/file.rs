@@ -191,20 +191,23 @@ impl FilesOpen {
         self.open.heap_len()
     }
 
-    /// Adds octets of a body. `head` returns what its head states, and is called for the first octets.
+    /// Adds octets of a body. `head` returns what its head states, and is called for the first octets. Returns whether the
+    /// memory of the bodies, or of their heads, may have changed, which it does not for most octets of a long body.
     pub(super) fn body(
         &mut self,
         meta: &MessageMeta,
         (body, config): (&Body<'_>, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
-    ) {
-        self.open(meta, (body.transaction, config), head, out);
+    ) -> bool {
+        let is_new = self.open(meta, (body.transaction, config), head, out);
         let Self { open, credit } = self;
-        let Some(pending) = open.get(number_of(body.transaction, meta.from)) else { return };
+        let Some(pending) = open.get(number_of(body.transaction, meta.from)) else { return is_new };
         pending.span.extend(meta);
+        let before = pending.content.heap_len();
         pending.add_octets(body.bytes);
         pending.content.decode(body.bytes, (credit, meta.received_len));
+        is_new || pending.content.heap_len() != before
     }
 
     /// Adds octets of a body that were not captured.
@@ -221,15 +224,17 @@ impl FilesOpen {
         pending.add_missing(gap.len);
     }
 
+    /// Opens a body unless it is open. Returns whether it was not.
     fn open(
         &mut self,
         meta: &MessageMeta,
         (transaction, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
-    ) {
+    ) -> bool {
         let number = number_of(transaction, meta.from);
-        if self.open.get(number).is_none() {
+        let is_new = self.open.get(number).is_none();
+        if is_new {
             let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
             let range = range.map(|range| *range).unwrap_or_default();
             let role = Some(meta.from);
@@ -258,6 +263,7 @@ impl FilesOpen {
             let pending = Pending::new(number, Span::of(meta), open, &copier);
             self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
+        is_new
     }
 
     /// Ends a body.

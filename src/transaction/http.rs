@@ -170,12 +170,13 @@ impl HttpOpen {
         self.open.heap_len() + self.files.heap_len()
     }
 
+    /// Adds a message. Returns whether the memory may have changed.
     pub(super) fn message1(
         &mut self,
         meta: &MessageMeta,
         (message, config): (&http1::Message<'_>, TransactionConfig),
         out: Out<'_>,
-    ) {
+    ) -> bool {
         match message {
             http1::Message::Request(head) => {
                 let mut copier = Copier::default();
@@ -222,17 +223,19 @@ impl HttpOpen {
                 let grpc = (None, None);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
-            http1::Message::Body(body) => self.body(meta, (body, config), out),
+            http1::Message::Body(body) => return self.body(meta, (body, config), out),
             http1::Message::Gap(gap) => self.gap(meta, gap, out),
         }
+        true
     }
 
+    /// Adds a message. Returns whether the memory may have changed.
     pub(super) fn message2(
         &mut self,
         meta: &MessageMeta,
         (message, config): (&http2::Message<'_>, TransactionConfig),
         out: Out<'_>,
-    ) {
+    ) -> bool {
         match message {
             http2::Message::Request(head) => {
                 let mut copier = Copier::default();
@@ -300,10 +303,11 @@ impl HttpOpen {
                     out(pending.into());
                 }
             }
-            http2::Message::Body(body) => self.body(meta, (body, config), out),
+            http2::Message::Body(body) => return self.body(meta, (body, config), out),
             http2::Message::Gap(gap) => self.gap(meta, gap, out),
             _ => {}
         }
+        true
     }
 
     fn body(
@@ -311,10 +315,10 @@ impl HttpOpen {
         meta: &MessageMeta,
         (body, config): (&http1::Body<'_>, TransactionConfig),
         out: Out<'_>,
-    ) {
+    ) -> bool {
         let Self { open, files } = self;
         let head = || take_body_head(open, meta, body.transaction);
-        files.body(meta, (body, config), head, &mut |file| out(Ended::File(file)));
+        files.body(meta, (body, config), head, &mut |file| out(Ended::File(file)))
     }
 
     fn gap(&mut self, meta: &MessageMeta, gap: &http1::BodyGap, out: Out<'_>) {

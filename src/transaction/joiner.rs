@@ -76,8 +76,10 @@ impl FlowTransactions {
             flow.finish(joins, &mut out);
             flow.open = empty();
         }
-        flow.message(joins, meta, message, &mut out);
-        flow.count(joins);
+        if flow.message(joins, meta, message, &mut out) {
+            flow.count(joins);
+        }
+        debug_assert_eq!(flow.counted_len, flow.heap_len(), "all memory is counted");
     }
 
     /// Ends all transactions of the flow, and passes them to `out`: the flow ended.
@@ -138,21 +140,22 @@ impl OpenFlow {
         joins.flows_len = (joins.flows_len + len).saturating_sub(counted_len);
     }
 
+    /// Adds a message. Returns whether the memory of the flow may have changed.
     fn message(
         &mut self,
         joins: &mut Joins,
         meta: &MessageMeta,
         message: &Message<'_>,
         out: &mut dyn FnMut(Transaction),
-    ) {
+    ) -> bool {
         let Self { flow, open, .. } = self;
         let (flow, config) = (*flow, joins.config);
         match (open, message) {
             (Open::Http(open), Message::Http1(message)) => {
-                open.message1(meta, (message, config), &mut |ended| out(ended.into()));
+                return open.message1(meta, (message, config), &mut |ended| out(ended.into()));
             }
             (Open::Http(open), Message::Http2(message)) => {
-                open.message2(meta, (message, config), &mut |ended| out(ended.into()));
+                return open.message2(meta, (message, config), &mut |ended| out(ended.into()));
             }
             (Open::Dns(open), Message::Dns(message) | Message::Llmnr(message)) => {
                 open.message(meta, message, &mut |ended| out(ended.into()));
@@ -185,6 +188,7 @@ impl OpenFlow {
             }
             _ => {}
         }
+        true
     }
 
     fn finish(&mut self, joins: &mut Joins, out: &mut dyn FnMut(Transaction)) {
