@@ -272,9 +272,10 @@ impl<S: Default> Tracker<S> {
     pub(super) fn end<K: Observer<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, observer: &mut K) {
         self.stats.count_end(reason);
         let clock_ns = self.now_ns.min(self.due_ns(slot));
-        let view = self.table.view(slot);
-        let is_idle = reason == EndReason::IdleTimeout && view.hot.protocol() == IpProtocol::TCP;
-        if is_idle && view.hot.bits.is_proven() {
+        let hot = self.table.hot(slot);
+        let is_idle = reason == EndReason::IdleTimeout && hot.protocol() == IpProtocol::TCP;
+        if is_idle && hot.bits.is_proven() {
+            let view = self.table.view(slot);
             self.proven.note(view.key(), view.initiator(), view.direction_evidence());
         }
         let mut flow = self.table.flow(slot);

@@ -46,10 +46,13 @@ impl Proven {
     }
 
     /// Returns the initiator of an earlier connection with a key, and the evidence for it.
+    #[inline]
     pub(super) fn get(&self, key: &FlowKey) -> Option<(Side, DirectionEvidence)> {
-        if self.0.is_empty() {
-            return None;
-        }
+        if self.0.is_empty() { None } else { self.find(key) }
+    }
+
+    #[inline(never)]
+    fn find(&self, key: &FlowKey) -> Option<(Side, DirectionEvidence)> {
         let (place, tag) = place_and_tag(key);
         let entry = self.0.get(place).copied().filter(|entry| entry & !3 == tag)?;
         let side = if entry & 1 == 0 { Side::A } else { Side::B };
