@@ -2,23 +2,26 @@
 
 use super::number::number;
 
-/// The part of a representation that a body contains.
+/// The part of a representation that a body contains, by a Content-Range field (RFC 9110 section 14.4). Positions and
+/// lengths are octets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ContentRange {
+#[non_exhaustive]
+pub struct ContentRange {
     /// Position of the first octet.
-    pub(crate) start: Option<u64>,
+    pub start: Option<u64>,
     /// Number of octets, which is known if `start` is.
-    pub(crate) len: Option<u64>,
+    pub len: Option<u64>,
     /// Length of the complete representation.
-    pub(crate) complete_len: Option<u64>,
+    pub complete_len: Option<u64>,
 }
 
 crate::checkpoint::state! { struct ContentRange { start, len, complete_len } }
 
 impl ContentRange {
     /// Returns the range of octets in the value of a field, such as `bytes 0-19/40`, `bytes 0-19/*` or `bytes */40`; one
-    /// without values if it is invalid, or of another unit.
-    pub(crate) fn parse(value: &[u8]) -> Self {
+    /// without values if it is invalid, or of another unit. Nothing is allocated.
+    #[must_use]
+    pub fn parse(value: &[u8]) -> Self {
         Self::try_parse(value).unwrap_or_default()
     }
 

@@ -69,6 +69,7 @@ mod pending;
 mod probe;
 mod resync;
 
+pub use content_range::ContentRange;
 pub use headers::{Header, Headers};
 pub use message::{Anomaly, Body, BodyGap, End, Message, Request, Response, Version};
 pub use parser::HttpParser;

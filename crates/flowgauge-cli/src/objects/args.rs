@@ -58,9 +58,10 @@ pub(crate) struct ObjectsArgs {
 
     /// Join the byte ranges of a file to one object, which is the default
     ///
-    /// Ranges belong together if host, target, ETag, Last-Modified, coding and complete length are the same, in any
-    /// connections. The object is written when it is complete, or at the end of the input: without the octets of missing
-    /// ranges, which its row states. A range that contradicts others is an object of its own.
+    /// Ranges, also the parts of `multipart/byteranges`, belong together if host, target, ETag (without a strong one, also
+    /// Last-Modified), coding and complete length are the same, in any connections. A response that is cut is the first
+    /// range if it has a strong ETag. The object is written when it is complete, or at the end of the input: without the
+    /// octets of missing ranges, which its row states. A range that contradicts others is an object of its own.
     #[arg(long, overrides_with = "no_join_ranges")]
     pub(super) join_ranges: bool,
 

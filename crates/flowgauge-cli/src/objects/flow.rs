@@ -23,6 +23,12 @@ const TEXT_LEN_MAX: usize = 1024;
 /// Maximum length in octets of a validator; longer ones are truncated.
 const VALIDATOR_LEN_MAX: usize = 256;
 
+/// Status code of a response with an entity (RFC 9110 section 15.3.1).
+const OK: u16 = 200;
+
+/// Status code of a response with ranges of an entity (RFC 9110 section 15.3.7).
+const PARTIAL_CONTENT: u16 = 206;
+
 /// Identifies an object of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
@@ -65,21 +71,39 @@ pub(super) struct Request {
     pub(super) host: Option<Box<str>>,
     pub(super) target: Option<Box<str>>,
     status: Option<u16>,
-    /// The fields ETag and Last-Modified of a response with a range.
+    /// What identifies the entity of a response among those of its target.
     pub(super) validator: Option<Box<str>>,
+}
+
+impl Request {
+    /// Returns whether the response has ranges of an entity.
+    pub(super) fn is_partial(&self) -> bool {
+        self.status == Some(PARTIAL_CONTENT)
+    }
+
+    /// Returns whether the response is a whole entity with a strong validator, of which the end can be requested again.
+    pub(super) fn may_be_resumed(&self) -> bool {
+        self.status == Some(OK) && self.validator.is_some()
+    }
 }
 
 fn copy(text: Text<'_>) -> Box<str> {
     String::from_utf8_lossy(text.0.get(..TEXT_LEN_MAX).unwrap_or(text.0)).into()
 }
 
-/// Returns the validators of an entity; `None` if it has none.
-fn validator(fields: [Option<Text<'_>>; 2]) -> Option<Box<str>> {
+/// Returns what identifies an entity among those of its target, by the fields ETag and Last-Modified: a strong ETag, or
+/// else both fields of a response with a range. `None` if there are none.
+fn validator(fields: [Option<Text<'_>>; 2], is_range: bool) -> Option<Box<str>> {
+    let [tag, _] = fields;
+    // Weak tags begin with W (RFC 9110 section 8.8.3).
+    if let Some(tag) = tag.filter(|tag| tag.0.starts_with(b"\"") && tag.0.len() <= VALIDATOR_LEN_MAX) {
+        return Some(String::from_utf8_lossy(tag.0).into());
+    }
     let texts = fields.map(|field| {
         let text = field.map_or(&b""[..], |field| field.0);
         String::from_utf8_lossy(text.get(..VALIDATOR_LEN_MAX).unwrap_or(text))
     });
-    fields.iter().any(Option::is_some).then(|| texts.join("\n").into())
+    (is_range && fields.iter().any(Option::is_some)).then(|| texts.join("\n").into())
 }
 
 /// What a row states about the flow of its object.
@@ -121,28 +145,36 @@ impl State {
             Message::Http1(http1::Message::Request(head)) => (head.transaction, head.host, head.target),
             Message::Http2(http2::Message::Request(head)) => (head.transaction, head.host, head.target),
             Message::Http1(http1::Message::Response(head)) => {
-                let request = self.requests.entry(head.transaction).or_default();
-                request.status = Some(head.status);
-                if head.range_start.is_some() {
-                    let fields = ["etag", "last-modified"].map(|name| head.headers.find(name));
-                    request.validator = validator(fields);
-                }
-                return;
+                let fields = || ["etag", "last-modified"].map(|name| head.headers.find(name));
+                return self.note_response(head.transaction, head.status, head.range_start.is_some(), fields);
             }
             Message::Http2(http2::Message::Response(head)) => {
-                let request = self.requests.entry(head.transaction).or_default();
-                request.status = Some(head.status);
-                if head.range_start.is_some() {
-                    let find = |name: &[u8]| head.fields.iter().find(|field| field.name.0 == name);
-                    let fields = [&b"etag"[..], b"last-modified"].map(find);
-                    request.validator = validator(fields.map(|field| field.map(|field| field.value)));
-                }
-                return;
+                let fields = || {
+                    [&b"etag"[..], b"last-modified"].map(|name| {
+                        let field = head.fields.iter().find(|field| field.name.0 == name);
+                        field.map(|field| field.value)
+                    })
+                };
+                return self.note_response(head.transaction, head.status, head.range_start.is_some(), fields);
             }
             _ => return,
         };
         let request = Request { host: host.map(copy), target: Some(copy(target)), ..Request::default() };
         self.requests.insert(number, request);
+    }
+
+    /// Notes the head of a response; `fields` returns ETag and Last-Modified.
+    fn note_response<'m>(
+        &mut self,
+        transaction: u64,
+        status: u16,
+        has_range: bool,
+        fields: impl FnOnce() -> [Option<Text<'m>>; 2],
+    ) {
+        let request = self.requests.entry(transaction).or_default();
+        request.status = Some(status);
+        let is_range = has_range || status == PARTIAL_CONTENT;
+        request.validator = if is_range || status == OK { validator(fields(), is_range) } else { None };
     }
 
     /// Returns what is known of the request to which an object belongs.

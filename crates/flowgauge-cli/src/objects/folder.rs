@@ -150,7 +150,7 @@ impl Folder {
     }
 
     /// Opens a file that is not complete, to read it from a position.
-    fn read(&mut self, content: &Content, position: u64) -> Result<File, Failure> {
+    pub(super) fn read(&mut self, content: &Content, position: u64) -> Result<File, Failure> {
         let mut file = self.files.read(&content.name())?;
         file.seek(SeekFrom::Start(position))?;
         Ok(file)
@@ -184,6 +184,26 @@ impl Folder {
             self.discard(&piece);
         }
         Ok(Some(joined))
+    }
+
+    /// Divides a file into parts of these positions and lengths; `None` stands for one that a limit omits. The file is
+    /// removed.
+    pub(super) fn divide(
+        &mut self,
+        whole: &Content,
+        places: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<Vec<Option<Content>>, Failure> {
+        // Its parts take its place within the limits.
+        self.open.remove(&whole.number);
+        self.len -= whole.len;
+        let parts = places.map(|(position, len)| {
+            let Some(mut part) = self.begin() else { return Ok(None) };
+            self.append_from(&mut part, (whole, position), len)?;
+            Ok(Some(part))
+        });
+        let parts = parts.collect();
+        self.files.discard(&whole.name());
+        parts
     }
 
     /// Returns whether two files have the same octets at these positions.

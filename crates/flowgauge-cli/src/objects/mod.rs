@@ -1,6 +1,7 @@
 //! `flowgauge export-objects`: writes the objects that application protocols transfer.
 
 mod args;
+mod byteranges;
 mod decode;
 mod flow;
 mod folder;
@@ -28,6 +29,7 @@ use flowgauge::{
 
 pub(crate) use args::ObjectsArgs;
 use args::{Format, Kind};
+use byteranges::Part;
 use flow::{FlowFacts, Incoming, Key, State};
 use folder::{Content, Folder, Limits};
 use ranges::{Entity, Gaps, RANGE_LEN, Range, Ranges, Texts};
@@ -112,6 +114,8 @@ struct Description<'d> {
     number: u64,
     is_complete: bool,
     range: Option<Range>,
+    /// Range of the whole body if its end may be a range of another response.
+    prefix: Option<Range>,
 }
 
 /// Names of the files of an object.
@@ -246,30 +250,83 @@ impl<'a> ObjectSink<'a> {
         }
     }
 
-    /// Decodes an object that ended if that is requested, and writes it. A range is kept until its entity is complete.
+    /// Completes an object that ended, or its parts.
     fn complete(
         &mut self,
         view: &FlowView<'_>,
         state: &mut State,
-        (key, mut incoming): (Key, Incoming),
+        (key, incoming): (Key, Incoming),
         description: Description<'_>,
     ) -> Result<(), Failure> {
         let has_gaps = incoming.gap_count > 0 || incoming.content.omitted_len > 0;
         let description = Description { is_complete: description.is_complete && !has_gaps, ..description };
         let client = if key.sender() == Role::Client { incoming.side } else { incoming.side.other() };
         let flow = FlowFacts::new(view, state, client);
-        let range = description.range.filter(|range| {
-            let is_part = !has_gaps && incoming.content.len <= range.len && !range.is_whole();
-            !self.args.no_join_ranges && is_part
+        if !has_gaps && let Some(parts) = self.parts(&incoming, description)? {
+            return self.complete_parts((&flow, state), (key, incoming), description, &parts);
+        }
+        self.complete_body((&flow, state), (key, incoming), description)
+    }
+
+    /// Returns the parts of a body of type `multipart/byteranges`; `None` for another body.
+    fn parts(
+        &mut self,
+        incoming: &Incoming,
+        description: Description<'_>,
+    ) -> Result<Option<Vec<Part>>, Failure> {
+        let content_type = description.content_type.filter(|_| incoming.request.is_partial());
+        let Some(boundary) = content_type.and_then(byteranges::boundary) else { return Ok(None) };
+        let body = self.folder.read(&incoming.content, 0)?;
+        Ok(byteranges::parts(body, &boundary, !description.is_complete)?)
+    }
+
+    /// Divides a body into its parts, which are ranges.
+    fn complete_parts(
+        &mut self,
+        (flow, state): (&FlowFacts, &mut State),
+        (key, incoming): (Key, Incoming),
+        description: Description<'_>,
+        parts: &[Part],
+    ) -> Result<(), Failure> {
+        let places = parts.iter().map(|part| (part.position, part.len));
+        let contents = self.folder.divide(&incoming.content, places)?;
+        for (part, content) in parts.iter().zip(contents) {
+            let Some(content) = content else { continue };
+            let description = Description {
+                content_type: part.content_type.as_deref(),
+                is_complete: part.len == part.range.len,
+                range: Some(part.range),
+                ..description
+            };
+            let mut incoming = incoming.clone();
+            incoming.content = content;
+            self.complete_body((flow, state), (key, incoming), description)?;
+        }
+        Ok(())
+    }
+
+    /// Decodes a body if that is requested, and writes it. A range is kept until its entity is complete.
+    fn complete_body(
+        &mut self,
+        (flow, state): (&FlowFacts, &mut State),
+        (key, mut incoming): (Key, Incoming),
+        description: Description<'_>,
+    ) -> Result<(), Failure> {
+        let has_gaps = incoming.gap_count > 0 || incoming.content.omitted_len > 0;
+        let prefix = description.prefix.filter(|_| incoming.request.may_be_resumed());
+        let range = description.range.or(prefix).filter(|range| {
+            let len = incoming.content.len;
+            let is_whole = range.start == 0 && range.complete_len == Some(len);
+            !self.args.no_join_ranges && !has_gaps && len <= range.len && !is_whole
         });
         if let Some(range) = range {
-            return self.join((&flow, state), (key, incoming), description, range);
+            return self.join((flow, state), (key, incoming), description, range);
         }
         let is_whole = !has_gaps && description.range.is_none_or(|range| range.start == 0);
         let credit = (&mut state.credit, incoming.received_len);
         let decoding = self.decode(&mut incoming.content, description.content_encoding, is_whole, credit)?;
         let ended = Ended { key, incoming, description, decoding, joined: None, pem: None, names: None };
-        self.write(&flow, &mut state.spent, ended)?;
+        self.write(flow, &mut state.spent, ended)?;
         Ok(())
     }
 
@@ -309,7 +366,8 @@ impl<'a> ObjectSink<'a> {
             let [name, content_type, content_encoding] =
                 [name, content_type, content_encoding].map(|text| text.map(Box::from));
             let texts = Texts { name, content_type, content_encoding };
-            Entity::new((key, *flow, incoming.clone()), texts, number, range.complete_len)
+            let is_prefix = description.range.is_none();
+            Entity::new((key, *flow, incoming.clone()), texts, (number, is_prefix), range.complete_len)
         });
         let row_len = if entity.row_len_max == 0 { entity.row_len() } else { RANGE_LEN };
         if !self.bound.permits(&mut state.spent, incoming.received_len, row_len) {
@@ -334,12 +392,17 @@ impl<'a> ObjectSink<'a> {
         let gaps = entity.gaps();
         // All ranges may have been refused or suppressed.
         let Some(content) = self.folder.join(entity.take_pieces())? else { return Ok(()) };
+        let is_body = entity.is_body();
         let Entity { key, flow, mut incoming, texts, number, complete_len, range_count, row_len_max, .. } =
             entity;
         let received_len = content.len;
         incoming.content = content;
-        (incoming.gap_count, incoming.missing_len) = (gaps.count, gaps.missing_len);
         incoming.received_len = row_len_max / OUTPUT_PER_OCTET;
+        let mut range = None;
+        if !is_body {
+            (incoming.gap_count, incoming.missing_len) = (gaps.count, gaps.missing_len);
+            range = Some(Range { start: gaps.start, len: received_len, complete_len });
+        }
         let description = Description {
             name: texts.name.as_deref(),
             content_type: texts.content_type.as_deref(),
@@ -347,13 +410,14 @@ impl<'a> ObjectSink<'a> {
             command: None,
             number,
             is_complete: gaps.count == 0 && complete_len.is_some(),
-            range: Some(Range { start: gaps.start, len: received_len, complete_len }),
+            range,
+            prefix: None,
         };
         let is_whole = gaps.start == 0 && !gaps.is_divided;
         let credit = (&mut DecodingCredit::default(), received_len);
         let coding = description.content_encoding;
         let decoding = self.decode(&mut incoming.content, coding, is_whole, credit)?;
-        let joined = Some((gaps, range_count));
+        let joined = (!is_body).then_some((gaps, range_count));
         let ended = Ended { key, incoming, description, decoding, joined, pem: None, names: None };
         self.write(&flow, &mut 0, ended)?;
         Ok(())
@@ -580,6 +644,7 @@ impl TransactionSink for ObjectSink<'_> {
                     (Kind::Http, file.number)
                 };
                 let key = Key::new(kind, number, file.role.unwrap_or(Role::Server));
+                let may_continue = key.sender() == Role::Server && !file.is_complete;
                 let description = Description {
                     name: file.name.as_deref(),
                     content_type: file.content_type.as_deref(),
@@ -588,6 +653,7 @@ impl TransactionSink for ObjectSink<'_> {
                     number: file.number,
                     is_complete: file.is_complete,
                     range: Range::of_file(file),
+                    prefix: file.declared_len.filter(|_| may_continue).map(Range::of_whole),
                 };
                 self.end(view, state, key, description);
             }

@@ -30,7 +30,7 @@ const ROW_LEN: usize = 1024;
 pub(super) type Identity = [u8; 32];
 
 /// The range of a body.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) start: u64,
     pub(super) len: u64,
@@ -43,8 +43,9 @@ impl Range {
         Some(Self { start, len, complete_len: file.complete_len })
     }
 
-    pub(super) fn is_whole(&self) -> bool {
-        self.start == 0 && self.complete_len == Some(self.len)
+    /// Returns the range of a whole representation, of which the beginning may have been received.
+    pub(super) fn of_whole(len: u64) -> Self {
+        Self { start: 0, len, complete_len: Some(len) }
     }
 
     /// Returns the identity of the entity: host, target, validators, coding, complete length and direction. Without a host,
@@ -94,6 +95,8 @@ pub(super) struct Entity {
     pub(super) texts: Texts,
     /// Number of the transaction of the first range.
     pub(super) number: u64,
+    /// True if the first range is the beginning of a body without a range.
+    is_prefix: bool,
     pub(super) complete_len: Option<u64>,
     /// Octets by their positions. They do not overlap.
     pieces: BTreeMap<u64, Content>,
@@ -120,7 +123,7 @@ impl Entity {
     pub(super) fn new(
         (key, flow, incoming): (Key, FlowFacts, Incoming),
         texts: Texts,
-        number: u64,
+        (number, is_prefix): (u64, bool),
         complete_len: Option<u64>,
     ) -> Self {
         let pieces = BTreeMap::new();
@@ -130,6 +133,7 @@ impl Entity {
             incoming,
             texts,
             number,
+            is_prefix,
             complete_len,
             pieces,
             len: 0,
@@ -174,6 +178,11 @@ impl Entity {
             ranges: (count > 0).then_some(ranges),
             is_divided: runs.len() > 1,
         }
+    }
+
+    /// Returns whether the only octets are those of a body without a range, which is cut.
+    pub(super) fn is_body(&self) -> bool {
+        self.is_prefix && self.range_count == 1
     }
 
     /// Takes the octets in the order of their positions.

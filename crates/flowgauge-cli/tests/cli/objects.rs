@@ -642,6 +642,181 @@ fn ranges_of_different_files_are_not_joined() {
     );
 }
 
+/// A response with parts of a file that has another length than its body.
+fn partial(content_type: &str, body: &[u8], len: usize) -> Vec<u8> {
+    let head = format!(
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: {len}\r\nContent-Type: {content_type}\r\nETag: \"a\"\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// The body of type `multipart/byteranges` with these ranges of a file (RFC 9110 section 14.6).
+fn parts(file: &[u8], ranges: &[std::ops::Range<usize>], boundary: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    for range in ranges {
+        let head = format!(
+            "\r\n--{boundary}\r\nContent-Type: text/x\r\nContent-Range: bytes {}-{}/{}\r\n\r\n",
+            range.start,
+            range.end - 1,
+            file.len()
+        );
+        body.extend(head.as_bytes());
+        body.extend(&file[range.clone()]);
+    }
+    body.extend(format!("\r\n--{boundary}--\r\n").as_bytes());
+    body
+}
+
+/// Positions and octets of the parts of a body, which are searched for by the boundary.
+fn split(body: &[u8], boundary: &str) -> Vec<(u64, Vec<u8>)> {
+    let delimiter = format!("\r\n--{boundary}");
+    let find = |octets: &[u8], text: &[u8]| octets.windows(text.len()).position(|window| window == text);
+    let (mut rest, mut all) = (body, Vec::new());
+    while let Some(at) = find(rest, delimiter.as_bytes()) {
+        rest = &rest[at + delimiter.len()..];
+        let part = &rest[..find(rest, delimiter.as_bytes()).unwrap_or(rest.len())];
+        let Some(head_len) = find(part, b"\r\n\r\n") else { continue };
+        let head = std::str::from_utf8(&part[..head_len]).unwrap();
+        let start = head.split("bytes ").nth(1).unwrap().split('-').next().unwrap();
+        all.push((start.parse().unwrap(), part[head_len + 4..].to_vec()));
+    }
+    all
+}
+
+/// The parts of a response are ranges, which are joined with those of other responses.
+#[test]
+fn parts_of_responses_are_ranges() {
+    let mut file: Vec<u8> = (0..60_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let longest =
+        "0123456789abcdef'()+_,-./:=? ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno?".get(..70).unwrap();
+    // Octets that only resemble a delimiter.
+    for (at, text) in [(100, "\r\n--\r\n--b"), (7000, "\r\n--boundar"), (40_000, "--boundary--\r\n")] {
+        file[at..at + text.len()].copy_from_slice(text.as_bytes());
+    }
+    let ranges = [50_000..60_000, 100..101, 0..100, 101..20_000, 30_000..45_000];
+    let missing = 20_000..30_000;
+    for (boundary, in_field) in
+        [("boundary", "boundary".to_owned()), (longest, format!("\"{longest}\"")), ("0", "0".to_owned())]
+    {
+        let content_type = format!("multipart/byteranges; boundary={in_field}");
+        let body = parts(&file, &ranges, boundary);
+        let response = partial(&content_type, &body, body.len());
+        let mut expected = split(&body, boundary);
+        assert_eq!(expected.len(), ranges.len());
+        let capture = downloads(&[("/f.bin", response.clone())]);
+        let found = exported(&capture, &["--no-join-ranges"]);
+        for (row, octets) in &found {
+            let at = expected.iter().position(|part| *part == (number(row, "range_start"), octets.clone()));
+            expected.remove(at.unwrap_or_else(|| panic!("{row}")));
+            assert!(row["is_complete"] == true && row["content_type"] == "text/x", "{row}");
+            assert_eq!((&row["complete_len"], &row["status"]), (&60_000.into(), &206.into()));
+        }
+        assert!(expected.is_empty(), "{} parts are missing", expected.len());
+        // Alone, they have gaps.
+        let found = exported(&capture, &[]);
+        let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+        assert_eq!(*octets, [&file[..20_000], &file[30_000..45_000], &file[50_000..]].concat());
+        assert_eq!((&row["range_count"], &row["missing_len"]), (&5.into(), &15_000.into()), "{row}");
+        assert_eq!(row["ranges"], "0-19999,30000-44999,50000-59999");
+        // Another response has what is missing, and more.
+        let others = [
+            range(&file, missing.clone(), "ETag: \"a\"\r\n"),
+            range(&file, 44_000..50_000, "ETag: \"a\"\r\n"),
+        ];
+        let [first, second] = others.map(|other| ("/f.bin", other));
+        for all in [
+            [first.clone(), ("/f.bin", response.clone()), second.clone()],
+            [second, first, ("/f.bin", response.clone())],
+        ] {
+            let found = exported(&downloads(&all), &[]);
+            let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+            assert!(*octets == file && row["is_complete"] == true && row["range_count"] == 7, "{row}");
+        }
+    }
+}
+
+/// A response that is cut has the parts before its end; one that is not well-formed is written as sent.
+#[test]
+fn parts_of_damaged_responses() {
+    let file: Vec<u8> = (0..=255).cycle().take(3000).collect();
+    let body = parts(&file, &[0..1000, 2000..3000], "b");
+    let exported = |body: &[u8], len: usize| {
+        let response = partial("multipart/byteranges; boundary=b", body, len);
+        exported(&downloads(&[("/f", response)]), &[])
+    };
+    let found = exported(&body[..1600], body.len());
+    let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+    let second = split(&body[..1600], "b").pop().unwrap().1;
+    assert_eq!(*octets, [&file[..1000], &second].concat());
+    assert_eq!(row["ranges"], format!("0-999,2000-{}", 1999 + second.len()), "{row}");
+    assert_eq!(
+        (number(row, "missing_len"), &row["is_complete"]),
+        (2000 - second.len() as u64, &false.into())
+    );
+    let mut with_other_len = body.clone();
+    with_other_len.remove(500);
+    let many = parts(&file, &vec![0..1; 1025], "b");
+    for body in [&body[..1600], &with_other_len, &body[5..], &many] {
+        let found = exported(body, body.len());
+        let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+        assert!(octets == body && row.get("range_start").is_none(), "{row}");
+    }
+    // Parts are objects in the limit on these.
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let capture = downloads(&[("/f", partial("multipart/byteranges; boundary=b", &body, body.len()))]);
+    let run = run_with_input(
+        &["export-objects", "-", "-q", "--no-join-ranges", "--max-count", "1", "-o", &out],
+        &capture,
+    );
+    assert!(run.status == 1 && run.err.contains("1 object omitted"), "{}", run.err);
+    assert!(matches!(&read(&out, &run.out)[..], [(_, octets)] if *octets == file[..1000]));
+}
+
+/// A response that is cut, and a range with the rest of it. Only a strong ETag shows that both are of one file.
+#[test]
+fn a_range_continues_a_response() {
+    let file: Vec<u8> = (0..=255).cycle().take(50_000).collect();
+    let whole = |fields: &str, len: usize| {
+        let mut response = response(fields, &file);
+        response.truncate(response.len() - file.len() + len);
+        ("/f.bin", response)
+    };
+    let strong = "ETag: \"a\"\r\n";
+    // The response to a request with If-Range repeats the ETag, not all other fields (RFC 9110 section 15.3.7).
+    let first = whole(&format!("{strong}Last-Modified: then\r\nContent-Type: text/x\r\n"), 20_000);
+    let rest = |from: usize, fields: &str| ("/f.bin", range(&file, from..50_000, fields));
+    for all in [
+        vec![first.clone(), rest(20_000, strong)],
+        vec![first.clone(), rest(15_000, strong)],
+        vec![rest(20_000, strong), first.clone()],
+        vec![first.clone(), whole(strong, 30_000), rest(30_000, strong)],
+    ] {
+        let found = exported(&downloads(&all), &[]);
+        let [(row, octets)] = &found[..] else { panic!("{} objects", found.len()) };
+        assert!(*octets == file && row["is_complete"] == true && row["complete_len"] == 50_000, "{row}");
+        assert_eq!(number(row, "range_count"), all.len() as u64);
+    }
+    // A gap between both is stated.
+    let found = exported(&downloads(&[first.clone(), rest(40_000, strong)]), &[]);
+    assert!(matches!(&found[..], [(row, _)] if row["ranges"] == "0-19999,40000-49999"), "{found:?}");
+    // A range of the whole file that is cut is continued, too.
+    let (_, mut cut) = rest(0, strong);
+    cut.truncate(cut.len() - 10_000);
+    let found = exported(&downloads(&[("/f.bin", cut), rest(40_000, strong)]), &[]);
+    assert!(matches!(&found[..], [(_, octets)] if *octets == file));
+    for fields in ["ETag: W/\"a\"\r\n", "Last-Modified: then\r\n", ""] {
+        let found = exported(&downloads(&[whole(fields, 20_000), rest(20_000, fields)]), &[]);
+        assert_eq!(found.len(), 2, "{fields}");
+    }
+    for other in [rest(20_000, "ETag: \"b\"\r\n"), rest(20_000, ""), ("/other", rest(20_000, strong).1)] {
+        assert_eq!(exported(&downloads(&[first.clone(), other]), &[]).len(), 2);
+    }
+    // Alone, the response is what it is without joining.
+    let capture = downloads(&[first]);
+    assert_eq!(exported(&capture, &[]), exported(&capture, &["--no-join-ranges"]));
+}
+
 /// More entities than are kept, and more ranges than the row of one may list.
 #[test]
 fn ranges_are_bounded() {
