@@ -133,6 +133,8 @@ impl DnsOpen {
                         pending.span.extend(meta);
                         pending.content.retransmission_count = query.retransmission_count;
                     }
+                    // The transaction ended with the response to an earlier transmission.
+                    None if query.retransmission_count > 0 => {}
                     None => {
                         let mut copier = Copier::default();
                         let query_flags = Some(query.header.flags);

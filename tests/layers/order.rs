@@ -261,8 +261,22 @@ fn a_query_that_is_captured_after_its_response_belongs_to_it() {
         found(&[sent(true, 0), sent(false, 50_001)]),
         ["Some(0) a.example Some(\"NoError\")", "Some(1) a.example None"]
     );
+    // Each order of two transmissions and their responses is one exchange.
+    for late in [0, 3, 10_000, 45_000] {
+        let repeated = [(false, late), (false, late + 1_000), (true, 900), (true, 1_900)];
+        let mut repeated = repeated.map(|(is_reply, micros)| sent(is_reply, micros));
+        assert_eq!(found(&repeated), ["Some(0) a.example Some(\"NoError\")"], "{late} us late");
+        repeated.sort_by_key(|sent| sent.micros);
+        assert_eq!(found(&repeated[..3]).len(), 1, "{late} us late");
+    }
     assert_eq!(found(&[sent(true, 0)]), ["Some(0) a.example Some(\"NoError\")"]);
-    // The next exchange with the same identifier is another one.
-    let next = [sent(true, 0), sent(false, 3), sent(false, 900), sent(true, 950)];
-    assert_eq!(found(&next), ["Some(0) a.example Some(\"NoError\")", "Some(1) a.example Some(\"NoError\")"]);
+    // The next exchange with the same identifier is another one, unless its query may be a retransmission that was
+    // captured after the response.
+    let next = |micros| [sent(true, 0), sent(false, 3), sent(false, micros), sent(true, micros + 50)];
+    assert_eq!(found(&next(900)), ["Some(0) a.example Some(\"NoError\")"]);
+    assert_eq!(found(&next(50_003)), ["Some(0) a.example Some(\"NoError\")"]);
+    assert_eq!(
+        found(&next(50_004)),
+        ["Some(0) a.example Some(\"NoError\")", "Some(1) a.example Some(\"NoError\")"]
+    );
 }

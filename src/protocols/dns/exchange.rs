@@ -14,9 +14,13 @@ pub const EXCHANGE_COUNT_MAX: usize = 256;
 /// Nanoseconds without a response or a retransmission after which a DNS query counts as unanswered.
 pub const UNANSWERED_NS: u64 = 10_000_000_000;
 
-/// Nanoseconds for which the query of a response in a datagram may be captured later than the response: the default of
+/// Nanoseconds for which the query of a response in a datagram may be captured later than the response, and a
+/// retransmitted query later than the latest message of its exchange: the default of
 /// [`skew_max`](crate::reassembler::ReassemblerConfig::skew_max).
 pub(crate) const EARLY_NS: u64 = 50_000_000;
+
+/// First part of the rank of an exchange in which nothing else is expected.
+const OVER: u8 = 0;
 
 /// Number of queries per flow that are kept without an allocation: two, for the A and AAAA queries that a client sends
 /// together.
@@ -65,6 +69,8 @@ pub(super) struct Subject {
     /// Hash of the first question of the message; `None` if there is no question.
     pub(super) question: Option<u64>,
     pub(super) is_transfer: bool,
+    /// True if the message is a datagram, so that nothing states whether it was sent before another one.
+    pub(super) is_datagram: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +109,36 @@ impl Exchange {
     /// Returns whether the query of a response may still be captured.
     fn awaits_query(&self, now: Timestamp) -> bool {
         self.is_early && since(self.queried, now) <= EARLY_NS
+    }
+
+    /// Adds a query with the subject of the exchange. Returns its retransmission count; `None` if it is the query of
+    /// another exchange.
+    fn add_query(&mut self, now: Timestamp, is_datagram: bool) -> Option<u32> {
+        if self.is_early {
+            return self.awaits_query(now).then(|| {
+                (self.is_early, self.queried, self.latest) = (false, now, now);
+                0
+            });
+        }
+        if self.is_answered() && !(is_datagram && since(self.latest, now) <= EARLY_NS) {
+            return None;
+        }
+        self.latest = now;
+        self.retransmission_count = self.retransmission_count.saturating_add(1);
+        Some(self.retransmission_count)
+    }
+
+    /// Returns the order in which exchanges are replaced: those in which nothing else is expected first, and those
+    /// without a response last. The one idle longest precedes others of the same kind.
+    fn rank(&self, now: Timestamp) -> (u8, Timestamp) {
+        let kind = if !self.is_answered() {
+            OVER + 2
+        } else if self.is_transfer || self.awaits_query(now) {
+            OVER + 1
+        } else {
+            OVER
+        };
+        (kind, self.latest)
     }
 
     fn unanswered(&self, now: Timestamp, reason: UnansweredReason) -> Unanswered {
@@ -151,8 +187,9 @@ impl Exchanges {
     /// Adds a DNS query. Returns its transaction number and its retransmission count. `unanswered` receives the query
     /// that is evicted for it.
     ///
-    /// A query with the same subject as an outstanding query is a retransmission of it; a query with the same subject
-    /// as an answered one starts a new exchange, unless the answer was captured before its query.
+    /// A query with the same subject as an outstanding query is a retransmission of it. So is a datagram up to 50 ms
+    /// after the latest message of an answered exchange: with a skew between both directions of a capture, the response
+    /// to the first transmission precedes the second one. Later, such a query starts a new exchange.
     pub(super) fn add_query(
         &mut self,
         subject: &Subject,
@@ -183,28 +220,19 @@ impl Exchanges {
         mut unanswered: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
-        // Indices of the answered query with the same subject, and of the query idle longest, answered ones first.
-        let (mut over, mut silent) = (None, None);
+        // Rank and index of the exchange that is replaced first.
+        let mut first = None;
         for (place, known) in self.all_mut().enumerate() {
-            let is_answered = known.is_answered();
-            if !is_answered && known.question == question && known.is_of(subject) {
-                known.latest = now;
-                known.retransmission_count = known.retransmission_count.saturating_add(1);
-                return (known.transaction, known.retransmission_count);
+            let is_same = !is_early && known.question == question && known.is_of(subject);
+            if is_same && let Some(count) = known.add_query(now, subject.is_datagram) {
+                return (known.transaction, count);
             }
-            if known.is_early && known.awaits_query(now) {
-                if !is_early && known.question == question && known.is_of(subject) {
-                    (known.is_early, known.queried) = (false, now);
-                    return (known.transaction, 0);
-                }
-            } else if is_answered && !known.is_transfer {
-                over.get_or_insert(place);
-            }
-            let rank = (!is_answered, known.latest);
-            if silent.is_none_or(|(least, _)| rank < least) {
-                silent = Some((rank, place));
+            let rank = known.rank(now);
+            if first.is_none_or(|(least, _)| rank < least) {
+                first = Some((rank, place));
             }
         }
+        let is_over = matches!(first, Some(((OVER, _), _)));
         let transaction = self.next;
         self.next += 1;
         let exchange = Exchange {
@@ -221,15 +249,13 @@ impl Exchanges {
         };
         if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
             *place = Some(exchange);
-        } else if let Some(over) = over.and_then(|place| self.all_mut().nth(place)) {
-            *over = exchange;
-        } else if self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
+        } else if !is_over && self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
             self.more.push(exchange);
-        } else if let Some(silent) = silent.and_then(|(_, place)| self.all_mut().nth(place)) {
-            if !silent.is_answered() {
-                unanswered(silent.unanswered(now, UnansweredReason::Displaced));
+        } else if let Some(replaced) = first.and_then(|(_, place)| self.all_mut().nth(place)) {
+            if !replaced.is_answered() {
+                unanswered(replaced.unanswered(now, UnansweredReason::Displaced));
             }
-            *silent = exchange;
+            *replaced = exchange;
         }
         (transaction, 0)
     }
@@ -320,7 +346,7 @@ mod tests {
     use super::*;
 
     fn subject(id: u16) -> Subject {
-        Subject { id, querier: Role::Client, question: Some(7), is_transfer: false }
+        Subject { id, querier: Role::Client, question: Some(7), is_transfer: false, is_datagram: true }
     }
 
     fn at(milliseconds: u64) -> Timestamp {
@@ -347,8 +373,39 @@ mod tests {
         assert_eq!(exchanges.answer(&Subject { question: None, ..subject(2) }, at(7)), answered(1, 6, 1));
         assert_eq!(exchanges.answer(&Subject { question: Some(8), ..subject(2) }, at(7)), None);
         assert_eq!(exchanges.answer(&Subject { querier: Role::Server, ..subject(2) }, at(7)), None);
-        assert_eq!(exchanges.add_query(&subject(1), at(8), no_report), (2, 0));
-        assert_eq!(exchanges.answer(&subject(1), at(9)), answered(2, 1, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(57), no_report), (2, 0), "51 ms after the response");
+        assert_eq!(exchanges.answer(&subject(1), at(58)), answered(2, 1, 0));
+        assert_eq!(exchanges.heap_len(), 0);
+    }
+
+    #[test]
+    fn a_retransmitted_query_may_be_captured_after_the_response() {
+        let mut exchanges = Exchanges::default();
+        assert_eq!(exchanges.add_query(&subject(1), at(0), no_report), (0, 0));
+        assert!(exchanges.answer(&subject(1), at(100)).is_some());
+        assert_eq!(exchanges.add_query(&subject(1), at(150), no_report), (0, 1));
+        let repeated =
+            Answered { transaction: 0, response_time_ns: Some(160_000_000), earlier_response_count: 1 };
+        assert_eq!(exchanges.answer(&subject(1), at(160)), Some(repeated));
+        assert_eq!(exchanges.add_query(&subject(1), at(211), no_report), (1, 0), "too late");
+        assert!(exchanges.answer(&subject(1), at(211)).is_some());
+        // A stream states the order of its messages.
+        let in_stream = Subject { is_datagram: false, ..subject(1) };
+        assert_eq!(exchanges.add_query(&in_stream, at(212), no_report), (2, 0));
+    }
+
+    #[test]
+    fn the_answered_query_idle_longest_is_replaced_first() {
+        let mut exchanges = Exchanges::default();
+        for id in 1..=2 {
+            exchanges.add_query(&subject(id), at(0), no_report);
+        }
+        for id in [2, 1] {
+            exchanges.answer(&subject(id), at(10 - u64::from(id)));
+        }
+        exchanges.add_query(&subject(3), at(10), no_report);
+        assert_eq!(exchanges.answer(&subject(2), at(11)), None);
+        assert!(exchanges.answer(&subject(1), at(11)).is_some());
         assert_eq!(exchanges.heap_len(), 0);
     }
 
@@ -361,10 +418,11 @@ mod tests {
         assert_eq!(exchanges.answer(&subject(1), at(20)), Some(repeated));
         assert_eq!(exchanges.add_query(&subject(3), at(30), no_report), (2, 0));
         assert_eq!(exchanges.add_query(&subject(1), at(50), no_report), (0, 0));
-        assert_eq!(exchanges.add_query(&subject(1), at(51), no_report), (3, 0), "the first one was answered");
-        // Too late: another query with the same identifier.
+        assert_eq!(exchanges.add_query(&subject(1), at(51), no_report), (0, 1), "sent again");
+        // Too late: other queries with the same identifiers.
         assert_eq!(exchanges.answer(&subject(2), at(61)), None);
-        assert_eq!(exchanges.add_query(&subject(2), at(61), no_report), (4, 0));
+        assert_eq!(exchanges.add_query(&subject(2), at(61), no_report), (3, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(102), no_report), (4, 0));
     }
 
     #[test]

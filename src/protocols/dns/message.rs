@@ -24,7 +24,8 @@ pub struct DnsMessage<'m> {
     /// query has a number of its own, which a query that was captured up to 50 ms later shares; in a stream, its number is
     /// `None`.
     pub transaction: Option<u64>,
-    /// For a query: number of times it was sent before.
+    /// For a query: number of times it was sent before. A datagram is a retransmission until 50 ms after the latest message of
+    /// the exchange, because the response to an earlier transmission may be captured before it.
     pub retransmission_count: u32,
     /// For a response: time since its query was first sent.
     pub response_time: Option<Duration>,

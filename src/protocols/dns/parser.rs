@@ -81,7 +81,7 @@ impl Core {
         let is_response = message.header.flags.is_response();
         // An mDNS response is for all hosts, whether requested or not, and arrives in another flow.
         if self.variant != Variant::Mdns
-            && let Some(subject) = subject(&message, from)
+            && let Some(subject) = subject(&message, from, is_datagram)
         {
             let reports = self.variant == Variant::Dns;
             if is_response {
@@ -190,10 +190,10 @@ fn report(reports: bool, unanswered: Unanswered, out: Sink<'_>) {
 }
 
 /// Returns the subject by which a message is assigned to its exchange; `None` if its first question cannot be parsed.
-fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
+fn subject(message: &DnsMessage<'_>, from: Role, is_datagram: bool) -> Option<Subject> {
     let is_response = message.header.flags.is_response();
     let querier = if is_response { from.other() } else { from };
-    let subject = Subject { id: message.header.id, querier, question: None, is_transfer: false };
+    let subject = Subject { id: message.header.id, querier, question: None, is_transfer: false, is_datagram };
     if message.header.counts.first() == Some(&0) {
         return Some(subject);
     }
