@@ -30,6 +30,8 @@ pub(super) struct Index {
     pub(super) parsed: Entries,
     /// Entries with a parser that no entry without one precedes.
     pub(super) first_parsed: Entries,
+    /// Entries that lines of a server may precede.
+    pub(super) after_lines: Entries,
     /// Entries with a parser whose messages are searched for in streams that begin with another protocol.
     pub(super) resumed: Entries,
     /// Entries with a parser whose messages are searched for in streams that were captured from the middle on too.
@@ -61,6 +63,7 @@ impl Index {
         assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
         let (mut streams, mut datagrams) = (Recognized::EMPTY, Recognized::EMPTY);
         let (mut parsed, mut first_parsed, mut resumed, mut resumed_in_middle) = (0, 0, 0, 0);
+        let mut after_lines = 0;
         let mut entry = 0;
         while entry < P::TABLE.len() {
             let protocol = P::TABLE[entry].protocol;
@@ -70,6 +73,7 @@ impl Index {
             if let Some(recognition) = &protocol.datagrams {
                 datagrams.add(entry, recognition);
             }
+            after_lines |= if protocol.follows_lines { only(entry) } else { 0 };
             if P::TABLE[entry].has_parser {
                 first_parsed |= if parsed == only(entry) - 1 { only(entry) } else { 0 };
                 parsed |= only(entry);
@@ -80,7 +84,7 @@ impl Index {
             }
             entry += 1;
         }
-        Self { streams, datagrams, parsed, first_parsed, resumed, resumed_in_middle }
+        Self { streams, datagrams, parsed, first_parsed, after_lines, resumed, resumed_in_middle }
     }
 }
 

@@ -36,6 +36,8 @@ pub(super) struct StreamProbing {
     /// The buffered chunks in the order of arrival, so that the parser receives them as if there had been no delay.
     kept: [Kept; PROBE_CHUNK_COUNT_MAX as usize],
     chunk_count: u8,
+    /// True if chunks were joined because lines of a server arrive in many of them.
+    is_joined: bool,
     pub(super) handover_count: u8,
     /// True if the octets of one of the sides begin in the middle of its stream.
     pub(super) is_picked_up: bool,
@@ -57,6 +59,7 @@ impl StreamProbing {
             probed: Default::default(),
             kept: [kept; PROBE_CHUNK_COUNT_MAX as usize],
             chunk_count: 0,
+            is_joined: false,
             handover_count: 0,
             is_picked_up: false,
             is_past_preamble: false,
@@ -89,6 +92,35 @@ impl StreamProbing {
         }
         probed.bytes.extend_from_slice(bytes);
         probed.bytes.len() <= PROBE_LEN_MAX && self.chunk_count < PROBE_CHUNK_COUNT_MAX
+    }
+
+    /// Joins chunks to make room for others, if the octets may be lines before a protocol. Returns whether there is room.
+    #[cold]
+    pub(super) fn continues_lines<P: Protocols>(&mut self) -> bool {
+        let may_follow = Index::of::<P>().after_lines & !self.refuted != 0;
+        let is_short = self.probed.iter().all(|probed| probed.bytes.len() <= PROBE_LEN_MAX);
+        if !may_follow || !is_short {
+            return false;
+        }
+        let mut count = 0;
+        for place in 0..usize::from(self.chunk_count).min(self.kept.len()) {
+            let Some(chunk) = self.kept.get(place).copied() else { break };
+            let before = usize::checked_sub(count, 1).and_then(|last| self.kept.get_mut(last));
+            if let Some(before) = before.filter(|before| before.from == chunk.from) {
+                *before = Kept { len: before.len.saturating_add(chunk.len), ..chunk };
+            } else {
+                self.kept.iter_mut().skip(count).take(1).for_each(|free| *free = chunk);
+                count += 1;
+            }
+        }
+        self.chunk_count = count as u8;
+        self.is_joined = true;
+        self.chunk_count < PROBE_CHUNK_COUNT_MAX
+    }
+
+    /// Returns whether the latest octets are a part of a line in one of many chunks, for which probes are not called.
+    pub(super) fn is_within_line(&self, bytes: &[u8]) -> bool {
+        self.is_joined && !bytes.contains(&b'\n')
     }
 
     pub(super) fn run_probes<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {

@@ -304,6 +304,8 @@ pub struct Protocol {
     pub(super) repeated: Option<Repeated>,
     message_len_max: u32,
     message_len_min: u32,
+    /// True if a server may send lines of text before the protocol begins.
+    pub(super) follows_lines: bool,
 }
 
 impl Protocol {
@@ -333,6 +335,7 @@ impl Protocol {
             repeated: None,
             message_len_max: 0,
             message_len_min: MESSAGE_OCTET_COUNT as u32,
+            follows_lines: false,
         }
     }
 
@@ -364,6 +367,13 @@ impl Protocol {
     #[cfg(any(test, feature = "protocols"))]
     pub(crate) const fn datagrams_begin_with(self, octets: OctetSet) -> Self {
         Self { datagrams: Recognition::beginning_with(self.datagrams, octets), ..self }
+    }
+
+    /// Declares that a server may send lines of text before the protocol begins. While its probe is undecided, the number
+    /// of segments in which the lines arrive does not end the recognition. The probe must limit the number of lines.
+    #[cfg(any(test, feature = "protocols"))]
+    pub(crate) const fn following_lines(self) -> Self {
+        Self { follows_lines: true, ..self }
     }
 
     /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the

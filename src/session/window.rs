@@ -110,7 +110,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             self.driver.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
-        let answer = probing.run_probes::<P>(ports);
+        let answer = match is_open && probing.is_within_line(bytes) {
+            true => Answer::Undecided,
+            false => probing.run_probes::<P>(ports),
+        };
+        let is_open = is_open || matches!(answer, Answer::Undecided) && probing.continues_lines::<P>();
         let side = side_of(from, self.session.client);
         match answer {
             Answer::Found(found) => self.begin(Some(found)),

@@ -4,7 +4,8 @@
 use crate::message_json::as_json;
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::ssh::{Message, PROTOCOL, SshParser};
-use flowgauge::session::{MessageMeta, Role};
+use flowgauge::protocols::{Message as AnyMessage, Standard};
+use flowgauge::session::{MessageMeta, PROBE_LEN_MAX, Role};
 
 use crate::harness::{
     Description, Dialogue, check_corruptions, check_truncations, observe, observe_in_any_split,
@@ -48,6 +49,15 @@ fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Description {
             format!("disconnects: {} {}", disconnect.reason_code, disconnect.description)
         }
         Message::HostKey(key) => format!("key {} {}", key.algorithm, key.fingerprint),
+        other => format!("{other:?}"),
+    };
+    Description::Whole(format!("{}: {text}", meta.from.name()))
+}
+
+/// Describes identifications among the messages of all protocols.
+fn describe_any(meta: &MessageMeta, message: AnyMessage<'_>) -> Description {
+    let text = match message {
+        AnyMessage::Ssh(Message::Identification(id)) => format!("{} before", id.preceding_line_count),
         other => format!("{other:?}"),
     };
     Description::Whole(format!("{}: {text}", meta.from.name()))
@@ -246,6 +256,43 @@ fn lines_of_a_server_on_another_port_wait_for_the_client() {
     ] {
         let observed = observe::<Set>(2222, &[(Server, server), (Client, client)], describe, || 999);
         assert_eq!(observed.application, None, "{}", server.escape_ascii());
+    }
+}
+
+/// Lines before the identification, on any port and in any number of segments.
+#[test]
+fn lines_of_a_server_arrive_in_many_segments() {
+    let long = b"Another line of a banner of some sixty octets, all of text.\r\n".repeat(20);
+    let banners: [&[u8]; 4] =
+        [b"Welcome,\nstranger\r\n\r\n", b"\r\n*****\r\n* x *\r\n", b"GET out\r\nHTTP\r\n", &long];
+    for banner in banners {
+        let count = banner.iter().filter(|octet| **octet == b'\n').count();
+        let both = [banner, b"SSH-2.0-y\r\n"].concat();
+        let client: (Role, &[u8]) = (Client, b"SSH-2.0-x\r\n");
+        let server = (Server, &both[..]);
+        let orders = [
+            vec![client, server],
+            vec![(Server, banner), client, (Server, b"SSH-2.0-y\r\n")],
+            vec![server, client],
+            vec![server],
+        ];
+        for (turns, port) in orders.iter().flat_map(|turns| [22, 80, 443, 2222].map(|port| (turns, port))) {
+            for len in [1, 3, 7, 20, 61, 999] {
+                let observed = observe::<Standard>(port, turns, describe_any, || len);
+                let mut messages = observed.messages();
+                messages.sort_unstable();
+                let expected = ["client: 0 before".to_owned(), format!("server: {count} before")];
+                assert_eq!(messages, expected[2 - turns.len().min(2)..], "{port}, {len}: {turns:?}");
+            }
+        }
+    }
+    // The search ends with the number of lines that a parser accepts, and with the octets that a probe sees.
+    for line in [&b"\n"[..], b"x"] {
+        let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 2222, describe);
+        for _ in 0..PROBE_LEN_MAX + 1 {
+            dialogue.send_octets(Server, line);
+        }
+        assert_eq!(dialogue.held_bytes(), 0, "{line:?}");
     }
 }
 

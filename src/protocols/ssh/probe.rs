@@ -1,5 +1,6 @@
 //! Recognition of SSH by the identification line of the client or the server.
 
+use super::LINES_BEFORE_MAX;
 use crate::session::lines::search_lines;
 use crate::session::{Role, Search, StreamOpening, Verdict};
 
@@ -38,10 +39,11 @@ fn are_lines(server: &[u8]) -> bool {
     is_text && server.split_inclusive(|octet| *octet == b'\n').all(|line| line.len() <= LINE_LEN_MAX)
 }
 
-/// Matches an SSH identification that follows other lines of text from a server.
+/// Matches an SSH identification that follows other lines of text from a server, at most as many as the parser accepts.
 fn behind_lines(server: &[u8]) -> Verdict {
-    for line in server.split_inclusive(|octet| *octet == b'\n') {
+    for (count, line) in server.split_inclusive(|octet| *octet == b'\n').enumerate() {
         match identification(line) {
+            _ if count > LINES_BEFORE_MAX.into() => return Verdict::No,
             Verdict::Match => return Verdict::Match,
             _ if line.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) => {
                 return Verdict::No;
