@@ -4,7 +4,7 @@ use std::fmt;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{Coding, Step, Stream};
+use super::{Coding, Decoding, Step, Stream};
 
 /// Binary logarithm of the window of deflate.
 const WINDOW_BITS: u8 = 15;
@@ -38,15 +38,16 @@ impl Inflate {
 }
 
 impl Stream for Inflate {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding> {
         let begun = match self.stream.take() {
             Some(stream) => stream,
             None => self.begun(input.first()),
         };
         let stream = self.stream.insert(begun);
         let (taken, decoded) = (stream.total_in(), stream.total_out());
-        let status = stream.decompress(input, output, FlushDecompress::None).ok()?;
-        Some(Step {
+        let status =
+            stream.decompress(input, output, FlushDecompress::None).map_err(|_| Decoding::Invalid)?;
+        Ok(Step {
             taken_len: (stream.total_in() - taken) as usize,
             decoded_len: (stream.total_out() - decoded) as usize,
             is_over: status == Status::StreamEnd,

@@ -73,8 +73,13 @@ pub struct Step {
 
 /// A stream of a content coding that is being decoded.
 pub trait Stream {
-    /// Decodes octets of `input` to `output`, as many as fit. Returns `None` if they are not those of the coding.
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step>;
+    /// Decodes octets of `input` to `output`, as many as fit.
+    ///
+    /// # Errors
+    ///
+    /// The result of the body: [`Decoding::Invalid`] if the octets are not those of the coding, [`Decoding::Limit`] if
+    /// decoding them takes more memory than is permitted.
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding>;
 
     /// Returns whether octets after a stream, one to four, begin another one of the same body, which is decoded next; `None`
     /// if there are too few.
@@ -82,7 +87,7 @@ pub trait Stream {
 }
 
 impl<S: Stream + ?Sized> Stream for Box<S> {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding> {
         (**self).step(input, output)
     }
 
@@ -180,9 +185,12 @@ impl<S: Stream> Unpacker<S> {
         let mut taken_len = 0;
         while let Phase::Within = self.phase {
             let rest = octets.get(taken_len..).unwrap_or_default();
-            let Some(step) = self.stream.step(rest, &mut *self.buffer) else {
-                self.phase = Phase::Ended(Decoding::Invalid);
-                break;
+            let step = match self.stream.step(rest, &mut *self.buffer) {
+                Ok(step) => step,
+                Err(result) => {
+                    self.phase = Phase::Ended(result);
+                    break;
+                }
             };
             taken_len += step.taken_len;
             let decoded = self.buffer.get(..step.decoded_len).unwrap_or_default();

@@ -51,8 +51,8 @@ pub(crate) struct ObjectsArgs {
     ///
     /// The codings are gzip, deflate, br and zstd (with a window of up to 8 MiB). A body that is cut, or has octets after
     /// its end, is decoded up to there. A body is written as sent if it has another or several codings, has gaps, is not
-    /// valid, or decodes to more octets than the size of an object may have or its connection pays for: 21 for each of its
-    /// octets so far, and 5 KiB.
+    /// valid, needs a window of more than a quarter of the memory that is left, or decodes to more octets than the size of an
+    /// object may have or its connection pays for: 21 for each of its octets so far, and 5 KiB.
     #[arg(long)]
     pub(super) decode: bool,
 

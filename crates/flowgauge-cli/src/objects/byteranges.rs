@@ -17,6 +17,9 @@ const BOUNDARY_LEN_MAX: usize = 70;
 /// Maximum length in octets of a delimiter with the head of its part.
 const HEAD_LEN_MAX: u64 = 8 << 10;
 
+/// Maximum length in octets of the type of a part; the rest is omitted.
+const TYPE_LEN_MAX: usize = 256;
+
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
@@ -155,6 +158,7 @@ impl<R: Read + Seek> PartReader<R> {
             if name.eq_ignore_ascii_case(b"content-range") {
                 range = ContentRange::parse(value);
             } else if name.eq_ignore_ascii_case(b"content-type") {
+                let value = value.get(..TYPE_LEN_MAX).unwrap_or(value);
                 content_type = Some(String::from_utf8_lossy(value).into());
             }
         }

@@ -11,27 +11,53 @@ use zstd::stream::raw::{DParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::console::Failure;
 
-/// Binary logarithm of the maximum window of zstd: 8 MiB (RFC 9659).
-const WINDOW_LOG_MAX: u32 = 23;
+/// Maximum window of zstd in octets (RFC 9659).
+const ZSTD_WINDOW_MAX: u64 = 8 << 20;
+
+/// Memory in bytes that a window may always have. That of gzip and deflate is 32 KiB.
+const WINDOW_MIN: u64 = 256 << 10;
+
+/// Name of the error of zstd if the window of a frame is larger than permitted.
+const ZSTD_WINDOW_ERROR: &str = "Frame requires too much memory for decoding";
 
 /// Number of octets that are read at once.
 const BUFFER_LEN: usize = 1 << 14;
 
 /// A stream of br.
-struct Brotli(Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>);
+struct Brotli {
+    state: Box<BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>>,
+    window_max: u64,
+    has_begun: bool,
+}
 
 impl Brotli {
-    fn new() -> Self {
+    fn new(window_max: u64) -> Self {
         let alloc = StandardAlloc::default;
         let mut state = Box::new(BrotliState::new(alloc(), alloc(), alloc()));
         // A window of up to 16 MiB; large windows are not part of the coding (RFC 7932).
         state.set_parameter(BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW, 0);
-        Self(state)
+        Self { state, window_max, has_begun: false }
+    }
+
+    /// Returns the window in octets of a stream with this first octet (RFC 7932 section 9.1). No other pattern is valid.
+    const fn window(first: u8) -> u64 {
+        let bits = match (first & 1, first >> 1 & 7, first >> 4 & 7) {
+            (0, ..) => 16,
+            (_, 0, 0) => 17,
+            (_, 0, more) => 8 + more,
+            (_, bits, _) => 17 + bits,
+        };
+        1 << bits
     }
 }
 
 impl Stream for Brotli {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding> {
+        if let Some(first) = input.first().filter(|_| !std::mem::replace(&mut self.has_begun, true)) {
+            if Self::window(*first) > self.window_max {
+                return Err(Decoding::Limit);
+            }
+        }
         let (mut input_len, mut taken_len) = (input.len(), 0);
         let (mut output_len, mut decoded_len, mut total_len) = (output.len(), 0, 0);
         let result = BrotliDecompressStream(
@@ -42,11 +68,11 @@ impl Stream for Brotli {
             &mut decoded_len,
             output,
             &mut total_len,
-            &mut self.0,
+            &mut self.state,
         );
         let is_over = matches!(result, BrotliResult::ResultSuccess);
         let is_sound = !matches!(result, BrotliResult::ResultFailure);
-        is_sound.then_some(Step { taken_len, decoded_len, is_over })
+        is_sound.then_some(Step { taken_len, decoded_len, is_over }).ok_or(Decoding::Invalid)
     }
 
     fn begins_another(&mut self, _: &[u8]) -> Option<bool> {
@@ -55,21 +81,31 @@ impl Stream for Brotli {
 }
 
 /// Frames of zstd.
-struct Zstd(zstd::stream::raw::Decoder<'static>);
+struct Zstd {
+    decoder: zstd::stream::raw::Decoder<'static>,
+    window_max: u64,
+}
 
 impl Zstd {
-    fn new() -> Option<Self> {
+    fn new(window_max: u64) -> Option<Self> {
         let mut decoder = zstd::stream::raw::Decoder::new().ok()?;
-        decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG_MAX)).ok()?;
-        Some(Self(decoder))
+        let window_max = window_max.min(ZSTD_WINDOW_MAX);
+        decoder.set_parameter(DParameter::WindowLogMax(window_max.checked_ilog2()?)).ok()?;
+        Some(Self { decoder, window_max })
+    }
+
+    /// Returns the result for an error of the decoder.
+    fn result(&self, error: &std::io::Error) -> Decoding {
+        let is_limited = self.window_max < ZSTD_WINDOW_MAX && error.to_string() == ZSTD_WINDOW_ERROR;
+        if is_limited { Decoding::Limit } else { Decoding::Invalid }
     }
 }
 
 impl Stream for Zstd {
-    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Option<Step> {
+    fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding> {
         let (mut input, mut output) = (InBuffer::around(input), OutBuffer::around(output));
-        let wanted_len = self.0.run(&mut input, &mut output).ok()?;
-        Some(Step { taken_len: input.pos(), decoded_len: output.pos(), is_over: wanted_len == 0 })
+        let wanted_len = self.decoder.run(&mut input, &mut output).map_err(|error| self.result(&error))?;
+        Ok(Step { taken_len: input.pos(), decoded_len: output.pos(), is_over: wanted_len == 0 })
     }
 
     /// A body has several frames, of which some are skipped (RFC 8878 section 3.1).
@@ -83,27 +119,29 @@ impl Stream for Zstd {
     }
 }
 
-/// Returns the decoder of a coding; `None` for an unknown one.
-fn stream(coding: Coding) -> Option<Box<dyn Stream>> {
+/// Returns the decoder of a coding whose window has up to `window_max` octets; `None` for an unknown one.
+fn stream(coding: Coding, window_max: u64) -> Option<Box<dyn Stream>> {
+    let window_max = window_max.max(WINDOW_MIN);
     Some(match coding {
-        Coding::Brotli => Box::new(Brotli::new()),
-        Coding::Zstd => Box::new(Zstd::new()?),
+        Coding::Brotli => Box::new(Brotli::new(window_max)),
+        Coding::Zstd => Box::new(Zstd::new(window_max)?),
         _ => Box::new(Inflate::new(coding)?),
     })
 }
 
-/// Decodes octets, and passes the decoded ones to `out`, as long as `permits` accepts the parts of the body.
+/// Decodes octets, and passes the decoded ones to `out`, as long as `permits` accepts the parts of the body, and their window
+/// has up to `window_max` octets, or 256 KiB.
 ///
 /// # Errors
 ///
 /// Returns an error of `out`.
 pub(super) fn decode(
-    coding: Coding,
+    (coding, window_max): (Coding, u64),
     inner: &mut dyn Read,
     permits: &mut dyn FnMut(&Part<'_>) -> bool,
     out: &mut dyn FnMut(&[u8]) -> Result<(), Failure>,
 ) -> Result<Decoding, Failure> {
-    let Some(stream) = stream(coding) else { return Ok(Decoding::Unsupported) };
+    let Some(stream) = stream(coding, window_max) else { return Ok(Decoding::Unsupported) };
     let mut unpacker = Unpacker::new(stream);
     let (mut buffer, mut outcome, mut decoded_len) = (vec![0; BUFFER_LEN], Ok(()), 0);
     loop {
@@ -156,7 +194,7 @@ mod tests {
             },
             _ => true,
         };
-        let result = decode(coding, &mut &octets[..], &mut permits, &mut |octets| {
+        let result = decode((coding, u64::MAX), &mut &octets[..], &mut permits, &mut |octets| {
             out.extend_from_slice(octets);
             Ok(())
         });
@@ -234,6 +272,36 @@ mod tests {
             octets[0] ^= 0x07;
             assert_eq!(decoded(coding, &octets, 5000).0, Decoding::Invalid, "{coding:?}");
         }
+    }
+
+    /// Streams with the largest windows are decoded only if they are permitted; then the decoder takes the window, and what
+    /// the tables of a stream may take.
+    #[test]
+    fn windows_are_limited() {
+        let mut frame = zstd::stream::raw::Encoder::new(3).unwrap();
+        frame.set_parameter(zstd::stream::raw::CParameter::WindowLog(23)).unwrap();
+        let mut zstd = zstd::stream::zio::Writer::new(Vec::new(), frame);
+        zstd.write_all(&b"some text ".repeat(500)).unwrap();
+        zstd.finish().unwrap();
+        // The header of a window of 16 MiB, and a metablock of 16 MiB without compression that is cut.
+        let brotli = [&[0xcf, 0xff, 0xff, 0xff][..], &[7; 100]].concat();
+        for (coding, octets, window) in
+            [(Coding::Zstd, zstd.into_inner().0, 8 << 20), (Coding::Brotli, brotli, 16 << 20)]
+        {
+            let run = |window_max| {
+                crate::heap::peak_of(|| {
+                    decode((coding, window_max), &mut &octets[..], &mut |_| true, &mut |_| Ok(())).unwrap()
+                })
+            };
+            let (small, result) = run(window - 1);
+            assert!(result == Decoding::Limit && small < 256 << 10, "{coding:?}: {result:?}, {small} bytes");
+            let (large, result) = run(window);
+            println!("{coding:?}: {small} and {large} bytes");
+            assert!(result != Decoding::Limit && large as u64 <= window + (4 << 20), "{coding:?}: {large}");
+            // The memory of zstd is not that of this allocator.
+            assert!(large as u64 > window || coding == Coding::Zstd, "{large}");
+        }
+        assert_eq!([Brotli::window(0), Brotli::window(1), Brotli::window(0x21)], [1 << 16, 1 << 17, 1 << 10]);
     }
 
     #[test]

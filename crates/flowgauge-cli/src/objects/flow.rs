@@ -1,6 +1,5 @@
 //! Objects of a flow that are being received.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use flowgauge::protocols::{http1, http2};
@@ -10,6 +9,7 @@ use flowgauge::transaction::DecodingCredit;
 use flowgauge::{FlowView, Message, MessageMeta, Role, Side, Timestamp};
 
 use super::args::Kind;
+use super::entries::Entries;
 use super::folder::Content;
 use super::row::ObjectRow;
 use crate::sessions::id;
@@ -58,9 +58,11 @@ pub(super) struct State {
     pub(super) credit: DecodingCredit,
     /// Requests of HTTP that have not ended. Their number is limited because [`Transactions`](flowgauge::Transactions) ends
     /// them.
-    pub(super) requests: BTreeMap<u64, Request>,
+    requests: Entries<u64, Request>,
     /// Objects that are being received; nothing for one that is omitted because of a limit.
-    pub(super) incoming: BTreeMap<Key, Option<Box<Incoming>>>,
+    pub(super) incoming: Entries<Key, Option<Box<Incoming>>>,
+    /// Memory in bytes that requests and objects have allocated.
+    entries_len: usize,
     /// True if the content of the mail that ends is complete.
     pub(super) is_mail_complete: bool,
 }
@@ -84,6 +86,12 @@ impl Request {
     /// Returns whether the response is a whole entity with a strong validator, of which the end can be requested again.
     pub(super) fn may_be_resumed(&self) -> bool {
         self.status == Some(OK) && self.validator.is_some()
+    }
+
+    /// Returns the memory of the texts in bytes.
+    pub(super) fn heap_len(&self) -> usize {
+        let texts = [&self.host, &self.target, &self.validator];
+        texts.into_iter().flatten().map(|text| text.len()).sum()
     }
 }
 
@@ -139,6 +147,11 @@ impl FlowFacts {
 }
 
 impl State {
+    /// Returns the memory that was allocated for the flow, in bytes.
+    pub(super) const fn heap_len(&self) -> usize {
+        self.entries_len + self.requests.heap_len() + self.incoming.heap_len()
+    }
+
     /// Notes the heads of requests and responses.
     pub(super) fn note(&mut self, message: &Message<'_>) {
         let (number, host, target) = match message {
@@ -159,8 +172,41 @@ impl State {
             }
             _ => return,
         };
-        let request = Request { host: host.map(copy), target: Some(copy(target)), ..Request::default() };
-        self.requests.insert(number, request);
+        self.set_request(
+            number,
+            Request { host: host.map(copy), target: Some(copy(target)), ..Request::default() },
+        );
+    }
+
+    fn set_request(&mut self, number: u64, request: Request) {
+        self.entries_len += request.heap_len();
+        let before = self.requests.insert(number, request);
+        self.entries_len -= before.map_or(0, |before| before.heap_len());
+    }
+
+    /// Removes a request that ended.
+    pub(super) fn take_request(&mut self, number: u64) -> Option<Request> {
+        let request = self.requests.remove(number)?;
+        self.entries_len -= request.heap_len();
+        Some(request)
+    }
+
+    /// Begins to receive an object, or to omit it.
+    pub(super) fn begin(&mut self, key: Key, incoming: Option<Box<Incoming>>) {
+        self.entries_len += incoming.as_ref().map_or(0, |incoming| incoming.held_len());
+        self.incoming.insert(key, incoming);
+    }
+
+    /// Removes an object that ends.
+    pub(super) fn take(&mut self, key: Key) -> Option<Box<Incoming>> {
+        let incoming = self.incoming.remove(key)??;
+        self.entries_len -= incoming.held_len();
+        Some(incoming)
+    }
+
+    /// Notes that an object has allocated as much.
+    pub(super) const fn has_grown(&mut self, len: usize) {
+        self.entries_len += len;
     }
 
     /// Notes the head of a response; `fields` returns ETag and Last-Modified.
@@ -171,29 +217,29 @@ impl State {
         has_range: bool,
         fields: impl FnOnce() -> [Option<Text<'m>>; 2],
     ) {
-        let request = self.requests.entry(transaction).or_default();
+        let mut request = self.take_request(transaction).unwrap_or_default();
         request.status = Some(status);
         let is_range = has_range || status == PARTIAL_CONTENT;
         request.validator = if is_range || status == OK { validator(fields(), is_range) } else { None };
+        self.set_request(transaction, request);
     }
 
     /// Returns what is known of the request to which an object belongs.
     pub(super) fn request(&self, key: Key) -> Request {
-        let request = self.requests.get(&key.number).filter(|_| key.kind == Kind::Http);
+        let request = self.requests.get(key.number).filter(|_| key.kind == Kind::Http);
         request.cloned().unwrap_or_default()
     }
 
     /// Notes that octets of an object are missing. Those before its first octets are noted with them.
     pub(super) fn skip(&mut self, key: Key, len: u64) {
-        if let Some(Some(incoming)) = self.incoming.get_mut(&key) {
+        if let Some(Some(incoming)) = self.incoming.get_mut(key) {
             incoming.skip(len);
         }
     }
 
     /// Returns the first object if there are as many as permitted.
     pub(super) fn excess(&self) -> Option<Key> {
-        let first = self.incoming.first_key_value().filter(|_| self.incoming.len() >= INCOMING_MAX);
-        first.map(|(key, _)| *key)
+        self.incoming.first_key().filter(|_| self.incoming.len() >= INCOMING_MAX)
     }
 }
 
@@ -228,6 +274,11 @@ impl Incoming {
             gap_count: 0,
             received_len: meta.received_len,
         }
+    }
+
+    /// Returns the memory of the object in bytes.
+    pub(super) fn held_len(&self) -> usize {
+        size_of::<Self>() + self.request.heap_len() + self.content.heap_len()
     }
 
     /// Notes octets that were received.

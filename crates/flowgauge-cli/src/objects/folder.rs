@@ -14,6 +14,9 @@ use crate::console::Failure;
 use crate::files::Files;
 use crate::output::Outputs;
 
+/// Memory in bytes of an entry in the set of open files, whose nodes are at least half full.
+pub(super) const OPEN_LEN: usize = 32;
+
 /// Number of octets that are copied or compared at once.
 const BUFFER_LEN: usize = 16 << 10;
 
@@ -58,7 +61,16 @@ impl Content {
         self.len += octets.len() as u64;
         self.sha256.update(octets);
         let sniffed_len = SNIFFED_LEN.saturating_sub(self.first.len()).min(octets.len());
+        if self.first.len() + sniffed_len > self.first.capacity() {
+            let len = (self.first.len() + sniffed_len).max(2 * self.first.capacity()).min(SNIFFED_LEN);
+            self.first.reserve_exact(len - self.first.len());
+        }
         self.first.extend_from_slice(octets.get(..sniffed_len).unwrap_or_default());
+    }
+
+    /// Returns the memory in bytes that the content and its folder have allocated.
+    pub(super) const fn heap_len(&self) -> usize {
+        self.first.capacity() + OPEN_LEN
     }
 
     /// Returns the SHA-256 digest in hexadecimal digits.
@@ -229,11 +241,12 @@ impl Folder {
         Ok(true)
     }
 
-    /// Decodes a file, and replaces it by the decoded one if that succeeds. `pays` accepts the work of each part, in octets.
+    /// Decodes a file, and replaces it by the decoded one if that succeeds. The window of the decoder is limited. `pays` accepts
+    /// the work of each part, in octets.
     pub(super) fn decode(
         &mut self,
         content: &mut Content,
-        coding: Coding,
+        (coding, window_max): (Coding, u64),
         pays: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Decoding, Failure> {
         let mut file = self.files.read(&content.name())?;
@@ -247,7 +260,9 @@ impl Folder {
             left = left.saturating_sub(len);
             is_permitted
         };
-        let result = decode(coding, &mut file, &mut permits, &mut |octets| self.append(&mut decoded, octets));
+        let result = decode((coding, window_max), &mut file, &mut permits, &mut |octets| {
+            self.append(&mut decoded, octets)
+        });
         let result = match result {
             // An empty file has not been created.
             Ok(result) if result.is_decoded() && decoded.len == 0 => {

@@ -3,6 +3,7 @@
 mod args;
 mod byteranges;
 mod decode;
+mod entries;
 mod flow;
 mod folder;
 mod name;
@@ -20,11 +21,12 @@ use base64::prelude::BASE64_STANDARD;
 use flowgauge::export::Style;
 use flowgauge::protocols::tls::CertificateChain;
 use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp, tls};
+use flowgauge::session::Fault;
 use flowgauge::transaction::coding::Coding;
-use flowgauge::transaction::{Content as Transferred, Decoding, DecodingCredit, Transaction};
+use flowgauge::transaction::{Content as Transferred, Decoding, DecodingCredit, Lack, Transaction};
 use flowgauge::{
-    EndReason, Flow, FlowView, Interest, KeyPolicy, Message, MessageMeta, ReassemblerConfig, Role, Sessions,
-    Sink, Standard, TransactionSink, Transactions,
+    EndReason, Flow, FlowView, Interest, KeyPolicy, Message, MessageMeta, ReassemblerConfig, Role,
+    SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::ObjectsArgs;
@@ -44,6 +46,15 @@ use crate::input::Input;
 
 /// Minimum length in octets of data that may be a certificate.
 const CERTIFICATE_LEN_MIN: usize = 64;
+
+/// Memory in bytes that the names of certificates may always have, even if there is none.
+const CERTIFICATES_MIN: usize = 256 << 10;
+
+/// Part of the memory that the names of certificates may have.
+const CERTIFICATES_PART: usize = 16;
+
+/// Part of the memory that is left that the window of a decoder may take. It is not charged.
+const WINDOW_PART: u64 = 4;
 
 /// Length in characters of a line of PEM (RFC 7468 section 2).
 const PEM_LINE_LEN: usize = 64;
@@ -75,7 +86,7 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
     let run = input.run(&mut pipeline, console);
     let mut sink = pipeline.into_sink().into_inner();
     sink.write_ranges();
-    let ObjectSink { folder, writer, outcome, incomplete_count, suppressed_count, .. } = sink;
+    let ObjectSink { folder, writer, outcome, incomplete_count, cut_count, suppressed_count, .. } = sink;
     // The rows of all files are written, even if another file failed.
     let finished = writer.finish();
     outcome?;
@@ -90,6 +101,12 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
         let what = plural(folder.truncated_count, "object");
         console.problem(format!(
             "{what} truncated at a limit; raise --max-size or --max-total to write all octets"
+        ));
+    }
+    if cut_count > 0 {
+        let what = plural(cut_count, "object");
+        console.problem(format!(
+            "{what} cut at a limit of flows, transactions or memory; raise --memory to write all octets"
         ));
     }
     if !args.shared.quiet {
@@ -113,6 +130,8 @@ struct Description<'d> {
     /// Number of the transaction.
     number: u64,
     is_complete: bool,
+    /// True if it ends before its time because memory is short, or its flow has too many transactions.
+    is_cut: bool,
     range: Option<Range>,
     /// Range of the whole body if its end may be a range of another response.
     prefix: Option<Range>,
@@ -123,6 +142,14 @@ struct Description<'d> {
 struct Names {
     file: String,
     pem_file: Option<String>,
+}
+
+impl Names {
+    /// Returns the memory in bytes of the names and their digest in a table, of which half may be free.
+    fn held_len(&self) -> usize {
+        let texts = self.file.capacity() + self.pem_file.as_ref().map_or(0, String::capacity);
+        3 * size_of::<([u8; 32], Self)>() + texts
+    }
 }
 
 /// An object that ended.
@@ -168,10 +195,17 @@ struct ObjectSink<'a> {
     bound: Bound,
     /// Certificates that were written, by their digests.
     certificates: HashMap<[u8; 32], Names>,
+    certificates_len: usize,
+    certificates_max: usize,
     ranges: Ranges,
+    /// Memory in bytes of the states of open flows.
+    flows_len: usize,
+    /// Memory in bytes that the window of a decoder may take.
+    window_max: u64,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     incomplete_count: u64,
+    cut_count: u64,
     /// Number of objects without a row, and without a file, because of the bound on the output.
     suppressed_count: u64,
     row_count: u64,
@@ -191,9 +225,14 @@ impl<'a> ObjectSink<'a> {
             writer: row::writer(args.format, args.style.style()),
             bound: Bound::new(),
             certificates: HashMap::new(),
+            certificates_len: 0,
+            certificates_max: 0,
             ranges: Ranges::default(),
+            flows_len: 0,
+            window_max: 0,
             is_stream,
             incomplete_count: 0,
+            cut_count: 0,
             suppressed_count: 0,
             row_count: 0,
             flushed_count: 0,
@@ -213,14 +252,14 @@ impl<'a> ObjectSink<'a> {
         meta: &MessageMeta,
         key: Key,
     ) -> Option<&'s mut Incoming> {
-        if !state.incoming.contains_key(&key) {
+        if state.incoming.get(key).is_none() {
             if let Some(first) = state.excess() {
                 self.end(view, state, first, Description { number: first.number, ..Description::default() });
             }
             let begun = self.folder.begin().map(|content| Incoming::new(content, meta, state.request(key)));
-            state.incoming.insert(key, begun.map(Box::new));
+            state.begin(key, begun.map(Box::new));
         }
-        state.incoming.get_mut(&key)?.as_deref_mut()
+        state.incoming.get_mut(key)?.as_deref_mut()
     }
 
     /// Adds octets of an object.
@@ -239,12 +278,23 @@ impl<'a> ObjectSink<'a> {
             incoming.skip(missing_len);
         }
         incoming.extend(meta, octets.len());
+        let before = incoming.content.heap_len();
         self.outcome = self.folder.write(&mut incoming.content, octets);
+        let grown_len = incoming.content.heap_len() - before;
+        flow.state.has_grown(grown_len);
+    }
+
+    /// Ends all objects of a flow.
+    fn end_all(&mut self, view: &FlowView<'_>, state: &mut State, is_cut: bool) {
+        while let Some(key) = state.incoming.first_key() {
+            let description = Description { number: key.number, is_cut, ..Description::default() };
+            self.end(view, state, key, description);
+        }
     }
 
     /// Ends an object, which is complete as far as it was captured.
     fn end(&mut self, view: &FlowView<'_>, state: &mut State, key: Key, description: Description<'_>) {
-        let Some(Some(incoming)) = state.incoming.remove(&key) else { return };
+        let Some(incoming) = state.take(key) else { return };
         if self.outcome.is_ok() {
             self.outcome = self.complete(view, state, (key, *incoming), description);
         }
@@ -260,6 +310,7 @@ impl<'a> ObjectSink<'a> {
     ) -> Result<(), Failure> {
         let has_gaps = incoming.gap_count > 0 || incoming.content.omitted_len > 0;
         let description = Description { is_complete: description.is_complete && !has_gaps, ..description };
+        self.cut_count += u64::from(description.is_cut && !description.is_complete);
         let client = if key.sender() == Role::Client { incoming.side } else { incoming.side.other() };
         let flow = FlowFacts::new(view, state, client);
         if !has_gaps && let Some(parts) = self.parts(&incoming, description)? {
@@ -342,7 +393,10 @@ impl<'a> ObjectSink<'a> {
         let coding = content_encoding.filter(|_| self.args.decode).and_then(Coding::of_field);
         coding
             .map(|coding| match is_whole {
-                true => self.folder.decode(content, coding, &mut |cost| credit.spend(received_len, cost)),
+                true => {
+                    let pays = &mut |cost| credit.spend(received_len, cost);
+                    self.folder.decode(content, (coding, self.window_max), pays)
+                }
                 false => Ok(Decoding::Incomplete),
             })
             .transpose()
@@ -357,7 +411,7 @@ impl<'a> ObjectSink<'a> {
         range: Range,
     ) -> Result<(), Failure> {
         let identity = range.identity(flow, (key, &incoming.request), description.content_encoding);
-        if let Some(entity) = self.ranges.excess(&identity) {
+        while let Some(entity) = self.ranges.excess(&identity) {
             self.write_joined(entity)?;
         }
         let content = std::mem::replace(&mut incoming.content, Content::of(b""));
@@ -412,6 +466,7 @@ impl<'a> ObjectSink<'a> {
             is_complete: gaps.count == 0 && complete_len.is_some(),
             range,
             prefix: None,
+            is_cut: false,
         };
         let is_whole = gaps.start == 0 && !gaps.is_divided;
         let credit = (&mut DecodingCredit::default(), received_len);
@@ -522,10 +577,29 @@ impl<'a> ObjectSink<'a> {
             let ended = Ended { key, incoming, description, decoding: None, joined: None, pem, names };
             let names = self.write(&facts, &mut flow.state.spent, ended)?;
             if let Some(names) = names.filter(|_| is_complete) {
-                self.certificates.insert(digest, names);
+                self.note_certificate(digest, names);
             }
         }
         Ok(())
+    }
+}
+
+impl ObjectSink<'_> {
+    /// Notes the files of a certificate. Without memory, all others are forgotten, so that they are written again.
+    fn note_certificate(&mut self, digest: [u8; 32], names: Names) {
+        if self.certificates.contains_key(&digest) {
+            return;
+        }
+        if self.certificates_len > self.certificates_max {
+            (self.certificates, self.certificates_len) = (HashMap::new(), 0);
+        }
+        self.certificates_len += names.held_len();
+        self.certificates.insert(digest, names);
+    }
+
+    /// Notes by how much the memory of the state of a flow has changed.
+    const fn note_memory(&mut self, before: usize, state: &State) {
+        self.flows_len = self.flows_len + state.heap_len() - before;
     }
 }
 
@@ -557,6 +631,7 @@ impl Sink for ObjectSink<'_> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        let before = flow.state.heap_len();
         match message {
             Message::Http1(http1::Message::Body(body)) | Message::Http2(http2::Message::Body(body)) => {
                 let key = Key::new(Kind::Http, body.transaction, meta.from);
@@ -575,7 +650,7 @@ impl Sink for ObjectSink<'_> {
             }
             Message::Smtp(smtp::Message::Mail(mail)) => {
                 let key = Key::new(Kind::Mail, mail.mail, Role::Client);
-                let incoming = flow.state.incoming.get(&key).and_then(Option::as_ref);
+                let incoming = flow.state.incoming.get(key).and_then(Option::as_ref);
                 // The reply to a chunk may be captured before the chunk.
                 flow.state.is_mail_complete = mail.is_complete
                     && incoming.is_some_and(|incoming| incoming.seen_len == mail.content_len);
@@ -609,13 +684,29 @@ impl Sink for ObjectSink<'_> {
             }
             _ => {}
         }
+        self.note_memory(before, flow.state);
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, mut state: State) {
-        while let Some((&key, _)) = state.incoming.first_key_value() {
-            let description = Description { number: key.number, ..Description::default() };
-            self.end(view, &mut state, key, description);
+    fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
+        if let SessionEvent::Stopped { fault: Fault::EVICTED | Fault::NO_MEMORY, .. } = event {
+            let before = flow.state.heap_len();
+            self.end_all(&flow.view, &mut *flow.state, true);
+            self.note_memory(before, flow.state);
         }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, mut state: State) {
+        self.flows_len -= state.heap_len();
+        self.end_all(view, &mut state, reason == EndReason::LackOfResources);
+    }
+
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let left_len = usize::try_from(left).unwrap_or(usize::MAX);
+        self.ranges.set_left(left_len);
+        let certificates_len = self.certificates_len.saturating_add(left_len) / CERTIFICATES_PART;
+        self.certificates_max = certificates_len.max(CERTIFICATES_MIN);
+        self.window_max = left / WINDOW_PART;
+        (self.flows_len + self.ranges.held_len() + self.certificates_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
@@ -629,9 +720,11 @@ impl Sink for ObjectSink<'_> {
 
 impl TransactionSink for ObjectSink<'_> {
     fn transaction(&mut self, view: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
+        let before = state.heap_len();
+        let is_cut = transaction.lacks() == Some(Lack::Limit);
         match &transaction.content {
             Transferred::Http(http) => {
-                state.requests.remove(&http.number);
+                state.take_request(http.number);
             }
             // Parts of a mail are in its file.
             Transferred::File(file) if file.part.is_none() => {
@@ -652,6 +745,7 @@ impl TransactionSink for ObjectSink<'_> {
                     command: file.ftp_command(),
                     number: file.number,
                     is_complete: file.is_complete,
+                    is_cut,
                     range: Range::of_file(file),
                     prefix: file.declared_len.filter(|_| may_continue).map(Range::of_whole),
                 };
@@ -663,11 +757,128 @@ impl TransactionSink for ObjectSink<'_> {
                     name: mail.subject.as_deref(),
                     number: mail.number,
                     is_complete,
+                    is_cut,
                     ..Description::default()
                 };
                 self.end(view, state, Key::new(Kind::Mail, mail.number, Role::Client), description);
             }
             _ => {}
+        }
+        self.note_memory(before, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use etherparse::PacketBuilder;
+    use flowgauge::{Frame, Pipeline};
+
+    use super::*;
+    use crate::heap::peak_of;
+
+    const LIMIT: u64 = 4 << 20;
+
+    /// Memory that the budget does not count: 128 open files with buffers of 16 KiB, and what `docs/limits.md` states for each
+    /// pipeline.
+    const OTHER: usize = (128 * (16 << 10)) + (2 << 20);
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        objects: ObjectsArgs,
+    }
+
+    /// A segment from or to the client with this number.
+    fn segment(number: u32, (is_from_server, seq, ack): (bool, u32, u32), payload: &[u8]) -> Vec<u8> {
+        let [_, a, b, c] = number.to_be_bytes();
+        let mut ends = [([10, a, b, c], 40_000), ([192, 0, 2, 1], 80)];
+        if is_from_server {
+            ends.reverse();
+        }
+        let [(source, source_port), (destination, destination_port)] = ends;
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(source, destination, 64).tcp(
+            source_port,
+            destination_port,
+            seq,
+            1000,
+        );
+        let builder = if seq == 0 { builder.syn() } else { builder };
+        let builder = if seq > 0 || is_from_server { builder.ack(ack) } else { builder };
+        let mut frame = Vec::new();
+        builder.write(&mut frame, payload).unwrap();
+        frame
+    }
+
+    /// A connection with a request for a target, and a response.
+    fn connection(number: u32, target: &str, response: &[u8]) -> [Vec<u8>; 4] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", "h".repeat(500));
+        let end = 1 + request.len() as u32;
+        [
+            segment(number, (false, 0, 0), b""),
+            segment(number, (true, 0, 1), b""),
+            segment(number, (false, 1, 1), request.as_bytes()),
+            segment(number, (true, 1, end), response),
+        ]
+    }
+
+    /// Coded bodies that begin and do not end, and ranges of entities and of one entity that is never complete.
+    #[test]
+    fn allocated_memory_is_within_the_budget() {
+        let body =
+            [&b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nContent-Encoding: br\r\n\r\n"[..], &[7; 600]];
+        let body = body.concat();
+        let range = |start: u32| {
+            let head = format!(
+                "HTTP/1.1 206 Partial Content\r\nContent-Length: 520\r\nContent-Range: bytes {start}-{}/9000000\r\n\r\n",
+                start + 519
+            );
+            [head.as_bytes(), &[7; 520]].concat()
+        };
+        let long = |number: u32| format!("/{number:0>700}");
+        let cases: [(&str, u32, &dyn Fn(u32) -> (String, Vec<u8>)); 3] = [
+            ("bodies", 3000, &|number| (long(number), body.clone())),
+            ("entities", 600, &|number| (long(number), range(1000))),
+            ("pieces", 3000, &|number| (long(0), range(1000 * number))),
+        ];
+        for (name, count, of) in cases {
+            let out = std::env::temp_dir().join(format!("flowgauge-objects-{}-{name}", std::process::id()));
+            let line = ["", "-", "--decode", "--out", out.to_str().unwrap(), "--memory", &LIMIT.to_string()];
+            let Line { objects: args } = Line::try_parse_from(line).unwrap();
+            let mut sink = ObjectSink::new(Choice::All, &args, false).unwrap();
+            // Rows would fill the output of the test.
+            sink.writer = Box::new(flowgauge::export::Lines::ndjson(std::io::sink(), None, Style::default()));
+            let mut time_ns = 0;
+            let (peak, (held_max, sink)) = peak_of(|| {
+                let builder = Pipeline::builder().resources(args.shared.resources());
+                let mut pipeline = builder.build(Transactions::new(sink)).unwrap();
+                let mut held_max = 0;
+                for number in 0..count {
+                    let (target, response) = of(number);
+                    for frame in connection(number, &target, &response) {
+                        time_ns += 1000;
+                        pipeline.frame(&Frame::ethernet(flowgauge::Timestamp::from_nanos(time_ns), &frame));
+                    }
+                    let sink = pipeline.sink().inner();
+                    held_max = held_max.max(sink.flows_len + sink.ranges.held_len());
+                }
+                pipeline.finish();
+                let mut sink = pipeline.into_sink().into_inner();
+                sink.write_ranges();
+                (held_max, sink)
+            });
+            let ObjectSink { flows_len, cut_count, row_count, ranges, outcome, .. } = &sink;
+            println!("{name}: {peak} bytes, {held_max} charged at most, {row_count} rows, {cut_count} cut");
+            assert!(outcome.is_ok() && peak <= LIMIT as usize + OTHER, "{name}: {peak} bytes");
+            assert_eq!((*flows_len, ranges.held_len()), (0, 0), "{name}: what is freed is not charged");
+            assert!(held_max > 100_000, "{name}: {held_max} bytes");
+            let is_cut = name == "bodies";
+            assert!(
+                *row_count > 1 && (*cut_count > 0) == is_cut,
+                "{name}: {row_count} rows, {cut_count} cut"
+            );
+            drop(sink);
+            std::fs::remove_dir_all(&out).unwrap();
         }
     }
 }

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use flowgauge::Role;
-use flowgauge::transaction::File;
+use flowgauge::transaction::{File, SNIFFED_LEN};
 use sha2::{Digest as _, Sha256};
 
 use super::flow::{FlowFacts, Incoming, Key, Request};
-use super::folder::{Content, Folder};
+use super::folder::{Content, Folder, OPEN_LEN};
 use crate::console::Failure;
 
 /// Maximum number of entities that are not complete. At the limit, the first one is written with gaps.
@@ -16,6 +16,26 @@ const ENTITIES_MAX: usize = 256;
 
 /// Maximum number of pieces of all entities. At the limit, the first entity is written with gaps.
 const PIECES_MAX: usize = 4096;
+
+/// Memory in bytes of a node of a tree with entries of this size. Nodes have at least five entries, except for the root.
+const fn node_len(entry_len: usize) -> usize {
+    11 * entry_len + 112
+}
+
+/// Maximum memory in bytes of a piece.
+const PIECE_LEN: usize = node_len(size_of::<(u64, Content)>()) / 5 + SNIFFED_LEN + OPEN_LEN;
+
+/// Memory in bytes of an entity without its pieces and texts: in the tree, in the table, of which half may be free, and the
+/// root of the tree of pieces.
+const ENTITY_LEN: usize = node_len(size_of::<(u64, (Identity, Entity))>()) / 5
+    + 3 * size_of::<(Identity, u64)>()
+    + node_len(size_of::<(u64, Content)>());
+
+/// Memory in bytes that entities may always have, even if there is none.
+const HELD_MIN: usize = 256 << 10;
+
+/// Part of the memory that entities may have.
+const MEMORY_PART: usize = 4;
 
 /// Maximum number of ranges with gaps between them that a row lists.
 const LISTED_MAX: usize = 64;
@@ -150,6 +170,13 @@ impl Entity {
         ROW_LEN + texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()
     }
 
+    /// Returns the memory of the entity in bytes without its pieces.
+    fn held_len(&self) -> usize {
+        let Texts { name, content_type, content_encoding } = &self.texts;
+        let texts = [name, content_type, content_encoding].into_iter().flatten();
+        ENTITY_LEN + self.incoming.request.heap_len() + texts.map(|text| text.len()).sum::<usize>()
+    }
+
     fn is_complete(&self) -> bool {
         self.complete_len == Some(self.len)
     }
@@ -245,13 +272,29 @@ pub(super) struct Ranges {
     entities: BTreeMap<u64, (Identity, Entity)>,
     begun_count: u64,
     piece_count: usize,
+    /// Memory in bytes of the entities without their pieces.
+    entities_len: usize,
+    /// Memory in bytes that the entities may have.
+    held_max: usize,
 }
 
 impl Ranges {
-    /// Returns the first entity if there are as many, or as many pieces, as permitted.
+    /// Returns the memory of all entities in bytes.
+    pub(super) const fn held_len(&self) -> usize {
+        self.entities_len + self.piece_count * PIECE_LEN
+    }
+
+    /// Notes how many bytes of memory are left.
+    pub(super) fn set_left(&mut self, left: usize) {
+        self.held_max = (self.held_len().saturating_add(left) / MEMORY_PART).max(HELD_MIN);
+    }
+
+    /// Returns the first entity if there are as many, or as many pieces, or as much memory of them, as permitted.
     pub(super) fn excess(&mut self, identity: &Identity) -> Option<Entity> {
         let is_new = !self.numbers.contains_key(identity);
-        let is_full = is_new && self.entities.len() >= ENTITIES_MAX || self.piece_count >= PIECES_MAX;
+        let is_full = is_new && self.entities.len() >= ENTITIES_MAX
+            || self.piece_count >= PIECES_MAX
+            || self.held_len() > self.held_max;
         if is_full { self.take_first() } else { None }
     }
 
@@ -260,6 +303,7 @@ impl Ranges {
         let (_, (identity, entity)) = self.entities.pop_first()?;
         self.numbers.remove(&identity);
         self.piece_count -= entity.pieces.len();
+        self.entities_len -= entity.held_len();
         Some(entity)
     }
 
@@ -269,7 +313,12 @@ impl Ranges {
             self.begun_count += 1;
             self.begun_count
         });
-        &mut self.entities.entry(number).or_insert_with(|| (identity, create())).1
+        let entry = self.entities.entry(number).or_insert_with(|| {
+            let entity = create();
+            self.entities_len += entity.held_len();
+            (identity, entity)
+        });
+        &mut entry.1
     }
 
     /// Adds the octets of a range to its entity. Returns those that contradict others, and the entity if it is complete.
@@ -292,7 +341,10 @@ impl Ranges {
         }
         self.numbers.remove(identity);
         let entity = self.entities.remove(&number).map(|(_, entity)| entity);
-        self.piece_count -= entity.as_ref().map_or(0, |entity| entity.pieces.len());
+        if let Some(entity) = &entity {
+            self.piece_count -= entity.pieces.len();
+            self.entities_len -= entity.held_len();
+        }
         Ok((refused, entity))
     }
 }
