@@ -4,7 +4,8 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use flowgauge::ipfix::collector::{Collector, CollectorConfig, UniflowJoiner};
+use flowgauge::base::IpProtocol;
+use flowgauge::ipfix::collector::{Collector, CollectorConfig, TransportSession, UniflowJoiner};
 use flowgauge::ipfix::{Exporter, ExporterConfig, Transport};
 use flowgauge::row::Table as _;
 use flowgauge::{FlowKey, FlowRecord, Resources, Timestamp};
@@ -124,6 +125,31 @@ fn domains_and_exporters_have_separate_templates() {
     send(&mut collector, 1, &message(1, 1, &data(256, 1)));
     assert_eq!(collector.stats().unknown_template_set_count, 3);
     assert_eq!(record_count, 1);
+}
+
+/// An exporter with the same port over each transport protocol has three sessions (RFC 7011 section 10).
+#[test]
+fn transport_sessions_have_separate_templates() {
+    let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+    let sessions = [IpProtocol::UDP, IpProtocol::TCP, IpProtocol::SCTP]
+        .map(|protocol| TransportSession::new(protocol, exporter_address()));
+    let send = |collector: &mut Collector, session, message: &[u8]| {
+        let mut count = 0;
+        collector.session_message(session, message, Timestamp::ZERO, |_| count += 1);
+        count
+    };
+    for (index, session) in sessions.into_iter().enumerate() {
+        assert_eq!(send(&mut collector, session, &message(0, 1, &data(256, 1))), 0, "{index}");
+        assert_eq!(send(&mut collector, session, &message(0, 1, &template(256))), 0);
+        assert_eq!(send(&mut collector, session, &message(0, 1, &data(256, 1))), 1);
+    }
+    collector.end_session(sessions[1]);
+    let counts = sessions.map(|session| send(&mut collector, session, &message(1, 1, &data(256, 1))));
+    assert_eq!(counts, [1, 0, 1]);
+    assert_eq!(collector.stats().unknown_template_set_count, 4);
+    collector.disconnect(exporter_address());
+    let counts = sessions.map(|session| send(&mut collector, session, &message(2, 1, &data(256, 1))));
+    assert_eq!(counts, [0, 0, 0]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use ahash::RandomState;
 
 use super::domain::Domain;
+use super::session::TransportSession;
 use super::{CollectorConfig, CollectorStats};
 use crate::base::{ConfigError, NANOS_PER_SECOND, Timestamp};
 
@@ -24,7 +25,7 @@ const EXAMINED_COUNT: usize = 16;
 /// (RFC 7011 section 3.4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DomainKey {
-    pub(super) exporter: SocketAddr,
+    pub(super) session: TransportSession,
     pub(super) version: u16,
     pub(super) id: u32,
 }
@@ -145,7 +146,7 @@ impl Domains {
     /// Updates the position of an address in the order of eviction, which changes once a second at most unless the
     /// address has a new domain or its first record.
     fn note_use(&mut self, key: DomainKey, is_new: bool, has_records: bool, now_s: u64) {
-        let ip = key.exporter.ip();
+        let ip = key.session.exporter.ip();
         let address = self.addresses.entry(ip).or_insert_with(|| Address::new(now_s));
         let is_proven_now = has_records && address.proven_s.is_none();
         if !is_new && !is_proven_now && now_s <= address.rank.used_s {
@@ -174,7 +175,7 @@ impl Domains {
     /// Evicts domains until the limits are kept, but not the domain `current`.
     #[cold]
     fn evict(&mut self, current: DomainKey, stats: &mut CollectorStats) {
-        let current_ip = current.exporter.ip();
+        let current_ip = current.session.exporter.ip();
         while self.is_full() {
             let is_evictable = |(rank, ip): &&(Rank, IpAddr)| *ip != current_ip || rank.domain_count.0 > 1;
             let Some(&(_, ip)) = self.order.iter().find(is_evictable) else { return };
@@ -217,10 +218,12 @@ impl Domains {
         }
     }
 
-    /// Removes all domains of an exporter.
-    pub(super) fn remove(&mut self, exporter: SocketAddr) {
+    /// Removes the domains of sessions of an exporter.
+    pub(super) fn remove(&mut self, exporter: SocketAddr, is_removed: impl Fn(&TransportSession) -> bool) {
         let ip = exporter.ip();
-        let find = |address: &Address| address.keys.iter().position(|key| key.exporter == exporter);
+        let find = |address: &Address| {
+            address.keys.iter().position(|key| key.session.exporter == exporter && is_removed(&key.session))
+        };
         while let Some(index) = self.addresses.get(&ip).and_then(find) {
             self.remove_at(ip, index);
         }

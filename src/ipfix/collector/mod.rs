@@ -62,6 +62,7 @@ mod own_elements;
 mod packet;
 mod sampling;
 mod sequence;
+mod session;
 mod sflow;
 mod shared;
 mod stats;
@@ -86,6 +87,7 @@ use times::BootTime;
 pub use collected::Collected;
 pub use config::CollectorConfig;
 pub use packet::{ObservationPoint, SampledPacket};
+pub use session::TransportSession;
 pub use stats::CollectorStats;
 pub use uniflow::UniflowJoiner;
 
@@ -140,18 +142,35 @@ impl Collector {
         exporter: SocketAddr,
         message: &[u8],
         now: Timestamp,
+        emit: impl FnMut(Collected<'_>),
+    ) {
+        self.session_message(exporter.into(), message, now, emit);
+    }
+
+    /// Decodes a message of a session, as [`message`](Self::message) does. Use it if messages arrive over several transport
+    /// protocols: an exporter may use the same port of each, and templates are valid in their session only.
+    pub fn session_message(
+        &mut self,
+        session: TransportSession,
+        message: &[u8],
+        now: Timestamp,
         mut emit: impl FnMut(Collected<'_>),
     ) {
         self.stats.message_count += 1;
         self.stats.octet_count += message.len() as u64;
-        let arrival = Arrival { exporter, now };
-        let is_well_formed = self.decode(arrival, message, &mut emit).is_some();
+        let is_well_formed = self.decode(Arrival { session, now }, message, &mut emit).is_some();
         self.stats.malformed_message_count += u64::from(!is_well_formed);
     }
 
-    /// Removes the templates of an exporter whose connection was closed. Linear in the number of its domains.
+    /// Removes the templates of an exporter whose connection was closed, over all transport protocols. Linear in the number
+    /// of the domains of its address.
     pub fn disconnect(&mut self, exporter: SocketAddr) {
-        self.domains.remove(exporter);
+        self.domains.remove(exporter, |_| true);
+    }
+
+    /// Removes the templates of a session that has ended. Linear in the number of the domains of its address.
+    pub fn end_session(&mut self, session: TransportSession) {
+        self.domains.remove(session.exporter, |other| *other == session);
     }
 
     /// Decodes a message; returns `None` if it is malformed.
@@ -203,7 +222,7 @@ impl Collector {
             let mut sets = Sets {
                 domain,
                 shared,
-                exporter: arrival.exporter.ip(),
+                exporter: arrival.session.exporter.ip(),
                 exported: arrival.exported(id),
                 domain_id: id,
                 export_time,
@@ -235,7 +254,7 @@ impl Collector {
             let mut sets = Sets {
                 domain,
                 shared,
-                exporter: arrival.exporter.ip(),
+                exporter: arrival.session.exporter.ip(),
                 exported: arrival.exported(id),
                 domain_id: id,
                 export_time,
@@ -255,7 +274,7 @@ impl Collector {
         datagram: sflow::Datagram<'_>,
         emit: &mut impl FnMut(Collected<'_>),
     ) -> Option<()> {
-        let Arrival { exporter, now } = arrival;
+        let Arrival { session: TransportSession { exporter, .. }, now } = arrival;
         let sub_agent = datagram.sub_agent;
         let exporter = Some(datagram.agent).filter(|agent| !agent.is_unspecified()).unwrap_or(exporter.ip());
         let mut exported = arrival.exported(sub_agent);
@@ -306,7 +325,7 @@ impl Collector {
         decode: impl FnOnce(&mut Domain, Shared<'_>) -> R,
     ) -> R {
         let Self { domains, numbers, stats, draft } = self;
-        let key = DomainKey { exporter: arrival.exporter, version, id };
+        let key = DomainKey { session: arrival.session, version, id };
         domains.with(key, arrival.now, stats, |domain, stats| {
             let count = stats.record_count + stats.packet_count;
             let result = decode(domain, Shared { numbers, stats, draft });
@@ -319,7 +338,7 @@ impl Collector {
 /// Origin of a message, and the time at which it arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    exporter: SocketAddr,
+    session: TransportSession,
     now: Timestamp,
 }
 
@@ -327,7 +346,7 @@ impl Arrival {
     /// Returns the part of all records of a message about their exporter. The messages of a file have no sender; without
     /// one, 0 is not the identifier of a domain (RFC 7011 section 3.1).
     fn exported(self, domain_id: u32) -> ExportedRecord {
-        let sender = self.exporter.ip();
+        let sender = self.session.exporter.ip();
         ExportedRecord {
             exporter_address: (!sender.is_unspecified()).then_some(sender),
             observation_domain: Some(domain_id).filter(|id| *id != 0 || !sender.is_unspecified()),

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 
 use flowgauge::base::{EndReason, IpProtocol, Transport};
+use flowgauge::ipfix::collector::TransportSession;
 use flowgauge::reassembler::{Chunk, StreamEvent};
 use flowgauge::tracker::FlowView;
 use flowgauge::{
@@ -15,7 +16,7 @@ use flowgauge::{
 };
 use lru::LruCache;
 
-use super::framing::{Association, Framing};
+use super::framing::{Association, Framing, Piece};
 use super::guess::{Kind, kind_of_datagram, kind_of_stream};
 use crate::human::plural;
 use crate::interrupt;
@@ -32,6 +33,15 @@ const EXAMINED_COUNT: u8 = 4;
 /// Number of other ports that are reported.
 const OTHER_PORT_COUNT_MAX: usize = 16;
 
+/// What a capture contains of a transport session.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Received<'m> {
+    /// A message, and the time at which it arrived.
+    Message(&'m [u8], Timestamp),
+    /// The end of the session, and of its templates (RFC 7011 section 8).
+    End,
+}
+
 /// Reads a capture, and passes on the messages of exporters to one of the ports, with their sender and their time: the
 /// payload of each UDP datagram, and the messages in TCP streams and SCTP associations. Without ports, the default ones
 /// are used. Returns lines about messages to other ports.
@@ -39,7 +49,7 @@ pub(super) fn read(
     input: impl Read + Send + 'static,
     ports: &[u16],
     resources: &Resources,
-    message: impl FnMut(SocketAddr, &[u8], Timestamp),
+    receive: impl FnMut(TransportSession, Received<'_>),
 ) -> io::Result<Vec<String>> {
     let mut config = SourceConfig::default();
     config.stop = Some(interrupt::stop());
@@ -51,7 +61,7 @@ pub(super) fn read(
         associations: LruCache::new(INCOMPLETE_COUNT_MAX),
         used: Vec::new(),
         others: BTreeMap::new(),
-        message,
+        receive,
     };
     let builder = Pipeline::builder().resources(resources.clone());
     let mut pipeline = builder.build(sink).map_err(io::Error::other)?;
@@ -81,10 +91,10 @@ struct Messages<'p, F> {
     used: Vec<u16>,
     /// Ports to which messages were sent that were not read, and their number.
     others: BTreeMap<(u16, Kind), u64>,
-    message: F,
+    receive: F,
 }
 
-impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Messages<'_, F> {
+impl<F: FnMut(TransportSession, Received<'_>)> Messages<'_, F> {
     /// Returns the port to which a side sends, if the messages to it are read.
     fn port(&self, view: &FlowView<'_>, side: Side) -> Option<u16> {
         view.key().port(side.other()).filter(|port| self.ports.contains(port))
@@ -131,11 +141,12 @@ impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Messages<'_, F> {
     }
 }
 
-fn sender(view: &FlowView<'_>, side: Side) -> SocketAddr {
-    SocketAddr::new(view.key().address(side), view.key().port(side).unwrap_or_default())
+fn session(view: &FlowView<'_>, side: Side) -> TransportSession {
+    let exporter = SocketAddr::new(view.key().address(side), view.key().port(side).unwrap_or_default());
+    TransportSession::new(view.key().protocol(), exporter)
 }
 
-impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Sink for Messages<'_, F> {
+impl<F: FnMut(TransportSession, Received<'_>)> Sink for Messages<'_, F> {
     type State = Examined;
     type Stage = Streams;
 
@@ -163,18 +174,21 @@ impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Sink for Messages<'_, F> {
             }
             return;
         };
-        let (sender, time) = (sender(&flow.view, packet.side), packet.timestamp);
+        let (session, time) = (session(&flow.view, packet.side), packet.timestamp);
         match packet.transport {
             Transport::Udp => {
                 self.note_use(port);
-                (self.message)(sender, payload, time);
+                (self.receive)(session, Received::Message(payload, time));
             }
             Transport::Sctp => {
                 self.note_use(port);
-                let Self { associations, message, .. } = self;
+                let Self { associations, receive, .. } = self;
                 let place = (flow.state.number, packet.side);
                 let association = associations.get_or_insert_mut(place, Association::default);
-                association.packet(payload, |octets| message(sender, octets, time));
+                association.packet(payload, |piece| match piece {
+                    Piece::Message(octets) => receive(session, Received::Message(octets, time)),
+                    Piece::Beginning => receive(session, Received::End),
+                });
             }
             // The octets of TCP are delivered in their order.
             _ => {}
@@ -192,10 +206,12 @@ impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Sink for Messages<'_, F> {
         match event {
             StreamEvent::Chunk(Chunk { bytes, timestamp, .. }) => {
                 self.note_use(port);
-                let Self { framings, message, .. } = self;
-                let sender = sender(&flow.view, side);
+                let Self { framings, receive, .. } = self;
+                let session = session(&flow.view, side);
                 let framing = framings.get_or_insert_mut(place, Framing::default);
-                framing.push(bytes, *timestamp, |octets| message(sender, octets, *timestamp));
+                framing.push(bytes, *timestamp, |octets| {
+                    receive(session, Received::Message(octets, *timestamp));
+                });
             }
             StreamEvent::Gap(_) => self.framings.get_or_insert_mut(place, Framing::default).lose(),
             _ => {}
@@ -203,12 +219,18 @@ impl<F: FnMut(SocketAddr, &[u8], Timestamp)> Sink for Messages<'_, F> {
         ControlFlow::Continue(())
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: Examined) {
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: Examined) {
         for side in [Side::A, Side::B] {
             self.associations.pop(&(state.number, side));
             if let Some(mut framing) = self.framings.pop(&(state.number, side)) {
-                let sender = sender(view, side);
-                framing.finish(|octets| (self.message)(sender, octets, view.end()));
+                framing.finish(|octets| {
+                    (self.receive)(session(view, side), Received::Message(octets, view.end()));
+                });
+            }
+            // A connection that was idle may go on.
+            let is_over = reason == EndReason::EndOfFlow && view.key().protocol() == IpProtocol::TCP;
+            if is_over && self.port(view, side).is_some() {
+                (self.receive)(session(view, side), Received::End);
             }
         }
     }

@@ -23,6 +23,11 @@ fn number(octets: &[u8], offset: usize) -> Option<u16> {
     octets.get(offset..)?.first_chunk().copied().map(u16::from_be_bytes)
 }
 
+/// Reads a number of four octets.
+fn word(octets: &[u8], offset: usize) -> Option<u32> {
+    octets.get(offset..)?.first_chunk().copied().map(u32::from_be_bytes)
+}
+
 /// Length of the message with which octets begin.
 enum MessageLen {
     Known(usize),
@@ -169,46 +174,96 @@ const PARTIAL_COUNT_MAX: usize = 4;
 /// Number of the latest chunks that are remembered, because they may be sent again.
 const RECENT_COUNT: usize = 256;
 
+/// Number of the first chunks of an association, of which one shows that it was established.
+const FIRST_COUNT: u32 = 1024;
+
+/// What the packets of an association contain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Piece<'p> {
+    /// The first octets of a new association between the same ports.
+    Beginning,
+    /// A message.
+    Message(&'p [u8]),
+}
+
 /// One direction of an SCTP association.
 #[derive(Debug, Default)]
 pub(super) struct Association {
+    /// Transmission sequence number of the first chunk of a new association, until it or one of the next is received. A
+    /// retransmitted or forged INIT chunk alone ends nothing.
+    initial: Option<u32>,
     /// Transmission sequence numbers of the latest chunks.
     recent: VecDeque<u32>,
     partial: VecDeque<Partial>,
 }
 
+/// Identifies a message of which fragments are received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MessageId {
+    /// The only message of a stream that is incomplete (DATA).
+    Stream(u16),
+    /// Message of a stream, by its number; unordered ones are numbered separately (I-DATA, RFC 8260 section 2.1).
+    Interleaved { stream: u16, is_unordered: bool, number: u32 },
+}
+
 /// The first fragments of a message.
 #[derive(Debug)]
 struct Partial {
-    stream: u16,
-    /// Transmission sequence number of the next fragment.
+    id: MessageId,
+    /// Number of the next fragment.
     next: u32,
     octets: Vec<u8>,
 }
 
+/// A fragment of a message.
+#[derive(Clone, Copy, Debug)]
+struct Fragment<'f> {
+    id: MessageId,
+    /// Transmission sequence number, or number of the fragment within an interleaved message.
+    number: u32,
+    is_beginning: bool,
+    is_end: bool,
+    octets: &'f [u8],
+}
+
 impl Association {
-    /// Reads the chunks of a packet (RFC 9260 section 3.3.1), and passes on the messages in them. Linear in the octets.
-    pub(super) fn packet(&mut self, mut chunks: &[u8], mut message: impl FnMut(&[u8])) {
-        const HEADER_LEN: usize = 16;
+    /// Reads the chunks of a packet (RFC 9260 section 3.3.1, RFC 8260 section 2.1), and passes on the messages in them.
+    /// Linear in the octets.
+    pub(super) fn packet(&mut self, mut chunks: &[u8], mut receive: impl FnMut(Piece<'_>)) {
         const DATA: u8 = 0;
+        const INIT: u8 = 1;
+        const INIT_ACK: u8 = 2;
+        const I_DATA: u8 = 64;
+        const INITIAL_TSN_AT: usize = 16;
         while let Some(header) = chunks.first_chunk::<4>() {
             let [kind, flags, ..] = *header;
             let len = usize::from(number(chunks, 2).unwrap_or_default());
             let chunk = chunks.get(..len).unwrap_or(chunks);
-            if let (DATA, Some((header, data))) = (kind, chunk.split_first_chunk::<HEADER_LEN>()) {
-                let [_, _, _, _, a, b, c, d, stream_high, stream_low, ..] = *header;
-                let tsn = u32::from_be_bytes([a, b, c, d]);
-                let stream = u16::from_be_bytes([stream_high, stream_low]);
-                self.data((tsn, stream, flags), data, &mut message);
+            match kind {
+                INIT | INIT_ACK => self.initial = word(chunk, INITIAL_TSN_AT),
+                DATA | I_DATA => self.data(chunk, flags, kind == I_DATA, &mut receive),
+                _ => {}
             }
             // Chunks are padded to a multiple of four octets.
             chunks = chunks.get(len.max(4).next_multiple_of(4)..).unwrap_or_default();
         }
     }
 
-    fn data(&mut self, (tsn, stream, flags): (u32, u16, u8), data: &[u8], message: &mut impl FnMut(&[u8])) {
+    /// Reads a chunk with octets of a message.
+    fn data(&mut self, chunk: &[u8], flags: u8, is_interleaved: bool, receive: &mut impl FnMut(Piece<'_>)) {
         const IS_END: u8 = 1;
         const IS_BEGINNING: u8 = 2;
+        const IS_UNORDERED: u8 = 4;
+        let header_len = if is_interleaved { 20 } else { 16 };
+        let (Some(tsn), Some(stream), Some(octets)) =
+            (word(chunk, 4), number(chunk, 8), chunk.get(header_len..))
+        else {
+            return;
+        };
+        if self.initial.is_some_and(|initial| tsn.wrapping_sub(initial) < FIRST_COUNT) {
+            *self = Self::default();
+            receive(Piece::Beginning);
+        }
         if self.recent.contains(&tsn) {
             return;
         }
@@ -217,23 +272,37 @@ impl Association {
         }
         self.recent.push_back(tsn);
         let (is_beginning, is_end) = (flags & IS_BEGINNING != 0, flags & IS_END != 0);
+        let (id, number) = if is_interleaved {
+            let is_unordered = flags & IS_UNORDERED != 0;
+            let id =
+                MessageId::Interleaved { stream, is_unordered, number: word(chunk, 12).unwrap_or_default() };
+            // The first fragment has an identifier of its payload in place of its number.
+            (id, if is_beginning { 0 } else { word(chunk, 16).unwrap_or_default() })
+        } else {
+            (MessageId::Stream(stream), tsn)
+        };
+        self.fragment(Fragment { id, number, is_beginning, is_end, octets }, receive);
+    }
+
+    fn fragment(&mut self, fragment: Fragment<'_>, receive: &mut impl FnMut(Piece<'_>)) {
+        let Fragment { id, number, is_beginning, is_end, octets } = fragment;
         if is_beginning && is_end {
-            return message(data);
+            return receive(Piece::Message(octets));
         }
-        let place = self.partial.iter().position(|partial| partial.stream == stream);
+        let place = self.partial.iter().position(|partial| partial.id == id);
         let mut partial = match place.and_then(|place| self.partial.remove(place)) {
-            Some(partial) if !is_beginning && partial.next == tsn => partial,
-            _ if is_beginning => Partial { stream, next: tsn, octets: Vec::new() },
+            Some(partial) if !is_beginning && partial.next == number => partial,
+            _ if is_beginning => Partial { id, next: number, octets: Vec::new() },
             // A fragment is missing, and with it the message.
             _ => return,
         };
-        if partial.octets.len() + data.len() > MESSAGE_LEN_MAX {
+        if partial.octets.len() + octets.len() > MESSAGE_LEN_MAX {
             return;
         }
-        partial.octets.extend_from_slice(data);
-        partial.next = tsn.wrapping_add(1);
+        partial.octets.extend_from_slice(octets);
+        partial.next = number.wrapping_add(1);
         if is_end {
-            return message(&partial.octets);
+            return receive(Piece::Message(&partial.octets));
         }
         if self.partial.len() >= PARTIAL_COUNT_MAX {
             self.partial.pop_front();
@@ -319,6 +388,79 @@ mod tests {
         chunk
     }
 
+    fn octets(piece: Piece<'_>) -> Vec<u8> {
+        let Piece::Message(octets) = piece else { panic!("another association") };
+        octets.to_vec()
+    }
+
+    /// A chunk of an interleaved message: flags, transmission sequence number, stream, number of the message, and that of
+    /// the fragment (RFC 8260 section 2.1).
+    fn interleaved(flags: u8, [tsn, stream, message, fragment]: [u32; 4], data: &[u8]) -> Vec<u8> {
+        let mut chunk = vec![64, flags];
+        chunk.extend((20 + data.len() as u16).to_be_bytes());
+        chunk.extend(tsn.to_be_bytes());
+        chunk.extend((stream << 16).to_be_bytes());
+        chunk.extend(message.to_be_bytes());
+        chunk.extend(fragment.to_be_bytes());
+        chunk.extend(data);
+        chunk.resize(chunk.len().next_multiple_of(4), 0);
+        chunk
+    }
+
+    #[test]
+    fn fragments_of_messages_are_interleaved() {
+        let (mut association, mut found) = (Association::default(), Vec::new());
+        // The first fragments have an identifier of their payload, 99, in place of a number.
+        let chunks = [
+            interleaved(2, [1, 5, 0, 99], b"a"),
+            interleaved(2, [2, 5, 1, 99], b"x"),
+            interleaved(6, [3, 5, 0, 99], b"unordered, "),
+            interleaved(0, [4, 5, 0, 1], b"b"),
+            interleaved(3, [5, 6, 0, 99], b"whole"),
+            interleaved(1, [6, 5, 1, 1], b"y"),
+            interleaved(1, [6, 5, 1, 1], b"y"),
+            interleaved(5, [7, 5, 0, 1], b"too"),
+            interleaved(1, [8, 5, 0, 2], b"c"),
+            // The second of three fragments is missing.
+            interleaved(2, [9, 5, 2, 99], b"m"),
+            interleaved(1, [11, 5, 2, 2], b"o"),
+        ];
+        for chunk in chunks {
+            association.packet(&chunk, |piece| found.push(octets(piece)));
+        }
+        assert_eq!(found, [&b"whole"[..], b"xy", b"unordered, too", b"abc"]);
+        association.packet(&interleaved(3, [12, 0, 0, 0], b"")[..16], |_| panic!("a message"));
+    }
+
+    #[test]
+    fn a_new_association_begins_with_its_first_chunk() {
+        let init = |kind: u8, tsn: u32| {
+            let head = [u32::from_be_bytes([kind, 0, 0, 20]), 77, 65_536, 0x1_0001, tsn];
+            head.map(u32::to_be_bytes).concat()
+        };
+        for kind in [1, 2] {
+            let (mut association, mut found) = (Association::default(), Vec::new());
+            for packet in [
+                init(kind, 100),
+                chunk(2, 100, 0, b"lost"),
+                // It is not acknowledged, and sent again.
+                init(kind, 900_000),
+                chunk(1, 101, 0, b" not"),
+                chunk(3, 900_001, 0, b"second"),
+                chunk(3, 900_000, 0, b"first"),
+                chunk(3, 900_000, 0, b"first"),
+            ] {
+                association.packet(&packet, |piece| {
+                    found.push(match piece {
+                        Piece::Beginning => "new".to_owned(),
+                        Piece::Message(octets) => String::from_utf8(octets.to_vec()).unwrap(),
+                    });
+                });
+            }
+            assert_eq!(found, ["new", "lost not", "new", "second", "first"]);
+        }
+    }
+
     #[test]
     fn messages_of_sctp_are_complete_and_not_repeated() {
         let (mut association, mut found) = (Association::default(), Vec::new());
@@ -330,7 +472,7 @@ mod tests {
             [chunk(0, 0, 2, b"b"), chunk(1, 1, 2, b"c"), chunk(1, 99, 2, b"d")].concat(),
         ];
         for packet in packets {
-            association.packet(&packet, |message| found.push(message.to_vec()));
+            association.packet(&packet, |piece| found.push(octets(piece)));
         }
         assert_eq!(found, [&b"whole"[..], b"x", b"abc"]);
         for tsn in 1000..3000 {

@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use flowgauge::StopHandle;
+use flowgauge::base::IpProtocol;
 use flowgauge::ipfix::MessageReader;
+use flowgauge::ipfix::collector::TransportSession;
 use flowgauge::source::{Admission, DatagramSocket, SlotId, Slots};
 
 use crate::endpoint::Endpoint;
@@ -35,9 +37,9 @@ const DRAIN_TIME: Duration = Duration::from_secs(1);
 /// Event of a socket.
 pub(super) enum Event {
     /// A message from an exporter.
-    Message(SocketAddr, Vec<u8>),
+    Message(TransportSession, Vec<u8>),
     /// The connection of an exporter was closed.
-    Closed(SocketAddr),
+    Closed(TransportSession),
     /// The connection of an exporter was closed at once, because there are too many.
     Refused(SocketAddr),
     /// The kernel dropped this number of messages, because they arrived faster than they were read.
@@ -115,7 +117,7 @@ impl Context {
         let mut drop_count = 0;
         while !drain.is_over(&self.stop) {
             let received = socket.receive(POLL_INTERVAL, |datagram| {
-                self.send(Event::Message(datagram.sender, datagram.payload.to_vec()));
+                self.send(Event::Message(datagram.sender.into(), datagram.payload.to_vec()));
             });
             let new_drop_count = socket.drop_count() - drop_count;
             if new_drop_count > 0 {
@@ -182,7 +184,7 @@ impl Context {
             if let Err(error) = context.read(stream, exporter, slot) {
                 context.send(Event::Problem(format!("{exporter}: {error}")));
             }
-            context.send(Event::Closed(exporter));
+            context.send(Event::Closed(TransportSession::new(IpProtocol::TCP, exporter)));
             let mut connections = context.connections();
             connections.slots.release(slot);
             connections.streams.remove(&slot);
@@ -193,13 +195,14 @@ impl Context {
     fn read(&self, stream: TcpStream, exporter: SocketAddr, slot: SlotId) -> io::Result<()> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(POLL_INTERVAL))?;
+        let session = TransportSession::new(IpProtocol::TCP, exporter);
         let mut messages = MessageReader::new(stream);
         let mut drain = Drain::default();
         while !drain.is_over(&self.stop) {
             match messages.next() {
                 Ok(Some(message)) => {
                     self.connections().slots.note_activity(slot, Instant::now());
-                    self.send(Event::Message(exporter, message.to_vec()));
+                    self.send(Event::Message(session, message.to_vec()));
                 }
                 Ok(None) => return Ok(()),
                 Err(error) if is_pause(&error) && self.stop.is_stopped() => return Ok(()),

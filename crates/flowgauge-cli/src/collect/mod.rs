@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use flowgauge::export::human::duration;
 use flowgauge::ipfix::MessageReader;
-use flowgauge::ipfix::collector::{Collected, Collector, CollectorConfig, CollectorStats, UniflowJoiner};
+use flowgauge::ipfix::collector::{
+    Collected, Collector, CollectorConfig, CollectorStats, TransportSession, UniflowJoiner,
+};
 use flowgauge::{FlowRecord, Limits, Resources, Timestamp};
 
 use crate::args::Timeout;
@@ -30,6 +32,7 @@ use crate::ipfix::now;
 use crate::rows::{Rows, Written};
 
 pub(crate) use args::CollectArgs;
+use capture::Received;
 use listener::Event;
 use packets::SampledFlows;
 
@@ -90,8 +93,8 @@ pub(crate) fn run(args: &CollectArgs, console: &mut Console) -> Result<(), Failu
             loop {
                 let wait = next_flush.saturating_duration_since(Instant::now());
                 match events.recv_timeout(wait) {
-                    Ok(Event::Message(exporter, message)) => collection.message(exporter, &message, now()),
-                    Ok(Event::Closed(exporter)) => collection.collector.disconnect(exporter),
+                    Ok(Event::Message(session, message)) => collection.message(session, &message, now()),
+                    Ok(Event::Closed(session)) => collection.collector.end_session(session),
                     Ok(Event::Refused(exporter)) => {
                         refused_count += 1;
                         if refused_count <= REPORTED_COUNT_MAX {
@@ -247,11 +250,11 @@ impl Output {
 
 impl Collection {
     /// Decodes a message that arrived at the time `now`.
-    fn message(&mut self, exporter: SocketAddr, message: &[u8], now: Timestamp) {
+    fn message(&mut self, session: TransportSession, message: &[u8], now: Timestamp) {
         let Self { collector, sampled, output, .. } = self;
         let mut input = Proportion { received_len: message.len() as u64, spent: 0 };
         let mut has_packets = false;
-        collector.message(exporter, message, now, |collected| match collected {
+        collector.session_message(session, message, now, |collected| match collected {
             Collected::Record(record) => output.record(record, &mut input, now),
             Collected::Packet(packet) => {
                 has_packets = true;
@@ -287,8 +290,9 @@ impl Collection {
         let input = io::Cursor::new(start).chain(input);
         if start != MAGIC {
             let resources = self.resources.clone();
-            let notes = capture::read(input, &args.port, &resources, |exporter, message, time| {
-                self.message(exporter, message, time);
+            let notes = capture::read(input, &args.port, &resources, |session, received| match received {
+                Received::Message(message, time) => self.message(session, message, time),
+                Received::End => self.collector.end_session(session),
             })?;
             self.notes.extend(notes.into_iter().map(|note| format!("{}: {note}", path.display())));
             return Ok(());
@@ -299,7 +303,7 @@ impl Collection {
         let mut outcome = Ok(());
         while !interrupt::stop().is_stopped() {
             match messages.next() {
-                Ok(Some(message)) => self.message(exporter, message, Timestamp::ZERO),
+                Ok(Some(message)) => self.message(exporter.into(), message, Timestamp::ZERO),
                 Ok(None) => break,
                 Err(error) => {
                     outcome = Err(error);

@@ -120,6 +120,79 @@ fn messages_over_each_transport_are_read_from_a_capture() {
     assert_eq!(ports(&collect(&gap, &["--format", "ndjson"])), [1, 3, 4, 5, 6]);
 }
 
+/// Templates are valid in one connection or association (RFC 7011 section 8), whose ports may be used again, also over
+/// another transport protocol.
+#[test]
+fn templates_end_with_their_session() {
+    let with_template = |port| message(&FLOW, &[&flow(port)]);
+    let data = |port| {
+        let set =
+            [&256_u16.to_be_bytes()[..], &(4 + flow(0).len() as u16).to_be_bytes(), &flow(port)].concat();
+        let mut message = [10_u16, 16 + set.len() as u16].map(u16::to_be_bytes).concat();
+        message.extend([1_700_000_000_u32, 1, 7].map(u32::to_be_bytes).concat());
+        [message, set].concat()
+    };
+    let (first, second, third) = (with_template(1), data(2), data(3));
+    let connection = |seq: u32, messages: &[&[u8]], end: &[u8]| {
+        let octets = messages.concat();
+        let mut packets = vec![tcp(4739, seq, 2, &[]), tcp(4739, seq + 1, 0x18, &octets)];
+        packets.extend(end.iter().map(|flags| tcp(4739, seq + 1 + octets.len() as u32, *flags, &[])));
+        packets
+    };
+    const RST: u8 = 4;
+    let init = |tsn: u32| {
+        let chunk =
+            [u32::from_be_bytes([1, 0, 0, 20]), 7, 65_536, 0x1_0001, tsn].map(u32::to_be_bytes).concat();
+        packet(132, &[&[0x9c, 0x40, 18, 131][..], &[0; 8], &chunk].concat())
+    };
+    let end = second.len() / 2;
+    let interleaved =
+        [(2, 9, 0, &second[..end]), (1, 10, 1, &second[end..])].map(|(flags, tsn, part, octets)| {
+            let mut chunk = vec![64, flags];
+            chunk.extend((20 + octets.len() as u16).to_be_bytes());
+            chunk.extend([tsn, 0, 3, part].map(u32::to_be_bytes).concat());
+            packet(132, &[&[0x9c, 0x40, 18, 131][..], &[0; 8], &chunk, octets].concat())
+        });
+    let cases: [(&str, Vec<Vec<u8>>, &[u64]); 5] = [
+        ("one connection", connection(10, &[&first, &second, &third], &[RST]), &[1, 2, 3]),
+        (
+            "closed",
+            [connection(10, &[&first, &second], &[RST]), connection(90_000, &[&third], &[])].concat(),
+            &[1, 2],
+        ),
+        (
+            "two transports",
+            [vec![udp(4739, &first)], connection(10, &[&second], &[RST]), vec![udp(4739, &third)]].concat(),
+            &[1, 3],
+        ),
+        (
+            "associations",
+            vec![
+                init(5),
+                sctp(4739, &[(3, 5, &first), (3, 6, &second)]),
+                init(900_000),
+                sctp(4739, &[(3, 7, &second)]),
+                sctp(4739, &[(3, 900_000, &third)]),
+            ],
+            &[1, 2, 2],
+        ),
+        (
+            "interleaved",
+            [vec![init(5), sctp(4739, &[(3, 5, &first)])], interleaved.to_vec()].concat(),
+            &[1, 2],
+        ),
+    ];
+    for (name, packets, expected) in cases {
+        let collected = collect(&packets, &["--format", "ndjson"]);
+        assert_eq!(
+            (collected.status, ports(&collected)),
+            (0, expected.to_vec()),
+            "{name}: {}",
+            collected.err
+        );
+    }
+}
+
 #[test]
 fn messages_to_other_ports_are_named_with_the_option_that_reads_them() {
     let ipfix = message(&FLOW, &[&flow(1)]);
