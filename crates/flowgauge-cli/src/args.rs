@@ -64,9 +64,9 @@ pub(crate) struct SharedArgs {
 
     /// Memory limit, such as 256MiB [default: 1GiB]
     ///
-    /// Limits the memory of flows, fragments, streams, sessions, transactions, features and open capture files. Records kept
-    /// for --sort and --top, groups and rows over time (256 MiB), output buffers, and about 32 MiB for the program itself
-    /// are not included. The default is higher if --max-flows requires it: 512 bytes per flow.
+    /// Limits the memory of flows, fragments, streams, sessions, transactions, features, open capture files, and records
+    /// kept for --sort and --top. Groups and rows over time (256 MiB), output buffers, and about 32 MiB for the program
+    /// itself are not included. The default is higher if --max-flows requires it: 512 bytes per flow.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 

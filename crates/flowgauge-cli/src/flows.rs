@@ -15,7 +15,7 @@ use crate::human::plural;
 use crate::input::{Input, InputParts, is_stdin};
 use crate::interrupt;
 use crate::joined::Named;
-use crate::order::Sorted;
+use crate::order::{MEMORY_PART, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::several;
 use crate::sinks::RecordSink;
@@ -39,7 +39,7 @@ use flowgauge_condition::RowFilter;
 
 Exit status:
   0  All input was read.
-  1  Some input could not be read, or the output could not be written.
+  1  Some input could not be read, the output could not be written, or the memory limit omitted sorted records.
   2  The command line is invalid.")]
 pub(crate) struct FlowsArgs {
     /// Capture files; `-` is standard input
@@ -295,10 +295,14 @@ impl Run<'_> {
                 Some(input.run(&mut pipeline, console)?)
             }
             (Some(mut sorted), 1) => {
+                sorted.set_held_max(self.resources.limits.total_bytes_max / MEMORY_PART);
                 let mut pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
                 let stats = input.run(&mut pipeline, console)?;
                 drop(pipeline);
                 rows.unmatched_before(sorted.unmatched());
+                Sorted::problem([&sorted].into_iter())
+                    .into_iter()
+                    .for_each(|problem| console.problem(problem));
                 rows.write_all(sorted.into_records());
                 Some(stats)
             }
@@ -306,10 +310,13 @@ impl Run<'_> {
                 let mut all: Vec<_> = (0..shard_count)
                     .filter_map(|_| self.args.records.output.sorted(&rows_filter).ok().flatten())
                     .collect();
+                let held_max = self.resources.limits.total_bytes_max / MEMORY_PART / all.len().max(1) as u64;
+                all.iter_mut().for_each(|sorted| sorted.set_held_max(held_max));
                 let mut sinks: Vec<_> =
                     all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
                 let stats = input
                     .run_with(console, |source, options| builder.run_shards(&mut sinks, source, options))?;
+                Sorted::problem(all.iter()).into_iter().for_each(|problem| console.problem(problem));
                 rows.write_all(Sorted::merge(all));
                 stats
             }

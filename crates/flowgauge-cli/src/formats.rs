@@ -68,7 +68,8 @@ pub(crate) struct OutputArgs {
 pub(crate) struct OrderArgs {
     /// Sort the flows by a field: start, octets, rtt or another one
     ///
-    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
+    /// All records are kept in memory until the end of the input. If they take more than half of the memory limit, the last
+    /// ones of the order are omitted, which is reported. Without this option, flows are written in the order
     /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
     /// equal values stay in the order in which they ended.
     ///

@@ -8,8 +8,24 @@ use flowgauge::record::{FlowRecord, SideRecord, SortKey};
 use flowgauge::row::{Column, Row as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
+use crate::human::plural;
 use flowgauge_condition::field_name;
 use flowgauge_condition::{RowFilter, compare_values};
+
+/// Part of the memory limit that the records of an order may take.
+pub(crate) const MEMORY_PART: u64 = 2;
+
+/// Memory in bytes of an allocation beside its content.
+const BLOCK_LEN: usize = 16;
+
+/// Returns the memory in bytes of the parts of a record that few have.
+pub(crate) fn boxed_len(record: &FlowRecord) -> usize {
+    let FlowRecord { encapsulation, exported, .. } = record;
+    let encapsulation_len = encapsulation
+        .as_deref()
+        .map_or(0, |record| size_of_val(record) + 40 * record.encapsulation.headers().len());
+    encapsulation_len + exported.as_deref().map_or(0, size_of_val)
+}
 
 /// What flows are sorted by.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +111,19 @@ enum Rank {
     Place(Reverse<Box<Place>>),
 }
 
+impl Rank {
+    /// Returns the memory of the rank in bytes beside its own size.
+    fn heap_len(&self) -> usize {
+        let Self::Place(Reverse(place)) = self else { return 0 };
+        let value_len = match &place.value {
+            Value::Text(text) => BLOCK_LEN + text.capacity(),
+            Value::Octets(octets) => BLOCK_LEN + octets.capacity(),
+            _ => 0,
+        };
+        BLOCK_LEN + size_of::<Place>() + value_len
+    }
+}
+
 /// The place of a value in an order: numbers descend, texts and times ascend, and absent values come last.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -139,6 +168,13 @@ struct Ranked {
     record: Box<FlowRecord>,
 }
 
+impl Ranked {
+    /// Returns the memory of the record and its rank in bytes.
+    fn heap_len(&self) -> usize {
+        BLOCK_LEN + size_of::<FlowRecord>() + boxed_len(&self.record) + self.rank.heap_len()
+    }
+}
+
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
         other.rank.cmp(&self.rank).then(self.number.cmp(&other.number))
@@ -159,19 +195,98 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
-/// The first flows of an order, up to a limit; records are created only for these.
+/// The first flows of an order, up to a limit; records are created only for these. If they exceed the memory limit, the
+/// last ones are omitted.
 pub(crate) struct Sorted {
     order: Order,
     limit: usize,
     filter: RowFilter,
     number: u64,
     heap: BinaryHeap<Ranked>,
+    /// Memory of the records and ranks in bytes.
+    records_len: usize,
+    /// Memory in bytes that the list may have.
+    held_max: usize,
+    /// Number of records that were omitted because of the memory limit, and the greatest rank of these. What follows it in
+    /// the order is omitted too.
+    omitted_count: u64,
+    omitted: Option<Rank>,
 }
 
 impl Sorted {
     /// Creates an empty list that keeps the first `limit` flows of an order.
     pub(crate) fn new(order: Order, limit: usize, filter: RowFilter) -> Self {
-        Self { order, limit, filter, number: 0, heap: BinaryHeap::new() }
+        Self {
+            order,
+            limit,
+            filter,
+            number: 0,
+            heap: BinaryHeap::new(),
+            records_len: 0,
+            held_max: usize::MAX,
+            omitted_count: 0,
+            omitted: None,
+        }
+    }
+
+    /// Limits the memory of the list, in bytes.
+    pub(crate) fn set_held_max(&mut self, held_max: u64) {
+        self.held_max = usize::try_from(held_max).unwrap_or(usize::MAX);
+        self.omit_excess();
+    }
+
+    /// Returns the memory of the list in bytes. The table is copied when it grows.
+    pub(crate) fn held_len(&self) -> usize {
+        self.records_len + self.heap.capacity() * size_of::<Ranked>() / 2 * 3
+    }
+
+    /// Omits the last records as long as the list has too much memory.
+    #[inline]
+    fn omit_excess(&mut self) {
+        while self.held_len() > self.held_max
+            && let Some(last) = self.heap.pop()
+        {
+            self.records_len -= last.heap_len();
+            self.omit(last.rank);
+            // The table is halved, so that it does not take all of the memory.
+            if self.heap.len() < self.heap.capacity() / 4 {
+                self.heap.shrink_to(self.heap.len() * 2);
+            }
+        }
+    }
+
+    fn omit(&mut self, rank: Rank) {
+        self.omitted_count += 1;
+        if self.omitted.as_ref().is_none_or(|omitted| rank > *omitted) {
+            self.omitted = Some(rank);
+        }
+    }
+
+    /// Returns a problem if records of lists that are merged are omitted because of the memory limit.
+    pub(crate) fn problem<'s>(all: impl Iterator<Item = &'s Self>) -> Option<String> {
+        let (mut kept_count, mut omitted_count, mut limit) = (0, 0, usize::MAX);
+        let mut greatest: Option<&Rank> = None;
+        let all: Vec<_> = all.collect();
+        for sorted in &all {
+            omitted_count += sorted.omitted_count;
+            limit = sorted.limit;
+            // A list that is not merged has omitted what follows already.
+            greatest = greatest.max(sorted.omitted.as_ref().filter(|_| all.len() > 1));
+        }
+        for sorted in &all {
+            let kept = sorted.heap.iter().filter(|ranked| greatest.is_none_or(|rank| ranked.rank > *rank));
+            let count = kept.count();
+            kept_count += count;
+            omitted_count += (sorted.heap.len() - count) as u64;
+        }
+        let omitted_count = omitted_count.min(limit.saturating_sub(kept_count) as u64);
+        let records = plural(omitted_count, "record");
+        (omitted_count > 0).then(|| {
+            format!(
+                "{records} omitted after the first {kept_count} of the order, because memory is short; use --top, or \
+                 raise --memory"
+            )
+        })
     }
 
     /// Returns whether a flow with this rank is among the first flows so far.
@@ -204,18 +319,33 @@ impl Sorted {
     }
 
     fn push(&mut self, rank: Rank, record: FlowRecord) {
-        if self.heap.len() >= self.limit {
-            self.heap.pop();
+        if self.omitted.as_ref().is_some_and(|omitted| rank <= *omitted) {
+            self.omitted_count += 1;
+            return;
+        }
+        if self.heap.len() >= self.limit
+            && let Some(last) = self.heap.pop()
+        {
+            self.records_len -= last.heap_len();
         }
         self.number += 1;
-        self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
+        let ranked = Ranked { rank, number: self.number, record: Box::new(record) };
+        self.records_len += ranked.heap_len();
+        self.heap.push(ranked);
+        self.omit_excess();
     }
 
     /// Merges several lists of first flows into one, in order. Among equal ranks, flows that ended first come first,
     /// regardless of their list.
     pub(crate) fn merge(all: Vec<Self>) -> impl Iterator<Item = FlowRecord> {
         let limit = all.first().map_or(0, |sorted| sorted.limit);
-        let mut ranked: Vec<_> = all.into_iter().flat_map(|sorted| sorted.heap.into_vec()).collect();
+        let (mut ranked, mut omitted) = (Vec::new(), None);
+        for sorted in all {
+            ranked.append(&mut sorted.heap.into_vec());
+            omitted = omitted.max(sorted.omitted);
+        }
+        // The list with the greatest omitted rank decides for all.
+        ranked.retain(|ranked| omitted.as_ref().is_none_or(|omitted| ranked.rank > *omitted));
         ranked.sort_unstable_by(|one, other| {
             let ends = |ranked: &Ranked| (ranked.record.end, ranked.record.start, ranked.record.key);
             other.rank.cmp(&one.rank).then_with(|| ends(one).cmp(&ends(other)))
@@ -231,5 +361,90 @@ impl Sorted {
     /// Returns the records of the flows that were kept, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::{FlowKey, IpProtocol, Timestamp};
+    use flowgauge_condition::RowFilter;
+
+    use super::*;
+    use crate::heap::peak_of;
+
+    const LIMIT: usize = 2 << 20;
+
+    /// A record with a number of packets that is about random, so that many are equal.
+    fn record(number: u32) -> FlowRecord {
+        let [_, a, b, c] = number.to_be_bytes();
+        let (key, side) =
+            FlowKey::new(IpProtocol::UDP, ([10, a, b, c].into(), 1000), ([192, 0, 2, 1].into(), 2000));
+        let mut record = FlowRecord::new(key, side, Timestamp::from_nanos(u64::from(number)));
+        record.forward.counters.packet_count = u64::from(number.wrapping_mul(2_654_435_761) % 1000);
+        record
+    }
+
+    fn sorted(criterion: &str, limit: usize) -> Sorted {
+        let order = Order { criterion: Criterion::of_name(criterion).unwrap(), is_reversed: false };
+        Sorted::new(order, limit, RowFilter::default())
+    }
+
+    /// The records in the order of their packet counts, and then of their ends.
+    fn expected(count: u32) -> Vec<FlowRecord> {
+        let mut all: Vec<_> = (0..count).map(record).collect();
+        all.sort_by_key(|record| Reverse(record.packet_count()));
+        all
+    }
+
+    #[test]
+    fn allocated_memory_is_within_the_limit() {
+        for criterion in ["packets", "history", "source_address"] {
+            let (peak, (kept_count, problem)) = peak_of(|| {
+                let mut sorted = sorted(criterion, usize::MAX);
+                sorted.set_held_max(LIMIT as u64);
+                for number in 0..20_000 {
+                    sorted.add_record(&record(number));
+                    assert!(sorted.held_len() <= LIMIT);
+                }
+                let problem = Sorted::problem([&sorted].into_iter());
+                (sorted.into_records().count(), problem)
+            });
+            println!("{criterion}: {peak} bytes for {kept_count} records");
+            assert!(peak <= LIMIT + LIMIT / 8, "{criterion}: {peak}");
+            assert!(kept_count > LIMIT / 1000 && kept_count < 20_000, "{criterion}: {kept_count}");
+            let omitted = format!("{} records omitted after the first {kept_count} of", 20_000 - kept_count);
+            assert!(problem.unwrap().starts_with(&omitted));
+        }
+    }
+
+    /// With a limit, also one that becomes lower and higher, the records are the first ones of the order.
+    #[test]
+    fn the_first_records_of_the_order_remain() {
+        let all = expected(20_000);
+        let mut limited = sorted("packets", usize::MAX);
+        for number in 0..20_000 {
+            limited.set_held_max(if number == 10_000 { 500_000 } else { 2_000_000 });
+            limited.add_record(&record(number));
+        }
+        let problem = Sorted::problem([&limited].into_iter()).unwrap();
+        let kept: Vec<_> = limited.into_records().collect();
+        assert!(kept.len() > 100 && kept[..] == all[..kept.len()], "{} records", kept.len());
+        assert!(problem.starts_with(&format!("{} records", 20_000 - kept.len())), "{problem}");
+        // Two lists, of which one has less memory.
+        let mut lists = [sorted("packets", usize::MAX), sorted("packets", usize::MAX)];
+        lists[0].set_held_max(300_000);
+        for number in 0..20_000 {
+            lists[(number % 2) as usize].add_record(&record(number));
+        }
+        let problem = Sorted::problem(lists.iter()).unwrap();
+        let merged: Vec<_> = Sorted::merge(lists.into()).collect();
+        assert!(merged.len() > 100 && merged[..] == all[..merged.len()], "{} records", merged.len());
+        assert!(problem.starts_with(&format!("{} records", 20_000 - merged.len())), "{problem}");
+        // A list that is short enough is complete.
+        let mut top = sorted("packets", 10);
+        top.set_held_max(300_000);
+        (0..20_000).for_each(|number| top.add_record(&record(number)));
+        assert_eq!(Sorted::problem([&top].into_iter()), None);
+        assert_eq!(top.into_records().collect::<Vec<_>>(), all[..10]);
     }
 }

@@ -16,6 +16,11 @@ pub(crate) trait Destination {
     /// Takes the record of a flow.
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason);
 
+    /// Returns the memory in bytes that the destination has allocated.
+    fn held_len(&self) -> usize {
+        0
+    }
+
     /// Writes what is held back. Returns whether all records could be written.
     fn flush(&mut self) -> bool {
         true
@@ -49,6 +54,10 @@ impl Destination for Sorted {
     fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
         self.add(view, || view.record(reason));
     }
+
+    fn held_len(&self) -> usize {
+        Self::held_len(self)
+    }
 }
 
 /// Passes flow records to a destination, which is not a type parameter: each type of sink is a pipeline of its own in the
@@ -78,6 +87,10 @@ impl<G: Stage> Sink for RecordSink<'_, G> {
         if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
             self.destination.record(&flow.view, reason);
         }
+    }
+
+    fn held_bytes(&mut self, _: u64) -> u64 {
+        self.destination.held_len() as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

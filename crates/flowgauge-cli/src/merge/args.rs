@@ -30,7 +30,7 @@ use crate::write::WriteArgs;
 
 Exit status:
   0  All input was read.
-  1  Some input could not be read, or the output could not be written.
+  1  Some input could not be read, the output could not be written, or the memory limit omitted sorted records.
   2  The command line is invalid.")]
 pub(crate) struct MergeArgs {
     /// Files of flow records: ndjson, IPFIX, Parquet or fixed; `-` is standard input
@@ -45,6 +45,8 @@ pub(crate) struct MergeArgs {
     pub(super) gap: Option<Duration>,
 
     /// Memory limit for records that wait for the next one, such as 256MiB [default: 1GiB]
+    ///
+    /// With --sort or --top, half of it is for the records of these.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(super) memory: Option<u64>,
 

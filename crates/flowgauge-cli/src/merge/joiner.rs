@@ -8,6 +8,8 @@ use flowgauge::tracker::Timeouts;
 use flowgauge::{EndReason, FlowKey, FlowRecord, Timestamp};
 use lru::LruCache;
 
+use crate::order::boxed_len;
+
 /// Number of records of one flow key that wait. When there are more, the oldest one is written.
 const SAME_KEY_COUNT_MAX: usize = 32;
 
@@ -61,21 +63,12 @@ impl Chain {
         self.record.sequence_number = self.first_number;
         self.record
     }
-
-    /// Returns the memory of the parts of the record that few have.
-    fn boxed_bytes(&self) -> u64 {
-        let FlowRecord { encapsulation, exported, .. } = &self.record;
-        let encapsulation_len = encapsulation
-            .as_deref()
-            .map_or(0, |record| size_of_val(record) + 40 * record.encapsulation.headers().len());
-        (encapsulation_len + exported.as_deref().map_or(0, size_of_val)) as u64
-    }
 }
 
 /// Returns the memory of the records of a key.
 fn bytes_of(chains: &Vec<Chain>) -> u64 {
     let records = chains.capacity() * size_of::<Chain>() + 16;
-    KEY_BYTES + records as u64 + chains.iter().map(Chain::boxed_bytes).sum::<u64>()
+    KEY_BYTES + records as u64 + chains.iter().map(|chain| boxed_len(&chain.record) as u64).sum::<u64>()
 }
 
 /// Counts of records.

@@ -17,7 +17,7 @@ use crate::console::{Console, Failure, write_line};
 use crate::human::plural;
 use crate::input::is_stdin;
 use crate::interrupt;
-use crate::order::Sorted;
+use crate::order::{MEMORY_PART, Sorted};
 use crate::rows::{Rows, Written};
 
 pub(crate) use args::MergeArgs;
@@ -38,9 +38,14 @@ pub(crate) fn run(args: &MergeArgs, console: &mut Console) -> Result<(), Failure
     args.output.check()?;
     let started_at = Instant::now();
     let rows = args.written.rows(&args.output, &args.series, (&args.files, false))?;
-    let sorted = args.output.sorted(&args.output.selection.filter()?)?;
+    let mut sorted = args.output.sorted(&args.output.selection.filter()?)?;
+    let mut memory = args.memory.unwrap_or(Limits::DEFAULT.total_bytes_max);
+    if let Some(sorted) = &mut sorted {
+        memory /= MEMORY_PART;
+        sorted.set_held_max(memory);
+    }
     let mut output = Output { rows, sorted };
-    let mut joiner = Joiner::new(args.gap, args.memory.unwrap_or(Limits::DEFAULT.total_bytes_max));
+    let mut joiner = Joiner::new(args.gap, memory);
     let mut input = Input::open(args, console);
     while let Some(record) = input.next(console) {
         joiner.push(record, |record| output.write(record));
@@ -49,6 +54,8 @@ pub(crate) fn run(args: &MergeArgs, console: &mut Console) -> Result<(), Failure
         }
     }
     joiner.finish(|record| output.write(record));
+    let problem = output.sorted.as_ref().and_then(|sorted| Sorted::problem([sorted].into_iter()));
+    problem.into_iter().for_each(|problem| console.problem(problem));
     let written = output.finish()?;
     if !args.quiet {
         let file_count = args.files.len() as u64;
