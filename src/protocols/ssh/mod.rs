@@ -48,14 +48,12 @@ mod probe;
 pub use kexinit::{KexInit, NameList, Negotiated};
 pub use message::{Disconnect, Fingerprint, HostKey, Identification, Message};
 pub use parser::SshParser;
+pub use probe::LINES_BEFORE_MAX;
 
 use crate::session::Protocol;
 
 /// Maximum length of an identification line in octets, including its line end (RFC 4253 section 4.2).
 pub const IDENTIFICATION_LEN_MAX: usize = 255;
-
-/// Maximum number of other lines that a server may send before its identification line.
-pub const LINES_BEFORE_MAX: u8 = 50;
 
 /// Maximum length of an SSH packet in octets (RFC 4253 section 6.1 requires support of 35,000).
 pub const PACKET_LEN_MAX: usize = 35_000;

@@ -4,7 +4,8 @@ use memchr::memchr;
 
 use super::kexinit::{KexInit, Negotiated};
 use super::message::{Disconnect, HostKey, Identification, Message};
-use super::{IDENTIFICATION_LEN_MAX, LINES_BEFORE_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
+use super::probe::LINES_BEFORE_MAX;
+use super::{IDENTIFICATION_LEN_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
 use crate::checkpoint::state;
 use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 

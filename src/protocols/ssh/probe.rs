@@ -1,8 +1,10 @@
 //! Recognition of SSH by the identification line of the client or the server.
 
-use super::LINES_BEFORE_MAX;
 use crate::session::lines::search_lines;
 use crate::session::{Role, Search, StreamOpening, Verdict};
+
+/// Maximum number of other lines that a server may send before its identification line.
+pub const LINES_BEFORE_MAX: u8 = 50;
 
 /// Maximum length of a line before the identification in octets (RFC 4253 section 4.2).
 const LINE_LEN_MAX: usize = 255;
