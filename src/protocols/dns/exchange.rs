@@ -22,9 +22,9 @@ pub(crate) const EARLY_NS: u64 = 50_000_000;
 /// First part of the rank of an exchange in which nothing else is expected.
 const OVER: u8 = 0;
 
-/// Number of queries per flow that are kept without an allocation: two, for the A and AAAA queries that a client sends
-/// together.
-const INLINE_COUNT: usize = 2;
+/// Number of queries per flow that are kept without an allocation: the A and AAAA queries that a client sends together, and
+/// two before them, which may be sent again.
+const INLINE_COUNT: usize = 4;
 
 crate::message! {
     /// A DNS query without a response.
@@ -128,12 +128,18 @@ impl Exchange {
         Some(self.retransmission_count)
     }
 
+    /// Returns whether one of the transmissions of the query or its response may still be captured: their numbers differ.
+    fn awaits_more(&self, now: Timestamp) -> bool {
+        let query_count = if self.is_early { 0 } else { self.retransmission_count.saturating_add(1) };
+        self.response_count != query_count && since(self.latest, now) <= EARLY_NS
+    }
+
     /// Returns the order in which exchanges are replaced: those in which nothing else is expected first, and those
     /// without a response last. The one idle longest precedes others of the same kind.
     fn rank(&self, now: Timestamp) -> (u8, Timestamp) {
         let kind = if !self.is_answered() {
             OVER + 2
-        } else if self.is_transfer || self.awaits_query(now) {
+        } else if self.is_transfer || self.awaits_more(now) {
             OVER + 1
         } else {
             OVER
@@ -397,15 +403,23 @@ mod tests {
     #[test]
     fn the_answered_query_idle_longest_is_replaced_first() {
         let mut exchanges = Exchanges::default();
-        for id in 1..=2 {
+        for id in 1..=4 {
             exchanges.add_query(&subject(id), at(0), no_report);
         }
-        for id in [2, 1] {
-            exchanges.answer(&subject(id), at(10 - u64::from(id)));
+        for (id, milliseconds) in [(3, 1), (1, 2), (2, 3), (4, 4)] {
+            assert!(exchanges.answer(&subject(id), at(milliseconds)).is_some());
         }
-        exchanges.add_query(&subject(3), at(10), no_report);
-        assert_eq!(exchanges.answer(&subject(2), at(11)), None);
-        assert!(exchanges.answer(&subject(1), at(11)).is_some());
+        exchanges.add_query(&subject(5), at(10), no_report);
+        let is_kept = [1, 2, 3, 4, 5].map(|id| exchanges.answer(&subject(id), at(11)).is_some());
+        assert_eq!(is_kept, [true, true, false, true, true]);
+        // The response to a second transmission is awaited.
+        exchanges.add_query(&subject(1), at(12), no_report);
+        exchanges.add_query(&subject(1), at(14), no_report);
+        for id in 6..=10 {
+            exchanges.add_query(&subject(id), at(15), no_report);
+            exchanges.answer(&subject(id), at(16));
+        }
+        assert!(exchanges.answer(&subject(1), at(17)).is_some());
         assert_eq!(exchanges.heap_len(), 0);
     }
 
