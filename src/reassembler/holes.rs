@@ -302,7 +302,8 @@ impl<T: Copy> Reassembler<T> {
             self.delivered_at = Timestamp::ZERO;
             let Some(hold) = self.hold_of(stream) else { return };
             if hold.acked.end > stream.offset && !is_fin_likely(stream, hold) {
-                let end = hold.acked.end;
+                // Octets after the last captured ones may only be late, so that they are due after `skew_max`.
+                let end = last_known(stream, hold).unwrap_or(u64::MAX).min(hold.acked.end);
                 let cause = Cause { reason: GapReason::Acknowledged, timestamp: due };
                 self.skip_to(stream, end, cause, out);
                 let (offset, fin) = (stream.offset, stream.fin_offset());
@@ -469,6 +470,12 @@ fn first_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
         Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
         None => first.or_else(|| stream.dropped_end()),
     }
+}
+
+/// Returns the stream offset after the last captured octets behind the first hole of a stream; `None` if there are none,
+/// or if octets after them, such as the FIN, are known.
+fn last_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
+    hold.pieces.last_end().filter(|_| !stream.has(Stream::FIN_KNOWN) && stream.dropped_end().is_none())
 }
 
 /// Returns whether the next octets of a stream are held because they wait for the opposite direction.

@@ -216,6 +216,15 @@ fn acknowledged_octets_at_the_end_of_the_stream_are_a_gap() {
 }
 
 #[test]
+fn acknowledged_octets_behind_a_hole_that_ends_may_still_be_late() {
+    let mut rig = rig();
+    rig.syn(99, "").data(100, "ab").data(104, "ef").acked(110).after_ms(10).sweep();
+    rig.emits(&["0:ab", "2:gap 2 acknowledged", "4:ef"]);
+    rig.after_ms(39).sweep().emits(&[]).data(106, "gh").emits(&["6:gh"]);
+    rig.after_ms(1).sweep().emits(&["8:gap 2 acknowledged"]);
+}
+
+#[test]
 fn an_acknowledgment_of_the_fin_is_not_a_gap() {
     rig().syn(99, "").fin(100, "ab").acked(103).after_ms(99).sweep().finish().emits(&["0:ab", "2:fin"]);
 }
