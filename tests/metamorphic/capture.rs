@@ -11,6 +11,8 @@ use flowgauge::{
 };
 use serde_json::Value;
 
+use super::pairs::Unchanged;
+
 /// Maximum number of frames of a capture that are used, so that the test ends in minutes.
 const FRAME_COUNT_MAX: usize = 20_000;
 
@@ -48,6 +50,8 @@ pub(crate) struct Capture {
     pub(crate) frames: Vec<Owned>,
     pub(crate) interfaces: Vec<Interface>,
     pub(crate) records: Vec<Fields>,
+    /// Computed when first used.
+    pub(crate) unchanged: Unchanged,
 }
 
 impl Capture {
@@ -69,7 +73,8 @@ impl Capture {
         frames.truncate(FRAME_COUNT_MAX);
         let octets = is_short.then(|| fs::read(path).expect("a file"));
         let records = of_frames(&builder(), &frames);
-        Self { name: path.display().to_string(), path: path.to_owned(), octets, frames, interfaces, records }
+        let (name, unchanged) = (path.display().to_string(), Unchanged::default());
+        Self { name, path: path.to_owned(), octets, frames, interfaces, records, unchanged }
     }
 }
 

@@ -45,9 +45,11 @@ fn relations_hold_for_the_examples() {
     for path in capture::examples() {
         check(&Capture::read(&path), &mut scores);
     }
+    pairs::check_known(pairs::KNOWN_OF_EXAMPLES, &scores);
     for (relation, score) in RELATIONS.iter().zip(&scores) {
         assert!(score.equal_count + score.different.len() >= 3, "{}: too few captures", relation.name);
-        assert!(score.different.is_empty(), "{}: {:?}", relation.name, score.different);
+        let has_pairs = relation.expected == pairs::EXPECTED;
+        assert!(has_pairs || score.different.is_empty(), "{}: {:?}", relation.name, score.different);
     }
 }
 
@@ -66,6 +68,7 @@ fn merged_records_are_those_of_one_pass_in_the_examples() {
 fn relations_hold_for_the_corpus_as_before() {
     let Some(captures) = corpus::captures() else { return };
     let (mut scores, mut comparisons) = (scoreboard::empty(), merging::empty());
+    let mut swapped_counts = [0; 2];
     let read = || {
         captures
             .iter()
@@ -73,8 +76,13 @@ fn relations_hold_for_the_corpus_as_before() {
     };
     thread::scope(|scope| {
         scope.spawn(|| read().for_each(|capture| merging::check(&capture, &mut comparisons)));
-        read().for_each(|capture| check(&capture, &mut scores));
+        read().for_each(|capture| {
+            check(&capture, &mut scores);
+            let counts = pairs::swapped_counts(&capture);
+            swapped_counts = [0, 1].map(|index| swapped_counts[index] + counts[index]);
+        });
     });
+    pairs::check_known(pairs::KNOWN, &scores);
     comparisons.iter().for_each(merging::Comparison::check_causes);
-    scoreboard::compare(&scores, &comparisons);
+    scoreboard::compare(&scores, &comparisons, swapped_counts);
 }

@@ -27,7 +27,6 @@ pub(crate) struct Relation {
 }
 
 const ALL: &str = "all fields";
-const PAIRS: &str = "requests with their responses";
 const OCTETS_MORE: &str = "all fields; octets plus those of the headers";
 
 pub(crate) const RELATIONS: &[Relation] = &[
@@ -95,27 +94,37 @@ pub(crate) const RELATIONS: &[Relation] = &[
     },
     Relation {
         name: "the first side of each flow 1 ms late",
-        expected: PAIRS,
+        expected: pairs::EXPECTED,
         check: |capture| pairs::late(capture, Side::A, 1),
     },
     Relation {
+        name: "the second side of each flow 1 ms late",
+        expected: pairs::EXPECTED,
+        check: |capture| pairs::late(capture, Side::B, 1),
+    },
+    Relation {
+        name: "the first side of each flow 3 ms late",
+        expected: pairs::EXPECTED,
+        check: |capture| pairs::late(capture, Side::A, 3),
+    },
+    Relation {
         name: "the second side of each flow 3 ms late",
-        expected: PAIRS,
+        expected: pairs::EXPECTED,
         check: |capture| pairs::late(capture, Side::B, 3),
     },
     Relation {
         name: "the first side of each flow 20 ms late",
-        expected: PAIRS,
+        expected: pairs::EXPECTED,
         check: |capture| pairs::late(capture, Side::A, 20),
     },
     Relation {
         name: "the second side of each flow 20 ms late",
-        expected: PAIRS,
+        expected: pairs::EXPECTED,
         check: |capture| pairs::late(capture, Side::B, 20),
     },
     Relation {
         name: "neighboring frames of both directions swapped",
-        expected: PAIRS,
+        expected: pairs::EXPECTED,
         check: pairs::swapped,
     },
     Relation { name: "first and second half merged", expected: ALL, check: halves },

@@ -8,6 +8,7 @@ use flowgauge::FlowRecord;
 use flowgauge::row::Table as _;
 
 use super::merging::{CAUSES, COUNT, Comparison, DIVISIONS};
+use super::pairs;
 use super::relations::RELATIONS;
 
 /// Results of a relation.
@@ -28,7 +29,7 @@ fn path() -> PathBuf {
 }
 
 /// Returns the page.
-fn page(scores: &[Score], comparisons: &[Comparison]) -> String {
+fn page(scores: &[Score], comparisons: &[Comparison], swapped_counts: [usize; 2]) -> String {
     let mut page = String::from(
         "# Scoreboard\n\n\
          Some changes of a capture must not change its records, or only in a known way. This page has the number of captures\n\
@@ -66,6 +67,7 @@ fn page(scores: &[Score], comparisons: &[Comparison]) -> String {
             let _ = writeln!(page, "| {} | `{capture}` | {} |", relation.name, difference.replace('|', "/"));
         }
     }
+    pairs::write(&mut page, swapped_counts);
     merged(&mut page, comparisons);
     page
 }
@@ -123,8 +125,8 @@ fn numbers(page: &str) -> Vec<(String, usize, usize)> {
 }
 
 /// Compares the results with the page, or writes it.
-pub(crate) fn compare(scores: &[Score], comparisons: &[Comparison]) {
-    let page = page(scores, comparisons);
+pub(crate) fn compare(scores: &[Score], comparisons: &[Comparison], swapped_counts: [usize; 2]) {
+    let page = page(scores, comparisons, swapped_counts);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(), page).expect("a page");
         return;
@@ -157,7 +159,7 @@ fn numbers_are_read_from_the_page() {
     scores[1].different.push(("a.pcap".to_owned(), "x | y".to_owned()));
     let mut comparisons = super::merging::empty();
     comparisons[1].different.insert("start".to_owned(), 5);
-    let page = page(&scores, &comparisons);
+    let page = page(&scores, &comparisons, [3, 1]);
     let differing = differing(&page);
     assert_eq!(differing.len(), CAUSES.len());
     assert_eq!(differing[1], ("`start`".to_owned(), vec![0, 5, 0]));
