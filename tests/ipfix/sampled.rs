@@ -349,6 +349,54 @@ fn the_switch_data_of_a_sample_belongs_to_its_packet() {
     assert_eq!(records[0].forward.vlan_ids.iter().collect::<Vec<_>>(), [7]);
 }
 
+/// Extended gateway data (format 1003): next hop, systems of the router, of the source and of its peer, the path to the
+/// destination as segments of a type and systems, communities, preference.
+#[test]
+fn the_gateway_data_of_a_sample_state_its_systems() {
+    let sequence: &[u32] = &[1, 2, 3, 64_500, 64_501, 64_502];
+    let cases: [(&[u32], u32, &[u32], [Option<u32>; 2]); 6] = [
+        (&[1, 0x0a00_0001], 64_496, sequence, [Some(64_496), Some(64_502)]),
+        (&[2, 1, 2, 3, 4], 4_200_000_001, sequence, [Some(4_200_000_001), Some(64_502)]),
+        (&[0], 0, &[0], [None, None]),
+        // A sequence, and a set of an aggregated route.
+        (&[0], 64_496, &[2, 2, 1, 64_500, 1, 2, 64_501, 64_502], [Some(64_496), None]),
+        (&[0], 64_496, &[2, 2, 1, 64_500, 1, 1, 64_501], [Some(64_496), Some(64_501)]),
+        (&[0], 64_496, &[1, 2, 0], [Some(64_496), None]),
+    ];
+    let frames = frames("web.pcap");
+    for (next_hop, source, path, expected) in cases {
+        let data = [next_hop, &[64_499, source, 64_498], path, &[2, 0xfde8_0001, 0xfde8_0002, 100]].concat();
+        let data = words(&[&[1003, 4 * data.len() as u32][..], &data].concat());
+        // Data of a router, which are skipped, come before.
+        let router = words(&[1002, 16, 1, 0x0a00_0001, 24, 24]);
+        let (format, mut body) = header_sample(&frames.get(5).unwrap(), false);
+        body[7 * 4 + 3] = 3;
+        body.extend([&router[..], &data].concat());
+        let mut collector = Collector::new(CollectorConfig::default()).unwrap();
+        let mut found = None;
+        collector.message(exporter_address(), &sflow(0, &[(format, body)]), Timestamp::ZERO, |collected| {
+            let Collected::Packet(packet) = collected else { panic!("a packet") };
+            found = Some([packet.source_as, packet.destination_as]);
+        });
+        assert_eq!((found, collector.stats().skipped_data_count), (Some(expected), 1));
+        let addresses = [
+            words(&[1, 5, 10, 0, 0, 9, 0, 2]),
+            data.clone(),
+            words(&[3, 32, 1500, 6]),
+            vec![192, 0, 2, 1, 192, 0, 2, 2],
+            words(&[40_000, 80, 0x12, 0xb8]),
+        ];
+        let (records, stats) = collect([&sflow(0, &[(1, addresses.concat())])[..]]);
+        let exported = records[0].exported.as_ref().unwrap();
+        assert_eq!([exported.source_as, exported.destination_as], expected);
+        assert_eq!(stats.malformed_message_count, 0);
+    }
+    // A path that is longer than its data.
+    let long = words(&[1, 5, 10, 0, 0, 9, 0, 1, 1003, 28, 0, 1, 2, 3, 1, 2, 200]);
+    let (records, stats) = collect([&sflow(0, &[(1, long)])[..]]);
+    assert_eq!((records.len(), stats.malformed_message_count), (0, 1));
+}
+
 #[test]
 fn notifications_of_discarded_packets_and_unknown_samples_are_counted() {
     // Sequence number, source, drops, interfaces, reason, and no data (sFlow Dropped Packet Notification Structures).

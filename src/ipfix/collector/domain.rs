@@ -315,6 +315,8 @@ impl Sets<'_> {
                         frame,
                         point,
                         egress_interface: report.egress_interface,
+                        source_as: report.source_as,
+                        destination_as: report.destination_as,
                     }));
                 }
                 None => self.shared.stats.unsupported_packet_count += 1,

@@ -302,6 +302,8 @@ impl Collector {
                         frame,
                         point,
                         egress_interface: sampled.place.egress_interface,
+                        source_as: sampled.place.systems.source,
+                        destination_as: sampled.place.systems.destination,
                     }));
                 }
                 sflow::Sample::Record(described, place) => {

@@ -21,6 +21,11 @@ pub struct SampledPacket<'a> {
     pub point: ObservationPoint,
     /// Number of the interface by which the packet leaves the exporter (egressInterface, IPFIX 14), if it is known.
     pub egress_interface: Option<u32>,
+    /// Autonomous system of the source (bgpSourceAsNumber, IPFIX 16; extended gateway data of sFlow), if it is known.
+    pub source_as: Option<u32>,
+    /// Autonomous system of the destination (bgpDestinationAsNumber, IPFIX 17; the last one of the path in sFlow), if it is
+    /// known.
+    pub destination_as: Option<u32>,
 }
 
 /// An interface of an exporter at which packets are sampled.
@@ -50,6 +55,8 @@ impl ObservationPoint {
 mod element {
     pub(super) const INGRESS_INTERFACE: u16 = 10;
     pub(super) const EGRESS_INTERFACE: u16 = 14;
+    pub(super) const BGP_SOURCE_AS_NUMBER: u16 = 16;
+    pub(super) const BGP_DESTINATION_AS_NUMBER: u16 = 17;
     pub(super) const IP_TOTAL_LENGTH: u16 = 224;
     pub(super) const DATA_LINK_FRAME_SIZE: u16 = 312;
     pub(super) const IP_HEADER_PACKET_SECTION: u16 = 313;
@@ -75,6 +82,8 @@ pub(super) struct PacketReport<'a> {
     time: Option<Timestamp>,
     pub(super) interface: u32,
     pub(super) egress_interface: Option<u32>,
+    pub(super) source_as: Option<u32>,
+    pub(super) destination_as: Option<u32>,
     pub(super) sampling: Sampling,
 }
 
@@ -92,6 +101,7 @@ impl<'a> PacketReport<'a> {
     }
 
     fn set(&mut self, id: u16, octets: &'a [u8]) {
+        let system = || unsigned(octets).filter(|number| *number != 0).map(|number| number as u32);
         let time = |unit: AbsoluteUnit| unsigned(octets).map(|value| unit.time(value));
         match id {
             // A section of the link layer is more complete.
@@ -104,6 +114,8 @@ impl<'a> PacketReport<'a> {
             element::SECTION_OFFSET => self.offset = unsigned(octets),
             element::IP_TOTAL_LENGTH => self.ip_len = unsigned(octets),
             element::EGRESS_INTERFACE => self.egress_interface = unsigned(octets).map(|number| number as u32),
+            element::BGP_SOURCE_AS_NUMBER => self.source_as = system(),
+            element::BGP_DESTINATION_AS_NUMBER => self.destination_as = system(),
             element::INGRESS_INTERFACE => self.interface = unsigned(octets).unwrap_or_default() as u32,
             // Times of observation, and times of a flow of one packet.
             322 | 150 => self.time = time(AbsoluteUnit::Seconds),

@@ -28,6 +28,8 @@ mod data {
     pub(super) const IPV6: u32 = 4;
     /// VLAN ids and priorities of the packet in the switch.
     pub(super) const EXTENDED_SWITCH: u32 = 1001;
+    /// Autonomous systems on the path of the packet.
+    pub(super) const EXTENDED_GATEWAY: u32 = 1003;
 }
 
 /// Fields of the record of a packet whose addresses and ports an agent sent instead of its header.
@@ -77,6 +79,14 @@ pub(super) struct Place {
     pub(super) interval: u32,
     /// VLAN in which the packet arrived, if it is known.
     pub(super) vlan_id: Option<u16>,
+    pub(super) systems: Systems,
+}
+
+/// Autonomous systems of the source and the destination of a packet, if they are known.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Systems {
+    pub(super) source: Option<u32>,
+    pub(super) destination: Option<u32>,
 }
 
 /// Addresses and ports of a packet, which an agent sent instead of its header.
@@ -124,7 +134,7 @@ impl<'a> Datagram<'a> {
             let body = Reader::new(self.samples.bytes(len as usize).ok()?);
             match format {
                 sample::FLOW | sample::EXPANDED_FLOW => {
-                    match flow_sample(body, format == sample::EXPANDED_FLOW).ok()? {
+                    match flow_sample(body, format == sample::EXPANDED_FLOW, stats).ok()? {
                         Some(sample) => emit(sample, stats),
                         None => stats.unsupported_packet_count += 1,
                     }
@@ -140,7 +150,11 @@ impl<'a> Datagram<'a> {
 }
 
 /// Decodes a flow sample; `None` for one without data of a known format.
-fn flow_sample(mut body: Reader<'_>, is_expanded: bool) -> Result<Option<Sample<'_>>, ReadError> {
+fn flow_sample<'a>(
+    mut body: Reader<'a>,
+    is_expanded: bool,
+    stats: &mut CollectorStats,
+) -> Result<Option<Sample<'a>>, ReadError> {
     const INTERFACE_MASK: u32 = 0x3fff_ffff;
     const FORMAT_SHIFT: u32 = 30;
     let _sequence_number: u32 = body.be()?;
@@ -161,7 +175,8 @@ fn flow_sample(mut body: Reader<'_>, is_expanded: bool) -> Result<Option<Sample<
     // Other formats are the reason for which a packet was discarded, and the number of several interfaces.
     let is_interface = egress_format == 0 && !matches!(egress, 0 | INTERFACE_MASK | u32::MAX);
     let egress_interface = is_interface.then_some(egress);
-    let mut place = Place { interface, egress_interface, interval, vlan_id: None };
+    let systems = Systems::default();
+    let mut place = Place { interface, egress_interface, interval, vlan_id: None, systems };
     let (mut packet, mut described) = (None, None);
     for _ in 0..body.be::<u32>()? {
         let format: u32 = body.be()?;
@@ -173,7 +188,9 @@ fn flow_sample(mut body: Reader<'_>, is_expanded: bool) -> Result<Option<Sample<
                 described = Some(addresses(&mut data, format == data::IPV6)?);
             }
             data::EXTENDED_SWITCH => place.vlan_id = vlan_id(&mut data)?,
-            _ => {}
+            data::EXTENDED_GATEWAY => place.systems = systems_of(&mut data)?,
+            data::HEADER | data::IPV4 | data::IPV6 => {}
+            _ => stats.skipped_data_count += 1,
         }
     }
     Ok(match (packet, described) {
@@ -190,6 +207,35 @@ fn vlan_id(data: &mut Reader<'_>) -> Result<Option<u16>, ReadError> {
     const ID_MAX: u32 = 4094;
     let id: u32 = data.be()?;
     Ok((1..=ID_MAX).contains(&id).then_some(id as u16))
+}
+
+/// Decodes the autonomous systems on the path of a packet. That of the destination is the last one of the path; a set of
+/// several has none. Communities and the preference follow, which are not read.
+fn systems_of(data: &mut Reader<'_>) -> Result<Systems, ReadError> {
+    const IPV4: u32 = 1;
+    const IPV6: u32 = 2;
+    const SEQUENCE: u32 = 2;
+    // Address of the next hop, of which only the type is sent if it is not known.
+    match data.be::<u32>()? {
+        IPV4 => data.skip(4)?,
+        IPV6 => data.skip(16)?,
+        _ => {}
+    }
+    let _own: u32 = data.be()?;
+    let source: u32 = data.be()?;
+    let _peer_of_source: u32 = data.be()?;
+    let mut destination = None;
+    for _ in 0..data.be::<u32>()? {
+        let kind: u32 = data.be()?;
+        let (count, mut last) = (data.be::<u32>()?, None);
+        for _ in 0..count {
+            last = Some(data.be::<u32>()?);
+        }
+        destination = last.filter(|_| kind == SEQUENCE || count == 1);
+    }
+    // The number 0 is reserved (RFC 7607), and sent for a source that is not known.
+    let known = |number: &u32| *number != 0;
+    Ok(Systems { source: Some(source).filter(known), destination: destination.filter(known) })
 }
 
 /// Link type, octets, and length on the wire of the beginning of a packet.
@@ -243,7 +289,9 @@ impl Described {
         draft.source = (Some(self.source.0), Some(self.source.1));
         draft.destination = (Some(self.destination.0), Some(self.destination.1));
         draft.protocol = self.protocol;
-        draft.exported().egress_interface = place.egress_interface;
+        let exported = draft.exported();
+        exported.egress_interface = place.egress_interface;
+        (exported.source_as, exported.destination_as) = (place.systems.source, place.systems.destination);
         let record: &mut FlowRecord = &mut draft.record;
         record.forward.counters.packet_count = 1;
         record.forward.counters.ip_octet_count = self.len.into();

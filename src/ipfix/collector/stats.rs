@@ -21,6 +21,9 @@ pub struct CollectorStats {
     pub discarded_packet_count: u64,
     /// Samples of formats of vendors and other unknown ones, in sFlow, which are skipped.
     pub skipped_sample_count: u64,
+    /// Data about sampled packets that are skipped, in sFlow: all formats but headers, addresses, extended switch data and
+    /// extended gateway data.
+    pub skipped_data_count: u64,
     /// Templates that were received, with repetitions.
     pub template_count: u64,
     /// Data records of options templates.

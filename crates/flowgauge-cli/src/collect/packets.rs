@@ -9,7 +9,7 @@ use flowgauge::ipfix::collector::{ObservationPoint, SampledPacket};
 use flowgauge::record::ExportedRecord;
 use flowgauge::{
     Builder, ConfigError, EndReason, Flow, FlowRecord, Flows, FragmentHandling, Frame, Interest, KeyPolicy,
-    Pipeline, Resources, Sink, Timestamp,
+    Packet, Pipeline, Resources, Side, Sink, Timestamp,
 };
 use lru::LruCache;
 
@@ -40,16 +40,15 @@ impl SampledFlows {
 
     /// Tracks a packet whose message arrived at the time `now`, which is zero if it is not known.
     pub(super) fn packet(&mut self, packet: &SampledPacket<'_>, now: Timestamp) {
-        let SampledPacket { frame, point, egress_interface } = packet;
+        let SampledPacket { frame, point, egress_interface, source_as, destination_as } = *packet;
         let is_near = now == Timestamp::ZERO
             || now.saturating_since(frame.timestamp) <= CLOCK_DEVIATION_MAX
                 && frame.timestamp.saturating_since(now) <= CLOCK_DEVIATION_MAX;
         let timestamp = if is_near { frame.timestamp } else { now };
-        self.0
-            .sink_mut()
-            .points
-            .put(frame.interface, Place { point: *point, egress_interface: *egress_interface });
-        self.0.frame(&Frame { timestamp, ..*frame });
+        let systems = [source_as, destination_as];
+        let place = Place { point, egress_interface, timestamp, systems };
+        self.0.sink_mut().points.put(frame.interface, place);
+        self.0.frame(&Frame { timestamp, ..frame });
     }
 
     /// Ends the flows that are due at the time `now`.
@@ -80,31 +79,54 @@ struct Collect {
 struct Place {
     point: ObservationPoint,
     egress_interface: Option<u32>,
+    timestamp: Timestamp,
+    /// Autonomous systems of source and destination.
+    systems: [Option<u32>; 2],
+}
+
+/// What the first packet of a flow states about it.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    place: Place,
+    /// Side that sent the packet.
+    side: Side,
 }
 
 impl Sink for Collect {
-    type State = Option<Place>;
+    type State = Option<Origin>;
     type Stage = Flows;
 
     fn interest(&self) -> Interest {
-        Interest::STARTS | Interest::RECORDS
+        Interest::PACKETS | Interest::RECORDS
     }
 
-    fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
-        *flow.state = self.points.get(&flow.view.key().scope()).copied();
+    fn packet(&mut self, flow: &mut Flow<'_, Self::State>, packet: &Packet<'_>) {
+        if flow.state.is_none() {
+            let place = self.points.get(&flow.view.key().scope()).copied();
+            *flow.state = place.map(|mut place| {
+                // The pipeline has delayed the packet, and another one has arrived.
+                if place.timestamp != packet.timestamp {
+                    place.systems = [None; 2];
+                }
+                Origin { place, side: packet.side }
+            });
+        }
     }
 
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
         let mut record = flow.view.record(reason);
         // The number of the observation point has served its purpose.
         record.key = record.key.with_scope(0);
-        if let Some(Place { point, egress_interface }) = flow.state {
+        if let Some(Origin { place: Place { point, egress_interface, systems, .. }, side }) = flow.state {
             record.interface = point.interface;
             record.sampling_interval = point.sampling_interval;
             let mut exported = ExportedRecord::default();
             exported.exporter_address = Some(point.exporter).filter(|address| !address.is_unspecified());
             exported.observation_domain = Some(point.domain);
             exported.egress_interface = *egress_interface;
+            let [source, destination] = *systems;
+            (exported.source_as, exported.destination_as) =
+                if flow.view.initiator() == *side { (source, destination) } else { (destination, source) };
             record.exported = Some(Box::new(exported));
             if let Some(id) = point.vlan_id {
                 for side in [&mut record.forward, &mut record.reverse] {

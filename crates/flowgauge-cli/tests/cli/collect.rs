@@ -224,6 +224,36 @@ fn messages_to_other_ports_are_named_with_the_option_that_reads_them() {
     assert!(!collect(&packets, &["--quiet"]).err.contains("--port"));
 }
 
+/// The systems of a sampled packet are those of the flow's ends, also if the responder sent the packet.
+#[test]
+fn flows_of_sampled_packets_have_systems() {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+    let sampled = |frame: &[u8], [source, destination]: [u32; 2]| {
+        let len = frame.len() as u32;
+        let header = [words(&[1, 16 + len, 11, len, 0, len]), frame.to_vec()].concat();
+        let gateway = words(&[1003, 40, 0, 64_499, source, 0, 1, 2, 1, destination, 0, 100]);
+        let body = [words(&[1, 5, 10, 0, 0, 9, 0, 2]), header, gateway].concat();
+        let datagram = words(&[5, 1, 0xc000_0201, 3, 0, 1000, 1, 1, body.len() as u32]);
+        udp(6343, &[datagram, body].concat())
+    };
+    let request = tcp(443, 1, 2, &[]);
+    // The same connection in the other direction: SYN and ACK.
+    let mut answer = tcp(443, 1, 0x12, &[]);
+    for (first, second, len) in [(12, 16, 4), (20, 22, 2)] {
+        (0..len).for_each(|at| answer.swap(first + at, second + at));
+    }
+    for packets in [
+        vec![sampled(&answer, [64_501, 64_500])],
+        vec![sampled(&request, [64_500, 64_501]), sampled(&answer, [64_501, 64_500])],
+        vec![sampled(&answer, [64_501, 64_500]), sampled(&request, [64_500, 64_501])],
+    ] {
+        let collected = collect(&packets, &["--format", "ndjson"]);
+        let [record] = &objects(&collected.out)[..] else { panic!("{}", collected.out) };
+        assert_eq!((&record["source_port"], &record["destination_port"]), (&40_000.into(), &443.into()));
+        assert_eq!((&record["source_as"], &record["destination_as"]), (&64_500.into(), &64_501.into()));
+    }
+}
+
 /// An exporter sends only the octets of IP packets.
 #[test]
 fn octets_of_ip_packets_are_in_sums() {
