@@ -91,10 +91,10 @@ pub struct Limits {
     /// same offset; this is impossible for a compressed one, so the merge ends with an error. Default 128.
     pub open_file_count_max: u32,
     /// Entries of a [`NeighborTable`](crate::tap::NeighborTable). Reached: the least recently used one is evicted. A
-    /// neighbor costs about 120 bytes. Default 1024: 120 KiB.
+    /// neighbor costs up to 160 bytes. Default 1024: 160 KiB.
     pub neighbor_count_max: u32,
     /// Requests of a neighbor table that wait for a reply. Reached: the oldest is evicted, and its reply is treated
-    /// as late. A request costs about 120 bytes. Default 1024: 120 KiB.
+    /// as late. A request costs up to 160 bytes. Default 1024: 160 KiB.
     pub neighbor_request_count_max: u32,
 }
 

@@ -8,6 +8,7 @@
 mod captures;
 #[path = "../support/heap.rs"]
 mod heap;
+mod neighbors;
 mod order;
 #[cfg(feature = "protocols")]
 mod transactions;

@@ -29,6 +29,8 @@ pub struct Collector {
     /// The facts of all flows that have ended.
     pub facts: Facts,
     held_bytes: Arc<AtomicU64>,
+    /// Number of open flows with logins before there was evidence of a connection.
+    unproven_count: u64,
     batch_count: u64,
     /// Number of records and transactions after which the memory of the facts is measured.
     until_measured: u64,
@@ -36,6 +38,9 @@ pub struct Collector {
 
 /// Least number of records and transactions between two measurements of the memory of the facts.
 const ADDED_MIN: u64 = 1024;
+
+/// Memory in bytes of logins of a flow before there was evidence of a connection.
+const UNPROVEN_LEN: u64 = size_of::<Unproven>() as u64 + 16;
 
 /// Part of the memory that the facts may have.
 const MEMORY_PART: u64 = 4;
@@ -216,6 +221,7 @@ impl Sink for Collector {
                 let server = flow.view.key().address(flow.view.initiator().other());
                 self.facts.logins.entry((server, meta.protocol.name().into(), kind.into())).0 += 1;
             } else {
+                self.unproven_count += u64::from(flow.state.unproven.is_none());
                 flow.state.hold_login(meta.protocol.name(), kind);
             }
         }
@@ -233,13 +239,22 @@ impl Sink for Collector {
         if self.until_measured == 0 {
             self.measure(left);
         }
-        self.held_bytes.load(Relaxed)
+        self.held_bytes.load(Relaxed) + self.unproven_count * UNPROVEN_LEN
+    }
+
+    fn restored(&mut self, state: &mut CollectorState) {
+        self.unproven_count += u64::from(state.unproven.is_some());
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, state: CollectorState) {
+        self.unproven_count -= u64::from(state.unproven.is_some());
     }
 
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         self.until_measured = self.until_measured.saturating_sub(1);
         let is_known = is_known_port(&flow.view);
         if let Some(login) = flow.state.unproven.take_if(|_| is_connection(&flow.view)) {
+            self.unproven_count -= 1;
             let server = flow.view.key().address(flow.view.initiator().other());
             let (protocol, kind, count) = *login;
             self.facts.logins.entry((server, protocol, kind)).0 += count;
@@ -268,5 +283,26 @@ impl TransactionSink for Collector {
             self.facts.begun(conversation(view), transaction.start());
         }
         self.facts.transaction(transaction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The memory of logins that are held is charged, and that of flows that have ended is not.
+    #[test]
+    fn logins_without_a_connection_are_counted() {
+        let mut collector = Collector::default();
+        let before = Sink::held_bytes(&mut collector, 1 << 20);
+        let mut states: Vec<_> = (0..10).map(|_| CollectorState::default()).collect();
+        for state in &mut states {
+            state.hold_login("http", "basic");
+            collector.restored(state);
+        }
+        let held = Sink::held_bytes(&mut collector, 1 << 20) - before;
+        assert_eq!(held, 10 * UNPROVEN_LEN);
+        collector.restored(&mut CollectorState::default());
+        assert_eq!(Sink::held_bytes(&mut collector, 1 << 20) - before, held);
     }
 }

@@ -105,6 +105,14 @@ impl Sink for Continued {
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         self.collector.record(flow, reason);
     }
+
+    fn restored(&mut self, state: &mut CollectorState) {
+        self.collector.restored(state);
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: CollectorState) {
+        self.collector.ended(view, reason, state);
+    }
 }
 
 impl TransactionSink for Continued {

@@ -7,11 +7,22 @@
 //! | objects, byte ranges and certificates of `export-objects` | `objects::tests::allocated_memory_is_within_the_budget` |
 //! | window of a decoder | `objects::decode::tests::windows_are_limited` |
 //! | groups | `groups::tests::allocated_memory_is_within_the_limit` |
-//! | rows over time; intervals of a collected record | `groups::series::tests::allocated_memory_of_spread_records_is_within_the_limit` |
+//! | rows over time; intervals of a collected record | `groups::series::tests` |
 //! | records of `--sort` and `--top` | `order::tests::allocated_memory_is_within_the_limit` |
 //! | records that wait in `merge` | `merge::joiner::tests::allocated_memory_is_within_the_limit` |
 //!
-//! The other rows are measured by the cases below.
+//! or cases below:
+//!
+//! | row of the table | commands, captures |
+//! |---|---|
+//! | features of flows | `flows --features`, datagrams |
+//! | names of servers | `flows --server-name`, requests and certificates |
+//! | events of EVE | `flows -f eve`, requests and certificates |
+//! | logs of Zeek | `flows -f zeek`, requests and certificates |
+//! | facts of `summary` and `report` | both, requests, handshakes, certificates, and logins |
+//! | logins without evidence of a connection | `summary` and `report`, logins |
+//! | flows of a report | `report`, requests |
+//! | intervals of open flows | `flows --time-series`, datagrams |
 
 use std::fs;
 use std::io::Write as _;
@@ -21,7 +32,7 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 
-use super::{Folder, data};
+use super::{Folder, data, run};
 
 /// The memory budget.
 const MEMORY: usize = 4 << 20;
@@ -60,7 +71,56 @@ fn frame(number: u32, (port, is_tcp): (u16, bool), seq: u32, payload: &[u8]) -> 
     frame
 }
 
-/// Two thousand datagrams whose first fragments arrive alone, among datagrams of as many flows.
+/// Requests with credentials, each the only segment of its connection.
+fn logins() -> impl Iterator<Item = Vec<u8>> {
+    let request = b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Basic dXNlcjpwYXNz\r\n\r\n";
+    (0..8000_u32).map(|number| frame(number, (80, true), 1, request))
+}
+
+/// Returns a number of `len` octets, as in messages of TLS.
+fn octets(number: usize, len: usize) -> Vec<u8> {
+    number.to_be_bytes()[size_of::<usize>() - len..].to_vec()
+}
+
+/// Returns a record of TLS with a handshake message.
+fn handshake(message_type: u8, body: &[u8]) -> Vec<u8> {
+    let message = [&[message_type][..], &octets(body.len(), 3), body].concat();
+    [&[22, 3, 3][..], &octets(message.len(), 2), &message].concat()
+}
+
+/// Connections of TLS 1.2, each with a certificate and a long server name of its own.
+fn certificates() -> impl Iterator<Item = Vec<u8>> {
+    let folder = Folder::new();
+    let (file, out) = (folder.file("web.pcap", &data("web.pcap")), folder.path("out"));
+    assert_eq!(run(&["export-objects", &file, "-q", "-k", "certificate", "--out", &out]).status, 0);
+    let first = fs::read_dir(&out).unwrap().next().unwrap().unwrap();
+    let der = fs::read(first.path()).unwrap();
+    // After two sequences and the version (RFC 5280 section 4.1).
+    assert!(der[13] == 2 && der[14] >= 8, "a serial number of 8 octets or more");
+    (0..3000_u32).flat_map(move |number| {
+        let mut der = der.clone();
+        der[16..20].copy_from_slice(&number.to_be_bytes());
+        let name = format!("{number:0>63}.{0}.{0}.example", "n".repeat(63)).into_bytes();
+        let name = [&[0][..], &octets(name.len(), 2), &name].concat();
+        let list = [octets(name.len(), 2), name].concat();
+        let extension = [&[0, 0][..], &octets(list.len(), 2), &list].concat();
+        let head = [&[3, 3][..], &[7; 32], &[0]].concat();
+        let suites = [0, 2, 0xc0, 0x2f, 1, 0];
+        let hello = [&head[..], &suites, &octets(extension.len(), 2), &extension].concat();
+        let (hello, reply_hello) = (handshake(1, &hello), [&head[..], &[0xc0, 0x2f, 0]].concat());
+        let chain = [octets(der.len() + 3, 3), octets(der.len(), 3), der].concat();
+        let flight = [handshake(2, &reply_hello), handshake(11, &chain), handshake(14, &[])].concat();
+        let end = 1 + hello.len() as u32;
+        [
+            frame(number, (443, true), 0, &[]),
+            reply((number, 443), (0, 1), &[]),
+            frame(number, (443, true), 1, &hello),
+            reply((number, 443), (1, end), &flight),
+        ]
+    })
+}
+
+/// Eight thousand datagrams whose first fragments arrive alone, among datagrams of as many flows.
 fn fragments() -> impl Iterator<Item = Vec<u8>> {
     (0..8000_u32).flat_map(|number| {
         let mut fragment = frame(number, (9999, false), 0, &[7; 1008]);
@@ -114,11 +174,11 @@ fn serve(path: &str) -> String {
     address
 }
 
-/// Returns a segment of a server of HTTP to the client with this number.
-fn reply(number: u32, (seq, ack): (u32, u32), payload: &[u8]) -> Vec<u8> {
+/// Returns a segment of a server to the client with this number.
+fn reply((number, port): (u32, u16), (seq, ack): (u32, u32), payload: &[u8]) -> Vec<u8> {
     let [_, a, b, c] = number.to_be_bytes();
     let builder = PacketBuilder::ethernet2([4; 6], [2; 6]).ipv4([192, 0, 2, 1], [10, a, b, c], 64);
-    let builder = builder.tcp(80, 40_000, seq, 1000).ack(ack);
+    let builder = builder.tcp(port, 40_000, seq, 1000).ack(ack);
     let builder = if seq == 0 { builder.syn() } else { builder };
     let mut frame = Vec::new();
     builder.write(&mut frame, payload).unwrap();
@@ -159,9 +219,9 @@ fn bodies() -> impl Iterator<Item = Vec<u8>> {
         let end = 1 + request.len() as u32;
         [
             frame(number, (80, true), 0, &[]),
-            reply(number, (0, 1), &[]),
+            reply((number, 80), (0, 1), &[]),
             frame(number, (80, true), 1, request.as_bytes()),
-            reply(number, (1, end), &response),
+            reply((number, 80), (1, end), &response),
         ]
     })
 }
@@ -216,9 +276,12 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let records = folder.file("records.ndjson", records.as_bytes());
     let long_records = folder.file("long.ipfix", &long_records());
     let fragments = capture(&folder, "fragments.pcap", fragments());
+    let certificates = capture(&folder, "certificates.pcap", certificates());
+    let logins = capture(&folder, "logins.pcap", logins());
     let live = serve(&handshakes);
-    let [page, logs, objects, cut_objects, slice, streams] =
-        ["page.html", "logs", "objects", "cut", "slice.pcapng", "streams"].map(|name| folder.path(name));
+    let [page, logs, objects, cut_objects, slice, streams, der, tls_logs, logins_page] =
+        ["page.html", "logs", "objects", "cut", "slice.pcapng", "streams", "der", "tls", "logins.html"]
+            .map(|name| folder.path(name));
     let features = "cic,nfstream,histogram,splt=100,tcp";
     let bodies = capture(&folder, "bodies.pcap", bodies());
     #[cfg(feature = "bus")]
@@ -238,6 +301,13 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["flows", "--time-series", "1ms", "--by", "source_address", &datagrams],
         &["export-objects", &requests, "--out", &objects],
         &["export-objects", "--decode", &bodies, "--out", &cut_objects],
+        &["export-objects", &certificates, "--out", &der],
+        &["flows", "-f", "eve", &certificates],
+        &["flows", "-f", "zeek", "--out", &tls_logs, &certificates],
+        &["flows", "--server-name", "content", "-f", "ndjson", &certificates],
+        &["summary", &certificates],
+        &["summary", &logins],
+        &["report", &logins, "-o", &logins_page],
         &["merge", &records, "-f", "ndjson"],
         &["merge", &records, "-f", "ndjson", "--sort", "start"],
         &["flows", "--sort", "octets", "-f", "ndjson", &handshakes],
@@ -260,4 +330,8 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         let rows = if args.contains(&&*long_records) { ROWS } else { 0 };
         assert!(peak <= MEMORY + OTHER + rows, "{args:?}: {peak} bytes");
     }
+    // The attack has reached the tables of certificates.
+    let object_count = fs::read_dir(der).unwrap().count();
+    let line_count = fs::read_to_string(format!("{tls_logs}/x509.log")).unwrap().lines().count();
+    assert!(object_count > 1000 && line_count > 1000, "{object_count} objects, {line_count} lines");
 }

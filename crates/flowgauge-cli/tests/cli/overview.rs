@@ -270,7 +270,10 @@ fn one_segment_without_a_connection_is_no_login() {
         for (number, (from, flags, payload)) in after.iter().enumerate() {
             trace.segment(7_000_100 + number as u64, &mut connection, *from, flags, payload);
         }
-        let found = findings(&trace.file());
+        let capture = trace.file();
+        let found = findings(&capture);
         assert_eq!(kinds(&found).contains(&"clear_text_login"), is_login, "{after:?}");
+        let report = run_with_input(&["report", "-", "-o", "-", "-q"], &capture).out;
+        assert_eq!(report.contains("login over http without encryption"), is_login, "report: {after:?}");
     }
 }

@@ -208,10 +208,15 @@ impl Sink for Detailed {
         flow.project(|state| &mut state.overview, |flow| self.overview.message(flow, meta, message));
     }
 
-    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, state: State) {
+    fn restored(&mut self, state: &mut State) {
+        self.overview.restored(&mut state.overview);
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
         // What belongs to no record.
         self.details.open_count -= state.open.capacity();
         self.details.kept.forget(&state.transactions);
+        self.overview.ended(view, reason, state.overview);
     }
 
     fn held_bytes(&mut self, left: u64) -> u64 {
@@ -221,7 +226,8 @@ impl Sink for Detailed {
     }
 
     fn record(&mut self, flow: &mut Flow<'_, State>, reason: EndReason) {
-        let State { open, transactions, .. } = std::mem::take(flow.state);
+        let State { open, transactions, .. } = &mut *flow.state;
+        let (open, transactions) = (std::mem::take(open), std::mem::take(transactions));
         self.details.open_count -= open.capacity();
         self.details.close(&flow.view, open.into_iter());
         self.details.record(flow.view.record(reason), transactions);
