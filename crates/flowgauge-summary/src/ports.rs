@@ -64,4 +64,79 @@ mod tests {
             assert!(!is_assigned(name, port), "{name} {port}");
         }
     }
+
+    /// An entry of the list of services that the system has: names, port, transport protocol and comment.
+    struct Service {
+        names: Vec<String>,
+        port: u16,
+        is_tcp: bool,
+        comment: String,
+    }
+
+    /// The list of services of the system, which follows the registry of IANA; `None` without one.
+    fn services() -> Option<Vec<Service>> {
+        let list = std::fs::read_to_string("/etc/services").ok()?;
+        let services = list.lines().filter_map(|line| {
+            let (entry, comment) = line.split_once('#').unwrap_or((line, ""));
+            let mut words = entry.split_whitespace();
+            let (name, place) = (words.next()?, words.next()?);
+            let (port, transport) = place.split_once('/')?;
+            // Names of protocols have underscores.
+            let names = std::iter::once(name).chain(words).map(|name| name.replace('-', "_"));
+            Some(Service {
+                names: names.collect(),
+                port: port.parse().ok()?,
+                is_tcp: transport == "tcp",
+                comment: comment.to_owned(),
+            })
+        });
+        Some(services.collect())
+    }
+
+    /// Returns whether the table, or the declaration of a protocol, has a port.
+    fn has_port(name: &str, port: u16, is_tcp: bool) -> bool {
+        let mut protocols = Standard::TABLE.iter().map(|entry| entry.protocol);
+        is_assigned(name, port)
+            || protocols.find(|protocol| protocol.name() == name).is_some_and(|protocol| {
+                let ports = if is_tcp { protocol.stream_ports() } else { protocol.datagram_ports() };
+                ports.contains(&port)
+            })
+    }
+
+    #[test]
+    fn services_of_the_system_have_their_ports() {
+        let Some(services) = services() else { return };
+        let (mut checked_count, mut missing) = (0, Vec::new());
+        for Service { names, port, is_tcp, comment } in &services {
+            let is_over_tls = *is_tcp && (comment.contains("TLS") || comment.contains("SSL"));
+            let names = names.iter().map(String::as_str);
+            let is_own = |name: &&str| {
+                let mut protocols = Standard::TABLE.iter().map(|entry| entry.protocol);
+                protocols.any(|protocol| {
+                    let ports = if *is_tcp { protocol.stream_ports() } else { protocol.datagram_ports() };
+                    protocol.name() == *name && !ports.is_empty()
+                })
+            };
+            let applications = names.filter(is_own).chain(is_over_tls.then_some("tls"));
+            for application in applications {
+                checked_count += 1;
+                if !has_port(application, *port, *is_tcp) {
+                    missing.push((application.to_owned(), *port, *is_tcp));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
+        // Other protocols carry no other ones.
+        const CARRIERS: [&str; 5] = ["http", "http2", "websocket", "tls", "quic"];
+        for (name, ports) in ASSIGNED.iter().filter(|(name, _)| !CARRIERS.contains(name)) {
+            for Service { names, port, .. } in services.iter().filter(|service| ports.contains(&service.port))
+            {
+                let other = Standard::TABLE.iter().map(|entry| entry.protocol.name());
+                let other: Vec<_> = other.filter(|other| names.iter().any(|name| name == other)).collect();
+                assert!(other.is_empty() || other.contains(name), "{name} {port}: {other:?}");
+            }
+        }
+        // A short list, as in some containers, names few of them.
+        assert!(services.len() < 200 || checked_count > 20, "{checked_count} of {} services", services.len());
+    }
 }
