@@ -9,14 +9,17 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Folder, data};
+use super::{Folder, data, run};
 
 /// Commands with each option that writes a file, in a folder with the input `in.pcap`.
 const COMMANDS: [&[&str]; 11] = [
     &["slice", "in.pcap", "--filter", "tcp", "-w", "out", "--force"],
-    &["flows", "in.pcap", "-w", "ndjson=a", "-w", "csv=b", "-w", "fixed=c", "-w", "eve=.", "--force"],
+    &[
+        "flows", "in.pcap", "-w", "ndjson=a", "-w", "csv=b", "-w", "fixed=c", "--format", "eve", "--out",
+        ".", "--force",
+    ],
     &["flows", "in.pcap", "--format", "ipfix", "--to", "./out", "--force"],
-    &["sessions", "in.pcap", "-w", "ndjson=a", "-w", "zeek-json=.", "--force"],
+    &["sessions", "in.pcap", "-w", "ndjson=a", "--format", "zeek-json", "--out", ".", "--force"],
     &["streams", "in.pcap", "--out", ".", "--force"],
     &["export-objects", "in.pcap", "--out", "."],
     &["report", "in.pcap", "-o", "out", "--force"],
@@ -25,6 +28,57 @@ const COMMANDS: [&[&str]; 11] = [
     &["sessions", "in.pcap", "--format", "ndjson", "--checkpoint", "state"],
     &["summary", "in.pcap", "--checkpoint", "state"],
 ];
+
+/// Placeholders of options whose values name files or folders, in the help.
+const FILE_VALUES: [&str; 5] = ["DIR", "FILE", "HTML", "KIND=PATH", "OUT"];
+
+/// Placeholders of the other options.
+const OTHER_VALUES: [&str; 32] = [
+    "ACTION",
+    "ADDRESS",
+    "COLLECTOR",
+    "CONDITION",
+    "ENDPOINT",
+    "EXPR",
+    "FIELD",
+    "FLOW",
+    "FORMAT",
+    "FROM",
+    "ID",
+    "KEY",
+    "LEFT",
+    "LIST",
+    "MODE",
+    "N",
+    "NAME",
+    "PATTERN",
+    "POLICY",
+    "PREFIX",
+    "RIGHT",
+    "SIDE",
+    "SIDE=TIME",
+    "SIZE",
+    "SQL",
+    "TIME",
+    "TYPE",
+    "URL",
+    "WHEN",
+    "WHICH",
+    "HELP",
+    "VERSION",
+];
+
+/// Commands that write records with the code of `flows`: their options with the same names and descriptions.
+const LIKE_FLOWS: [&str; 4] = ["live", "collect", "merge", "subscribe"];
+
+/// Options that name inputs.
+const INPUTS: [(&str, &str); 5] =
+    [("flows", "--label"), ("flows", "--geoip"), ("live", "--label"), ("live", "--geoip"), ("sql", "--file")];
+
+/// Options of commands that other features add, and the tests that write their files: `tests/sql` the results, which are
+/// created like those of `slice`, and `tests/bus` keys, for which no file is replaced.
+const TESTED_ELSEWHERE: [(&str, &str); 3] =
+    [("sql", "--out"), ("publish", "--curve-key"), ("subscribe", "--curve-key")];
 
 /// Time after which a command that should end receives a signal.
 const PATIENCE: Duration = Duration::from_secs(100);
@@ -180,6 +234,76 @@ fn planted_at_temporary_names(args: &[&str], names: &[String], plant: Plant) {
         assert!(output.is_file() && output.nlink() == 1, "{case}: {name}");
     }
     assert!(!folder.names().iter().any(|name| name.ends_with(".part")), "{case}");
+}
+
+/// An option in the help of a command.
+struct Listed {
+    /// The names, such as `-o, --out`.
+    names: Vec<String>,
+    value: String,
+    description: String,
+}
+
+/// Options with values in the help of a command.
+fn listed(command: &str) -> Vec<Listed> {
+    let help = run(&[command, "--help"]).out;
+    let mut all: Vec<Listed> = Vec::new();
+    for line in help.lines() {
+        let text = line.trim_start();
+        // Options, sections and further descriptions begin at different columns.
+        let is_option = text.starts_with('-') && line.len() - text.len() < 8;
+        let with_value = text.split_once(" <").and_then(|(names, rest)| Some((names, rest.split_once('>')?)));
+        match with_value.filter(|_| is_option) {
+            Some((names, (value, description))) => all.push(Listed {
+                names: names.split(", ").map(str::to_owned).collect(),
+                value: value.to_owned(),
+                description: description.to_owned(),
+            }),
+            None if is_option || line.len() == text.len() && !text.is_empty() => {
+                all.push(Listed { names: Vec::new(), value: "HELP".to_owned(), description: String::new() })
+            }
+            None => all.iter_mut().last().into_iter().for_each(|option| option.description.push_str(text)),
+        }
+    }
+    all
+}
+
+#[test]
+fn every_option_that_writes_files_has_a_case() {
+    let help = run(&["--help"]).out;
+    let list =
+        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = list.filter_map(|line| line.strip_prefix("  ").filter(|line| !line.starts_with(' ')));
+    let commands: Vec<_> = names.filter_map(|line| line.split_whitespace().next()).collect();
+    let has_case = |command: &str, names: &[String]| {
+        COMMANDS
+            .iter()
+            .any(|args| args[0] == command && args.iter().any(|arg| names.iter().any(|name| name == arg)))
+    };
+    let (mut missing, mut with_case) = (Vec::new(), Vec::new());
+    let options = || {
+        commands.iter().flat_map(|command| listed(command).into_iter().map(move |option| (*command, option)))
+    };
+    for (command, option) in options() {
+        let value = option.value.as_str();
+        assert!(FILE_VALUES.contains(&value) || OTHER_VALUES.contains(&value), "{command}: {value}");
+        if has_case(command, &option.names) && FILE_VALUES.contains(&value) {
+            with_case.push((command, option));
+        }
+    }
+    for (command, option) in options().filter(|(_, option)| FILE_VALUES.contains(&option.value.as_str())) {
+        let name = option.names.last().unwrap().as_str();
+        let is_same = |(other_command, other): &(&str, Listed)| {
+            let is_shared = LIKE_FLOWS.contains(&command) && *other_command == "flows";
+            is_shared && other.names == option.names && other.description == option.description
+        };
+        let is_known = INPUTS.contains(&(command, name)) || TESTED_ELSEWHERE.contains(&(command, name));
+        if !is_known && !has_case(command, &option.names) && !with_case.iter().any(is_same) {
+            missing.push(format!("{command} {name}"));
+        }
+    }
+    assert!(missing.is_empty(), "options that may write files, without a case: {missing:?}");
+    assert!(with_case.len() >= 13 && commands.len() > 10, "{} options of {commands:?}", with_case.len());
 }
 
 #[test]
