@@ -201,7 +201,10 @@ fn an_interrupted_input_is_stated_at_the_top() {
         input.write_all(&data("web.pcap")).unwrap();
         // The command has opened its input and handles signals once the pipe is empty; its capacity is less than the file.
         let deadline = Instant::now() + Duration::from_secs(20);
-        std::thread::sleep(Duration::from_millis(300));
+        while rustix::io::ioctl_fionread(&input).unwrap() > 0 {
+            assert!(Instant::now() < deadline, "the input is not read");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
         let output = child.wait_with_output().unwrap();
         drop(input);
