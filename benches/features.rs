@@ -9,7 +9,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{FlowKey, Packet, Timestamp, Transport};
 use flowgauge::export::{Style, write_json};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures};
-use flowgauge::row::{Row as _, Value};
+use flowgauge::row::{Row as _, RowType as _, Value};
 use flowgauge::{FlowRecord, TcpFlags};
 use per_item::PerItem as _;
 

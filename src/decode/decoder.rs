@@ -138,7 +138,7 @@ impl Decoder {
 
     /// Processes each part of an aggregate as a frame of its own.
     #[inline(never)]
-    fn aggregate<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, emit: &mut E) {
+    fn aggregate(&mut self, frame: &Frame<'_>, emit: &mut dyn Emit) {
         self.is_aggregate = false;
         for (index, part) in aggregated(frame).into_iter().flatten().enumerate() {
             self.aggregated_count += u64::from(index > 0);
@@ -157,7 +157,7 @@ impl Decoder {
     /// fragment that completes its datagram, all packets of the datagram are emitted.
     #[cold]
     #[inline(never)]
-    pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
+    pub(crate) fn frame(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut dyn Emit) {
         if self.is_aggregate {
             return self.aggregate(frame, emit);
         }
@@ -177,24 +177,24 @@ impl Decoder {
     }
 
     /// Discards fragments whose deadline has passed at `now`.
-    pub(crate) fn advance<E: Emit + ?Sized>(&mut self, now: Timestamp, emit: &mut E) {
+    pub(crate) fn advance(&mut self, now: Timestamp, emit: &mut dyn Emit) {
         self.with_fragments(emit, |fragments, context| fragments.advance(now, context));
     }
 
     /// Discards the oldest fragments while the budget requests memory.
-    pub(crate) fn relieve<E: Emit + ?Sized>(&mut self, emit: &mut E) {
+    pub(crate) fn relieve(&mut self, emit: &mut dyn Emit) {
         self.with_fragments(emit, |fragments, context| fragments.relieve(context));
     }
 
     /// Discards all fragments that wait for the rest of their datagrams, at the end of the input.
-    pub(crate) fn finish<E: Emit + ?Sized>(&mut self, emit: &mut E) {
+    pub(crate) fn finish(&mut self, emit: &mut dyn Emit) {
         self.with_fragments(emit, |fragments, context| fragments.finish(context));
     }
 
-    fn with_fragments<E: Emit + ?Sized>(
+    fn with_fragments(
         &mut self,
-        emit: &mut E,
-        work: impl FnOnce(&mut Defragmenter, &mut DecodeContext<'_, E>),
+        emit: &mut dyn Emit,
+        work: impl FnOnce(&mut Defragmenter, &mut DecodeContext<'_>),
     ) {
         let Self { extractor, encapsulation, fragments, .. } = self;
         if let Some(fragments) = fragments {

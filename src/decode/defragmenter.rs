@@ -6,7 +6,7 @@
 
 use ahash::RandomState;
 
-use super::emit::{Counted, Emit};
+use super::emit::Counted;
 use super::encapsulation::DecodeContext;
 use super::extractor::{Extractor, Packet, PacketMarks, Transport};
 use super::fragment::{DatagramKey, Ended, Fragment, FragmentStats, Outcome, Pool, PoolConfig};
@@ -37,7 +37,7 @@ pub enum FragmentHandling {
     AsTheyCome,
 }
 
-impl<E: Emit + ?Sized> DecodeContext<'_, E> {
+impl DecodeContext<'_> {
     /// Emits a packet for the frame that a tag describes. The packet counts the frame and its IP octets, but
     /// no payload.
     fn emit_tag(&mut self, tag: &Tag, (key, side): (FlowKey, Side), marks: PacketMarks) {
@@ -132,11 +132,11 @@ impl Defragmenter {
     /// Processes a frame whose innermost packet is a fragment; `walked` is the result of the walk over the
     /// frame. If the fragment completes its datagram, the datagram is walked too.
     #[inline(never)]
-    pub(super) fn frame<E: Emit + ?Sized>(
+    pub(super) fn frame(
         &mut self,
         frame: &Frame<'_>,
         walked: &mut Walked<FrameEncapsulation>,
-        context: &mut DecodeContext<'_, E>,
+        context: &mut DecodeContext<'_>,
     ) {
         self.tags.clear();
         self.tags.push(Tag::new(frame, &walked.packet));
@@ -166,12 +166,12 @@ impl Defragmenter {
 
     /// Emits the packets of a complete datagram. Returns whether its innermost packet is a fragment that
     /// completes another datagram.
-    fn inside<E: Emit + ?Sized>(
+    fn inside(
         &mut self,
         frame: &Frame<'_>,
         entry: Entry,
         walked: &Walked<FrameEncapsulation>,
-        context: &mut DecodeContext<'_, E>,
+        context: &mut DecodeContext<'_>,
     ) -> bool {
         let tags = &mut self.tags;
         context.emit_outer(frame, walked, |context, packet, found| {
@@ -193,12 +193,7 @@ impl Defragmenter {
     /// Pushes a fragment to the pool, once for each frame that carried a part of the fragment (several if the
     /// fragment was inside a fragmented datagram). Returns whether a datagram is now complete; if so, `whole`
     /// contains the datagram and `tags` its frames.
-    fn push<E: Emit + ?Sized>(
-        &mut self,
-        frame: &Frame<'_>,
-        found: &IpPacket,
-        context: &mut DecodeContext<'_, E>,
-    ) -> bool {
+    fn push(&mut self, frame: &Frame<'_>, found: &IpPacket, context: &mut DecodeContext<'_>) -> bool {
         let Some(fragment) = fragment(frame, found, self.scope, context.extractor) else {
             // The header is truncated, so the datagram cannot be identified.
             let packet = context.extractor.packet(frame, found);
@@ -234,7 +229,7 @@ impl Defragmenter {
 
     /// Counts the frames of a reassembled datagram that is nested too deep, for the flow of the packet that
     /// one more walk over this datagram finds.
-    fn count_rest<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
+    fn count_rest(&mut self, context: &mut DecodeContext<'_>) {
         let Some(tag) = self.tags.last().copied() else { return };
         let (frame, entry) = self.whole.frame(&tag);
         let mut found = Walked::new(());
@@ -247,19 +242,19 @@ impl Defragmenter {
     }
 
     /// Discards incomplete datagrams whose deadline has passed at `now`.
-    pub(super) fn advance<E: Emit + ?Sized>(&mut self, now: Timestamp, context: &mut DecodeContext<'_, E>) {
+    pub(super) fn advance(&mut self, now: Timestamp, context: &mut DecodeContext<'_>) {
         let Self { pool, orphans, .. } = self;
         pool.advance(now, |ended| orphans.end(&ended, context));
     }
 
     /// Discards the oldest incomplete datagrams while the budget requests memory.
-    pub(super) fn relieve<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
+    pub(super) fn relieve(&mut self, context: &mut DecodeContext<'_>) {
         let Self { pool, orphans, .. } = self;
         pool.relieve(&mut |ended| orphans.end(&ended, context));
     }
 
     /// Discards all incomplete datagrams, at the end of the input.
-    pub(super) fn finish<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
+    pub(super) fn finish(&mut self, context: &mut DecodeContext<'_>) {
         let Self { pool, orphans, .. } = self;
         pool.finish(|ended| orphans.end(&ended, context));
     }
@@ -268,7 +263,7 @@ impl Defragmenter {
 impl OrphanFragments {
     /// Counts the fragments of a discarded datagram: for its flow if the first fragment arrived and
     /// identifies the flow, otherwise as orphan fragments.
-    fn end<E: Emit + ?Sized>(&mut self, ended: &Ended<'_, Tag>, context: &mut DecodeContext<'_, E>) {
+    fn end(&mut self, ended: &Ended<'_, Tag>, context: &mut DecodeContext<'_>) {
         let flow = ended.head.zip(ended.tags.last()).and_then(|(head, tag)| {
             self.head.put_head(&ended.key, ended.protocol.unwrap_or(tag.protocol), head);
             let (frame, entry) = self.head.frame(tag);
@@ -289,13 +284,13 @@ impl OrphanFragments {
     /// Counts a fragment that the pool did not keep. The fragment counts for a flow if it is a first
     /// fragment, or if it caused a datagram with a first fragment to be discarded; otherwise it is an orphan
     /// fragment.
-    fn refuse<E: Emit + ?Sized>(
+    fn refuse(
         &mut self,
         tag: &Tag,
         fragment: &Fragment<'_>,
         frame: &Frame<'_>,
         found: &IpPacket,
-        context: &mut DecodeContext<'_, E>,
+        context: &mut DecodeContext<'_>,
     ) {
         let of_ended = self.ended.filter(|(key, _)| *key == fragment.key).map(|(_, flow)| flow);
         let flow = of_ended.or_else(|| {
@@ -310,12 +305,7 @@ impl OrphanFragments {
         }
     }
 
-    fn count_orphan<E: Emit + ?Sized>(
-        &mut self,
-        tag: &Tag,
-        key: &DatagramKey,
-        context: &mut DecodeContext<'_, E>,
-    ) {
+    fn count_orphan(&mut self, tag: &Tag, key: &DatagramKey, context: &mut DecodeContext<'_>) {
         if !self.is_pair {
             self.count += 1;
             self.octet_count += u64::from(tag.wire_len);
@@ -346,11 +336,7 @@ fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
 
 /// Emits the frames of a reassembled datagram as packets of its flow, in order of arrival. The last packet
 /// contains the payload.
-fn emit_whole<E: Emit + ?Sized>(
-    tags: &mut [Tag],
-    packet: &Packet<'_>,
-    context: &mut DecodeContext<'_, E>,
-) -> Counted {
+fn emit_whole(tags: &mut [Tag], packet: &Packet<'_>, context: &mut DecodeContext<'_>) -> Counted {
     let Some((last, others)) = tags.split_last_mut() else { return Counted::default() };
     // Fragments of fragments arrive in the order in which the outer datagrams were completed.
     others.sort_unstable_by_key(|tag| tag.timestamp);

@@ -64,13 +64,13 @@ impl PacketEncapsulation {
 }
 
 /// The extractor, the current encapsulation and the receiver of packets, which are needed to emit packets.
-pub(super) struct DecodeContext<'a, E: ?Sized> {
+pub(super) struct DecodeContext<'a> {
     pub(super) extractor: &'a Extractor,
     pub(super) encapsulation: &'a mut PacketEncapsulation,
-    pub(super) emit: &'a mut E,
+    pub(super) emit: &'a mut dyn Emit,
 }
 
-impl<E: Emit + ?Sized> DecodeContext<'_, E> {
+impl DecodeContext<'_> {
     /// Counts a frame for each flow that carries the frame's innermost packet, the outermost first, if flows
     /// are linked. The `count` callback emits one outer packet and returns what was counted for its flow.
     pub(super) fn emit_outer(

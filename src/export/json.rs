@@ -7,7 +7,7 @@ use super::selection::{All, Choice, Chosen, Scratch, Selection};
 use super::style::{Nulls, Style};
 use super::text;
 use crate::base::Timestamp;
-use crate::row::{Column, Members, Name, Receiver, Row, TableInfo, Union, Visitor};
+use crate::row::{Column, Members, Name, Row, Union, Visitor};
 
 /// Appends a row to `out` as a JSON object without a line end. Controls in texts are escaped. Allocates nothing once the
 /// buffer has grown.
@@ -24,7 +24,7 @@ use crate::row::{Column, Members, Name, Receiver, Row, TableInfo, Union, Visitor
 /// # Ok::<(), flowgauge::Error>(())
 /// ```
 #[inline]
-pub fn write_json(out: &mut Vec<u8>, row: &impl Row, style: Style) {
+pub fn write_json(out: &mut Vec<u8>, row: &(impl Row + ?Sized), style: Style) {
     let start = out.len();
     row.visit(&mut Object { out, choice: All, style });
     enclose(out, start, b'{', b'}');
@@ -34,21 +34,8 @@ pub fn write_json(out: &mut Vec<u8>, row: &impl Row, style: Style) {
 /// the row.
 #[inline]
 pub fn write_message(out: &mut Vec<u8>, message: &impl Union, style: Style) {
-    message.row(Writer { out, style });
-}
-
-struct Writer<'o> {
-    out: &'o mut Vec<u8>,
-    style: Style,
-}
-
-impl Receiver for Writer<'_> {
-    type Output = ();
-
-    #[inline]
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) {
-        write_json(self.out, &(Kind(table.kind()), row), self.style);
-    }
+    let row = message.row();
+    write_json(out, &(Kind(row.table.kind()), row), style);
 }
 
 /// The kind of a message.
@@ -65,7 +52,7 @@ crate::table! {
 /// Appends the selected columns of a row to `out` as a JSON object.
 pub(super) fn write_selected(
     out: &mut Vec<u8>,
-    row: &impl Row,
+    row: &(impl Row + ?Sized),
     style: Style,
     selection: &Selection,
     scratch: &mut Scratch,

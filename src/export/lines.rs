@@ -6,7 +6,7 @@ use super::selection::{Scratch, Selection};
 use super::style::Style;
 use super::writer::{RecordWriter, Summary};
 use super::{csv, json};
-use crate::row::{Row, Shape};
+use crate::row::{Row, RowType, Shape};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,14 +92,14 @@ impl<W: Write> Lines<W> {
     /// Returns an error for rows with other columns than those before, which a header or a selection does not describe.
     /// Without both, each line names its columns.
     #[inline]
-    fn check<R: Row>(&mut self) -> io::Result<()> {
+    fn check(&mut self, row: &impl Row) -> io::Result<()> {
         if self.kind == Kind::Ndjson && self.selection.is_none() {
             return Ok(());
         }
         let checked = match &mut self.shape {
-            Some(shape) => shape.check::<R>(),
+            Some(shape) => shape.check(row),
             None => {
-                let shape = Shape::of::<R>();
+                let shape = Shape::new(row.own_columns());
                 let fits =
                     self.selection.as_ref().is_none_or(|selection| selection.is_among(shape.columns()));
                 self.shape = Some(shape);
@@ -114,7 +114,7 @@ impl<W: Write> Lines<W> {
     }
 
     /// Appends the header to the line unless it was written.
-    fn prepare<R: Row>(&mut self) {
+    fn prepare<R: RowType>(&mut self) {
         if !std::mem::replace(&mut self.has_header, true) {
             match &self.selection {
                 Some(selection) => csv::write_header(&mut self.line, selection.columns()),
@@ -146,9 +146,9 @@ impl<W: Write> Lines<W> {
     }
 }
 
-impl<R: Row, W: Write> RecordWriter<R> for Lines<W> {
+impl<R: RowType, W: Write> RecordWriter<R> for Lines<W> {
     fn write_if(&mut self, row: &R, permits: &mut dyn FnMut(usize) -> bool) -> io::Result<bool> {
-        self.check::<R>()?;
+        self.check(row)?;
         self.prepare::<R>();
         let start = self.line.len();
         self.append(row);

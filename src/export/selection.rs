@@ -1,6 +1,6 @@
 //! Which columns of a row are written, and in which order.
 
-use crate::row::{Column, ColumnSet, Row};
+use crate::row::{Column, ColumnSet, RowType};
 
 /// A choice of columns of a row, in the order in which they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ impl Selection {
     /// # Errors
     ///
     /// Returns the first name that is not the name of a column, or that is repeated.
-    pub fn of<'n, R: Row>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+    pub fn of<'n, R: RowType>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
         Self::among(&R::columns(), names)
     }
 

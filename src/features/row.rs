@@ -7,7 +7,7 @@ use super::sequence::{Entropy, FirstOctets, Histograms, Splt};
 use super::set::FeatureSet;
 use super::tcp::TcpRow;
 use crate::record::FlowRecord;
-use crate::row::{Column, Row, TableInfo, Visitor};
+use crate::row::{Column, Row, RowType, TableInfo, Visitor};
 
 /// The features of a flow record as a row, which has the columns of all features. With the record, it is one row:
 /// `(&FlowRecord, Features)`. [`FeatureSet::columns`] returns the columns of those that were counted; the others have no
@@ -67,9 +67,15 @@ impl FeatureSet {
     }
 }
 
-impl Row for Features<'_> {
+impl RowType for Features<'_> {
     fn columns() -> Vec<&'static Column> {
         Self::tables().iter().flat_map(|table| table.columns).collect()
+    }
+}
+
+impl Row for Features<'_> {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

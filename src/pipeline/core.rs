@@ -422,7 +422,7 @@ impl<S: Default> Core<S> {
     fn with_emitter<K: Observer<S> + ?Sized>(
         &mut self,
         observer: &mut K,
-        work: impl FnOnce(&mut Decoder, &mut Emitter<'_, S, K>),
+        work: impl FnOnce(&mut Decoder, &mut dyn Emit),
     ) {
         let Self { decoder, tracker, filter, filtered_count, foreign_ns, .. } = self;
         let filter = filter.as_ref();

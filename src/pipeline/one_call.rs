@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 use super::builder::Builder;
 use super::error::Error;
 use crate::protocols::{Message, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead, Standard};
-use crate::row::{Receiver, Row, TableInfo, Union as _};
+use crate::row::Union as _;
 use crate::session::{MessageHead, MessageMeta};
 use crate::source::Source;
 use crate::tracker::FlowView;
@@ -76,21 +76,8 @@ fn seen<T>(
 ) -> impl FusedIterator<Item = Result<Seen<T>, Error>> {
     let select = move |view: &FlowView<'_>, meta: &MessageMeta, message: &Message<'_>| {
         let copied = copy(message)?;
-        Some(Seen { head: message.row(Head { view, meta }), message: copied })
+        let head = MessageHead::new(view, view.community_id(), meta, message.row().table);
+        Some(Seen { head, message: copied })
     };
     Builder::default().messages::<Standard, _, _, _>(source, select).expect("the default settings are valid")
-}
-
-/// Makes the head of a message from its table.
-struct Head<'a, 'v> {
-    view: &'a FlowView<'v>,
-    meta: &'a MessageMeta,
-}
-
-impl Receiver for Head<'_, '_> {
-    type Output = MessageHead;
-
-    fn row<R: Row>(self, table: &'static TableInfo, _: &R) -> MessageHead {
-        MessageHead::new(self.view, self.view.community_id(), self.meta, table)
-    }
 }

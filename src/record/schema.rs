@@ -16,7 +16,7 @@ use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, Encapsulation, EndReason, Evidence, History, IpProtocol,
     OuterFlow, Ports, TcpFlags, TcpState, Timestamp, VlanIds,
 };
-use crate::row::{Cell, Column, Group, Merge, Name, Row, Table, Visitor};
+use crate::row::{Cell, Column, Group, Merge, Name, Row, RowType, Table, Visitor};
 
 /// Converts the setter in a row to a [`Setter`]; a row without a setter is a column that is derived from others.
 macro_rules! setter {
@@ -169,9 +169,15 @@ impl FlowRecord {
     }
 }
 
-impl Row for FlowRecord {
+impl RowType for FlowRecord {
     fn columns() -> Vec<&'static Column> {
         COLUMNS.iter().collect()
+    }
+}
+
+impl Row for FlowRecord {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     /// Passes the values of the record to a visitor. Computes the Community ID; allocates nothing.

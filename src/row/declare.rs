@@ -66,9 +66,15 @@ macro_rules! table {
             ),*];
         }
 
-        impl<$($lifetime),*> $crate::row::Row for $type {
+        impl<$($lifetime),*> $crate::row::RowType for $type {
             fn columns() -> ::std::vec::Vec<&'static $crate::row::Column> {
                 <Self as $crate::row::Table>::COLUMNS.iter().collect()
+            }
+        }
+
+        impl<$($lifetime),*> $crate::row::Row for $type {
+            fn own_columns(&self) -> ::std::vec::Vec<&'static $crate::row::Column> {
+                <Self as $crate::row::RowType>::columns()
             }
 
             #[inline]
@@ -196,9 +202,9 @@ macro_rules! messages {
             }
 
             #[inline]
-            fn row<R: $crate::row::Receiver>(&self, receiver: R) -> R::Output {
+            fn row(&self) -> $crate::row::TableRow<'_> {
                 match self {
-                    $( Self::$variant(row) => receiver.row($crate::messages!(@table $row $(, $name)?), row), )+
+                    $( Self::$variant(row) => $crate::row::TableRow::new($crate::messages!(@table $row $(, $name)?), row), )+
                 }
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! A [`Row`] is a flow record, a message, an event or a packet: a list of [columns](Column), and one call of a
 //! [`Visitor`] for the value of each column. A format is one visitor; it needs neither the type of the row nor an
-//! intermediate value. A [`Table`] is a row with a name and a static list of columns, as [`table!`](crate::table!) and
+//! intermediate value. A [`RowType`] knows its columns without a value; a [`TableRow`] is a row of any table. A [`Table`] is a row with a name and a static list of columns, as [`table!`](crate::table!) and
 //! [`message!`](crate::message!) declare it.
 //!
 //! ```
@@ -57,7 +57,7 @@ pub use serialized::{Serialized, SerializedUnion};
 pub use shape::Shape;
 #[cfg(feature = "protocols")]
 pub(crate) use table::concat;
-pub use table::{Row, Table, TableInfo};
-pub use union::{Receiver, Union};
+pub use table::{DynRow, Row, RowType, Table, TableInfo};
+pub use union::{TableRow, Union};
 pub use value::Value;
 pub use visitor::{Members, Visitor};

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::column::Column;
-use super::table::{Row, TableInfo};
-use super::union::{Receiver, Union};
+use super::table::Row;
+use super::union::Union;
 use super::value::Value;
 use super::visitor::{Members, Visitor};
 
@@ -42,18 +42,9 @@ pub struct SerializedUnion<'r, U>(pub &'r U);
 
 impl<U: Union> Serialize for SerializedUnion<'_, U> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.row(SerializedKind(serializer))
-    }
-}
-
-struct SerializedKind<S>(S);
-
-impl<S: Serializer> Receiver for SerializedKind<S> {
-    type Output = Result<S::Ok, S::Error>;
-
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) -> Self::Output {
-        let mut map = self.0.serialize_map(None)?;
-        map.serialize_entry("message", table.kind())?;
+        let row = self.0.row();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("message", row.table.kind())?;
         let mut entries = Entries { map, nested: None, outcome: Ok(()) };
         row.visit(&mut entries);
         entries.outcome?;

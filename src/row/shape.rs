@@ -1,24 +1,28 @@
 //! The columns that a writer has, compared with those of the rows that it receives.
 
-use std::any::type_name;
-
 use super::column::Column;
-use super::table::Row;
+use super::table::{Row, RowType};
 
-/// The columns of the type of rows for which a writer was created. Rows are compared by their type, and only if that is
-/// another one by their columns, so that a row costs one comparison.
+/// The columns for which a writer was created. Rows are compared by the identity of their columns, and only if that is another
+/// one by the columns, so that a row costs one comparison.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Name of the type of the latest row.
-    type_name: &'static str,
+    /// The identity of the columns of the latest row; zero before the first.
+    shape_id: usize,
     columns: Vec<&'static Column>,
 }
 
 impl Shape {
     /// Returns the shape of the rows of a type.
     #[must_use]
-    pub fn of<R: Row>() -> Self {
-        Self { type_name: type_name::<R>(), columns: R::columns() }
+    pub fn of<R: RowType>() -> Self {
+        Self::new(R::columns())
+    }
+
+    /// Returns the shape of rows with these columns.
+    #[must_use]
+    pub const fn new(columns: Vec<&'static Column>) -> Self {
+        Self { shape_id: 0, columns }
     }
 
     /// Returns the columns in the order of the row.
@@ -27,20 +31,20 @@ impl Shape {
         &self.columns
     }
 
-    /// Checks that rows of a type have these columns: the same names and types in the same order.
+    /// Checks that a row has these columns: the same names and types in the same order.
     ///
     /// # Errors
     ///
     /// Returns the first difference.
     #[inline]
-    pub fn check<R: Row>(&mut self) -> Result<(), String> {
-        if std::ptr::eq(self.type_name, type_name::<R>()) { Ok(()) } else { self.compare::<R>() }
+    pub fn check(&mut self, row: &impl Row) -> Result<(), String> {
+        let shape_id = row.shape_id();
+        if self.shape_id == shape_id { Ok(()) } else { self.compare(shape_id, &row.own_columns()) }
     }
 
     #[cold]
     #[inline(never)]
-    fn compare<R: Row>(&mut self) -> Result<(), String> {
-        let columns = R::columns();
+    fn compare(&mut self, shape_id: usize, columns: &[&'static Column]) -> Result<(), String> {
         let describe = |column: Option<&&Column>| {
             column.map_or_else(
                 || "no further column".to_owned(),
@@ -52,14 +56,13 @@ impl Shape {
             let key = |column: &&Column| (column.name, column.column_type);
             if own.map(key) != other.map(key) {
                 return Err(format!(
-                    "a row of the type {} has {} where the output has {}; use a writer of its own",
-                    type_name::<R>(),
+                    "a row has {} where the output has {}; use a writer of its own",
                     describe(other),
                     describe(own)
                 ));
             }
         }
-        self.type_name = type_name::<R>();
+        self.shape_id = shape_id;
         Ok(())
     }
 }

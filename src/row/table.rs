@@ -9,8 +9,16 @@ use super::visitor::Visitor;
 
 /// A row of a table: a flow record, a message, an event, a packet.
 pub trait Row {
-    /// Returns the columns in the order in which [`visit`](Self::visit) passes their values. Called once per writer.
-    fn columns() -> Vec<&'static Column>;
+    /// Returns the columns of this row, in the order in which [`visit`](Self::visit) passes their values. Called once per writer
+    /// and kind of rows.
+    fn own_columns(&self) -> Vec<&'static Column>;
+
+    /// Identifies the columns of the row: rows with the same number have the same columns. By default, that of the type.
+    #[doc(hidden)]
+    #[inline]
+    fn shape_id(&self) -> usize {
+        std::any::type_name::<Self>().as_ptr().addr()
+    }
 
     /// Passes the values of all columns that the visitor wants to it.
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized));
@@ -31,12 +39,64 @@ pub trait Row {
     }
 }
 
+/// A row whose columns follow from its type.
+pub trait RowType: Row {
+    /// Returns the columns in the order in which [`visit`](Row::visit) passes their values. Called once per writer.
+    fn columns() -> Vec<&'static Column>;
+}
+
+/// A [`Row`] behind a pointer. Implemented for all rows.
+pub trait DynRow {
+    /// Passes the values of all columns that the visitor wants to it, as [`Row::visit`] does.
+    fn visit_dyn(&self, visitor: &mut dyn Visitor);
+
+    #[doc(hidden)]
+    fn own_columns_dyn(&self) -> Vec<&'static Column>;
+
+    #[doc(hidden)]
+    fn shape_id_dyn(&self) -> usize;
+}
+
+impl<R: Row> DynRow for R {
+    fn visit_dyn(&self, visitor: &mut dyn Visitor) {
+        self.visit(visitor);
+    }
+
+    fn own_columns_dyn(&self) -> Vec<&'static Column> {
+        self.own_columns()
+    }
+
+    fn shape_id_dyn(&self) -> usize {
+        self.shape_id()
+    }
+}
+
+impl Row for dyn DynRow + '_ {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        self.own_columns_dyn()
+    }
+
+    fn shape_id(&self) -> usize {
+        self.shape_id_dyn()
+    }
+
+    fn visit(&self, mut visitor: &mut (impl Visitor + ?Sized)) {
+        self.visit_dyn(&mut visitor);
+    }
+}
+
 /// Two rows about the same subject are one row, such as a message with its flow.
 impl<A: Row, B: Row> Row for (A, B) {
-    fn columns() -> Vec<&'static Column> {
-        let mut columns = A::columns();
-        columns.extend(B::columns());
+    fn own_columns(&self) -> Vec<&'static Column> {
+        let mut columns = self.0.own_columns();
+        columns.extend(self.1.own_columns());
         columns
+    }
+
+    #[inline]
+    fn shape_id(&self) -> usize {
+        // A multiplication by an odd number is invertible, so that pairs with the same first or second part differ.
+        self.0.shape_id().wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize).rotate_left(23) ^ self.1.shape_id()
     }
 
     #[inline]
@@ -46,9 +106,22 @@ impl<A: Row, B: Row> Row for (A, B) {
     }
 }
 
-impl<R: Row> Row for &R {
+impl<A: RowType, B: RowType> RowType for (A, B) {
     fn columns() -> Vec<&'static Column> {
-        R::columns()
+        let mut columns = A::columns();
+        columns.extend(B::columns());
+        columns
+    }
+}
+
+impl<R: Row + ?Sized> Row for &R {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        (**self).own_columns()
+    }
+
+    #[inline]
+    fn shape_id(&self) -> usize {
+        (**self).shape_id()
     }
 
     #[inline]
@@ -57,8 +130,14 @@ impl<R: Row> Row for &R {
     }
 }
 
+impl<R: RowType> RowType for &R {
+    fn columns() -> Vec<&'static Column> {
+        R::columns()
+    }
+}
+
 /// A row whose type has a name and a static list of columns.
-pub trait Table: Row {
+pub trait Table: RowType {
     /// Name of the table: for messages the protocol and the kind, such as `http.request`. Names never change.
     const NAME: &'static str;
     /// Description of the rows of the table.

@@ -88,3 +88,85 @@ pub trait Visitor {
         self.text(column, &value.to_string());
     }
 }
+
+impl<V: Visitor + ?Sized> Visitor for &mut V {
+    #[inline]
+    fn wants(&mut self, column: &'static Column) -> bool {
+        (**self).wants(column)
+    }
+
+    #[inline]
+    fn null(&mut self, column: &'static Column) {
+        (**self).null(column);
+    }
+
+    #[inline]
+    fn unsigned(&mut self, column: &'static Column, value: u64) {
+        (**self).unsigned(column, value);
+    }
+
+    #[inline]
+    fn float(&mut self, column: &'static Column, value: f64) {
+        (**self).float(column, value);
+    }
+
+    #[inline]
+    fn text(&mut self, column: &'static Column, value: &str) {
+        (**self).text(column, value);
+    }
+
+    #[inline]
+    fn list(&mut self, column: &'static Column, items: Members<'_>) {
+        (**self).list(column, items);
+    }
+
+    #[inline]
+    fn group(&mut self, column: &'static Column, members: Members<'_>) {
+        (**self).group(column, members);
+    }
+
+    #[inline]
+    fn bool(&mut self, column: &'static Column, value: bool) {
+        (**self).bool(column, value);
+    }
+
+    #[inline]
+    fn signed(&mut self, column: &'static Column, value: i64) {
+        (**self).signed(column, value);
+    }
+
+    #[inline]
+    fn timestamp(&mut self, column: &'static Column, value: Timestamp) {
+        (**self).timestamp(column, value);
+    }
+
+    #[inline]
+    fn duration(&mut self, column: &'static Column, nanoseconds: u64) {
+        (**self).duration(column, nanoseconds);
+    }
+
+    #[inline]
+    fn address(&mut self, column: &'static Column, value: IpAddr) {
+        (**self).address(column, value);
+    }
+
+    #[inline]
+    fn mac(&mut self, column: &'static Column, value: [u8; 6]) {
+        (**self).mac(column, value);
+    }
+
+    #[inline]
+    fn name(&mut self, column: &'static Column, value: &'static str) {
+        (**self).name(column, value);
+    }
+
+    #[inline]
+    fn octets(&mut self, column: &'static Column, value: &[u8]) {
+        (**self).octets(column, value);
+    }
+
+    #[inline]
+    fn display(&mut self, column: &'static Column, value: &dyn Display) {
+        (**self).display(column, value);
+    }
+}

@@ -6,7 +6,7 @@ use super::protocol::Role;
 use super::receiver::{MessageMeta, SessionEvent};
 use crate::base::Timestamp;
 use crate::record::CommunityId;
-use crate::row::{Name, Receiver, TableInfo, Union};
+use crate::row::{Column, Name, Row, TableInfo, TableRow, Union, Visitor};
 use crate::tracker::FlowView;
 
 /// Time, flow, sender and kind of a message. With the message as the second part, it is one row:
@@ -125,15 +125,37 @@ impl Union for SessionEvent {
         vec![&RECOGNIZED, &STOPPED, &SUPPRESSED]
     }
 
-    fn row<R: Receiver>(&self, receiver: R) -> R::Output {
+    fn row(&self) -> TableRow<'_> {
+        TableRow::new(self.table(), self)
+    }
+}
+
+impl SessionEvent {
+    const fn table(&self) -> &'static TableInfo {
+        match self {
+            Self::Recognized { .. } => &RECOGNIZED,
+            Self::Stopped { .. } => &STOPPED,
+            Self::Suppressed { .. } => &SUPPRESSED,
+        }
+    }
+}
+
+impl Row for SessionEvent {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        self.table().columns.iter().collect()
+    }
+
+    fn shape_id(&self) -> usize {
+        std::ptr::from_ref(self.table()).addr()
+    }
+
+    fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
         match self {
             Self::Recognized { protocol, evidence } => {
-                receiver.row(&RECOGNIZED, &Recognized(Name(protocol.name()), Name(evidence.name())))
+                Recognized(Name(protocol.name()), Name(evidence.name())).visit(visitor);
             }
-            Self::Stopped { fault, offset, .. } => {
-                receiver.row(&STOPPED, &Stopped(Name(fault.reason()), *offset))
-            }
-            Self::Suppressed { .. } => receiver.row(&SUPPRESSED, &Suppressed),
+            Self::Stopped { fault, offset, .. } => Stopped(Name(fault.reason()), *offset).visit(visitor),
+            Self::Suppressed { .. } => Suppressed.visit(visitor),
         }
     }
 }

@@ -418,9 +418,9 @@ macro_rules! protocols {
             }
 
             #[inline]
-            fn row<R: $crate::row::Receiver>(&self, receiver: R) -> R::Output {
+            fn row(&self) -> $crate::row::TableRow<'_> {
                 match self {
-                    $( Self::$Variant(message) => $crate::row::Union::row(message, receiver), )+
+                    $( Self::$Variant(message) => $crate::row::Union::row(message), )+
                 }
             }
         }

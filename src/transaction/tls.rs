@@ -9,7 +9,7 @@ use crate::protocols::tls::{
     CipherSuite, ClientHello, DistinguishedName, Message, NamedGroup, ServerHello, Version,
 };
 use crate::protocols::{quic, tls};
-use crate::row::{Column, Row, Table, Visitor, concat};
+use crate::row::{Column, Row, RowType, Table, Visitor, concat};
 use crate::session::{MessageMeta, Role};
 
 /// Maximum number of names of application protocols, and of alerts, that are kept.
@@ -142,9 +142,15 @@ pub struct Quic {
     pub history: String,
 }
 
-impl Row for Quic {
+impl RowType for Quic {
     fn columns() -> Vec<&'static Column> {
         Self::COLUMNS.iter().collect()
+    }
+}
+
+impl Row for Quic {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use flowgauge::base::FrameBatch;
 use flowgauge::checkpoint::{Reader, Writer};
 use flowgauge::export::{Style, write_json};
-use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::row::Union;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{Pipeline, Sessions, Sink, Standard, TransactionSink, Transactions};
@@ -42,25 +42,12 @@ impl Sink for Collected {
 
 impl TransactionSink for Collected {
     fn transaction(&mut self, flow: &FlowView<'_>, (): &mut (), transaction: &Transaction) {
-        let row = transaction.content.row(Json { flow, transaction });
-        self.0.borrow_mut().push((row, format!("{transaction:?}")));
-    }
-}
-
-/// Converts a row to JSON.
-struct Json<'r, 'f> {
-    flow: &'r FlowView<'f>,
-    transaction: &'r Transaction,
-}
-
-impl Receiver for Json<'_, '_> {
-    type Output = Value;
-
-    fn row<R: Row>(self, table: &'static TableInfo, content: &R) -> Value {
-        let head = TransactionHead::new(self.flow, self.flow.community_id(), self.transaction, table);
+        let row = transaction.content.row();
+        let head = TransactionHead::new(flow, flow.community_id(), transaction, row.table);
         let mut line = Vec::new();
-        write_json(&mut line, &(head, content), Style::default());
-        serde_json::from_slice(&line).unwrap()
+        write_json(&mut line, &(head, row), Style::default());
+        let row = serde_json::from_slice(&line).unwrap();
+        self.0.borrow_mut().push((row, format!("{transaction:?}")));
     }
 }
 

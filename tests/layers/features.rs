@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use flowgauge::base::{FlowKey, IpProtocol, Packet, SeqNum, Side, TcpFlags, Timestamp, Transport};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures, Length, Moment};
-use flowgauge::row::{Column, ColumnSet, Row as _, Value};
+use flowgauge::row::{Column, ColumnSet, Row as _, RowType as _, Value};
 use flowgauge::{FileSource, Flow, FlowRecord, Flows, Pipeline, RunOptions, Sink};
 use proptest::prelude::*;
 

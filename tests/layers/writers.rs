@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 
 use flowgauge::export::{Lines, RecordWriter, Selection, Style};
-use flowgauge::row::Row;
+use flowgauge::row::RowType;
 
 /// A row of each type below has this number.
 struct Host(u64);
@@ -66,7 +66,7 @@ flowgauge::table! {
 
 type Csv = Lines<Vec<u8>>;
 
-fn write<R: Row>(lines: &mut Csv, row: &R) -> io::Result<()> {
+fn write<R: RowType>(lines: &mut Csv, row: &R) -> io::Result<()> {
     RecordWriter::<R>::write(lines, row)
 }
 

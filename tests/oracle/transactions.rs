@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flowgauge::export::{Style, write_json};
 use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp};
-use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::row::{Row, Union};
 use flowgauge::session::{MessageHead, MessageMeta};
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
@@ -562,29 +562,20 @@ fn written(rows: &[Value]) -> BTreeMap<Key, Vec<Facts>> {
     out
 }
 
-/// Makes the row of a message or a transaction.
-enum Line<'a, 'v> {
-    Message(&'a FlowView<'v>, &'a MessageMeta),
-    Transaction(&'a FlowView<'v>, &'a Transaction),
+fn message_row(view: &FlowView<'_>, meta: &MessageMeta, message: &impl Union) -> Value {
+    let row = message.row();
+    object(&(MessageHead::new(view, view.community_id(), meta, row.table), row))
 }
 
-impl Receiver for Line<'_, '_> {
-    type Output = Value;
+fn transaction_row(view: &FlowView<'_>, transaction: &Transaction) -> Value {
+    let row = transaction.content.row();
+    object(&(TransactionHead::new(view, view.community_id(), transaction, row.table), row))
+}
 
-    fn row<R: Row>(self, table: &'static TableInfo, content: &R) -> Value {
-        let mut line = Vec::new();
-        match self {
-            Self::Message(view, meta) => {
-                let head = MessageHead::new(view, view.community_id(), meta, table);
-                write_json(&mut line, &(head, content), Style::default());
-            }
-            Self::Transaction(view, transaction) => {
-                let head = TransactionHead::new(view, view.community_id(), transaction, table);
-                write_json(&mut line, &(head, content), Style::default());
-            }
-        }
-        serde_json::from_slice(&line).expect("an object")
-    }
+fn object(row: &impl Row) -> Value {
+    let mut line = Vec::new();
+    write_json(&mut line, row, Style::default());
+    serde_json::from_slice(&line).expect("an object")
 }
 
 /// Passes a capture to a sink; one that is damaged up to its damage.
@@ -622,7 +613,7 @@ fn messages(path: &Path) -> Messages {
     pass(
         path,
         on_message::<Standard>(|view, meta, message| {
-            let row = message.row(Line::Message(view, meta));
+            let row = message_row(view, meta, message);
             if let Message::FtpData(message) = message {
                 let (begin, of) = (rows.len(), data_key(&row));
                 let new = Data { begin, end: None, octets: Vec::new(), missing_len: 0, command: None };
@@ -762,7 +753,7 @@ fn transactions(path: &Path) -> Vec<Value> {
     let mut config = TransactionConfig::default();
     config.has_hashes = true;
     let sink = on_transaction(|view, transaction| {
-        rows.push(transaction.content.row(Line::Transaction(view, transaction)));
+        rows.push(transaction_row(view, transaction));
     });
     pass(path, sink.config(config));
     rows

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, SchemaRef};
 use flowgauge::base::Timestamp;
-use flowgauge::row::{Column, Members, Row, Shape, Visitor};
+use flowgauge::row::{Column, Members, Row, RowType, Shape, Visitor};
 
 use crate::columns::{Buffer, Values};
 use crate::options::Options;
@@ -46,10 +46,15 @@ pub struct BatchBuilder {
 impl BatchBuilder {
     /// Creates a builder of batches for rows of type `R`.
     #[must_use]
-    pub fn new<R: Row>(options: &Options) -> Self {
-        let shape = Shape::of::<R>();
-        let builder = Self::of_columns(shape.columns().to_vec(), &[], options);
-        Self { shape: Some(shape), ..builder }
+    pub fn new<R: RowType>(options: &Options) -> Self {
+        Self::for_columns(R::columns(), options)
+    }
+
+    /// Creates a builder of batches for rows with these columns.
+    #[must_use]
+    pub fn for_columns(columns: Vec<&'static Column>, options: &Options) -> Self {
+        let builder = Self::of_columns(columns.clone(), &[], options);
+        Self { shape: Some(Shape::new(columns)), ..builder }
     }
 
     /// Creates a builder of batches for rows of several types, each of which has some of these columns
@@ -95,26 +100,26 @@ impl BatchBuilder {
         Arc::clone(&self.schema)
     }
 
-    /// Appends a row. Its type must have the columns of the type for which the builder was created; a row with other columns is
-    /// not appended, and [`finish`](Self::finish) returns an error.
+    /// Appends a row. It must have the columns for which the builder was created; a row with other columns is not appended, and
+    /// [`finish`](Self::finish) returns an error.
     #[inline]
-    pub fn push<R: Row>(&mut self, row: &R) {
-        match self.check::<R>() {
+    pub fn push(&mut self, row: &impl Row) {
+        match self.check(row) {
             Ok(()) => self.fill::<false>(row, None),
             Err(problem) => drop(self.refused.get_or_insert(problem)),
         }
     }
 
-    /// Returns a description of the difference if rows of a type have other columns than the builder.
+    /// Returns a description of the difference if a row has other columns than the builder.
     #[inline]
-    pub(crate) fn check<R: Row>(&mut self) -> Result<(), String> {
-        self.shape.as_mut().map_or(Ok(()), Shape::check::<R>)
+    pub(crate) fn check(&mut self, row: &impl Row) -> Result<(), String> {
+        self.shape.as_mut().map_or(Ok(()), |shape| shape.check(row))
     }
 
-    /// Returns the places of the columns of a type of rows, whose kind is before the name of a column if the name is that
+    /// Returns the places of these columns of a kind of rows, which is before the name of a column if the name is that
     /// of a column with another type. A column that the builder does not have is skipped.
     #[must_use]
-    pub(crate) fn places<R: Row>(&self, kind: &str) -> Places {
+    pub(crate) fn places(&self, kind: &str, columns: Vec<&'static Column>) -> Places {
         let place_of = |column: &Column| {
             let place = |name: &str| {
                 let mut known = self.all.iter();
@@ -122,7 +127,7 @@ impl BatchBuilder {
             };
             place(column.name).or_else(|| place(&qualified(kind, column.name))).unwrap_or(usize::MAX)
         };
-        let columns: Vec<usize> = R::columns().into_iter().map(place_of).collect();
+        let columns: Vec<usize> = columns.into_iter().map(place_of).collect();
         let absent = (0..self.values.len()).filter(|place| !columns.contains(place)).collect();
         Places { columns, absent }
     }

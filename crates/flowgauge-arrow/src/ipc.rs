@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow_schema::ArrowError;
 use flowgauge::export::{RecordWriter, Summary};
-use flowgauge::row::Row;
+use flowgauge::row::{Column, Row, RowType};
 
 use crate::batch::BatchBuilder;
 use crate::options::Options;
@@ -52,8 +52,17 @@ impl<W: Write> IpcWriter<W> {
     /// # Errors
     ///
     /// Any error of the destination, to which the schema is written.
-    pub fn stream<R: Row>(out: W, options: &Options) -> io::Result<Self> {
-        let batch = BatchBuilder::new::<R>(options);
+    pub fn stream<R: RowType>(out: W, options: &Options) -> io::Result<Self> {
+        Self::stream_of_columns(R::columns(), out, options)
+    }
+
+    /// Creates a writer of a stream for rows with these columns.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`stream`](Self::stream).
+    pub fn stream_of_columns(columns: Vec<&'static Column>, out: W, options: &Options) -> io::Result<Self> {
+        let batch = BatchBuilder::for_columns(columns, options);
         // Polars does not read deltas.
         let dictionaries = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Resend);
         let writer = StreamWriter::try_new_with_options(out, &batch.schema(), dictionaries);
@@ -65,7 +74,7 @@ impl<W: Write> IpcWriter<W> {
     /// # Errors
     ///
     /// Same as [`stream`](Self::stream).
-    pub fn file<R: Row>(out: W, options: &Options) -> io::Result<Self> {
+    pub fn file<R: RowType>(out: W, options: &Options) -> io::Result<Self> {
         let batch = BatchBuilder::new::<R>(options);
         // A dictionary of a later batch begins with that of an earlier one, and a file cannot replace it.
         let dictionaries = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
@@ -115,7 +124,7 @@ impl<R: Row, W: Write> RecordWriter<R> for IpcWriter<W> {
         if !permits(0) {
             return Ok(false);
         }
-        let checked = self.batch.check::<R>();
+        let checked = self.batch.check(row);
         checked.map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
         self.batch.push(row);
         self.row_count += 1;

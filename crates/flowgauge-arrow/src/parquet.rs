@@ -10,7 +10,7 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::{DataType, Schema};
 use arrow_select::take::take_record_batch;
 use flowgauge::export::{RecordWriter, Summary};
-use flowgauge::row::Row;
+use flowgauge::row::{Column, Row, RowType};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -63,8 +63,17 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// # Errors
     ///
     /// Returns an error of kind `InvalidInput` for a selection without columns, and any error of the destination.
-    pub fn new<R: Row>(out: W, options: Options) -> io::Result<Self> {
-        let batch = BatchBuilder::new::<R>(&options.durations(Durations::Integers));
+    pub fn new<R: RowType>(out: W, options: Options) -> io::Result<Self> {
+        Self::of_columns(R::columns(), out, options)
+    }
+
+    /// Creates a writer of rows with these columns.
+    ///
+    /// # Errors
+    ///
+    /// Same as for [`new`](Self::new).
+    pub fn of_columns(columns: Vec<&'static Column>, out: W, options: Options) -> io::Result<Self> {
+        let batch = BatchBuilder::for_columns(columns, &options.durations(Durations::Integers));
         let schema = batch.schema();
         if schema.fields().is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "Parquet requires at least one column"));
@@ -106,7 +115,7 @@ impl<R: Row, W: Write + Send> RecordWriter<R> for ParquetWriter<W> {
         if !permits(0) {
             return Ok(false);
         }
-        let checked = self.batch.check::<R>();
+        let checked = self.batch.check(row);
         checked.map_err(|problem| io::Error::new(io::ErrorKind::InvalidInput, problem))?;
         self.batch.push(row);
         self.row_count += 1;

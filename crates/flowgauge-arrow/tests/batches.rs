@@ -9,7 +9,7 @@ use arrow_array::{Array as _, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use flowgauge::base::Timestamp;
 use flowgauge::export::{RecordWriter, Selection};
-use flowgauge::row::{Column, Group, List, Name, Row, Visitor};
+use flowgauge::row::{Column, Group, List, Name, Row, RowType, Visitor};
 use flowgauge_arrow::{Addresses, BatchBuilder, IpcWriter, Options, ParquetWriter};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -163,9 +163,15 @@ fn options_choose_columns_types_and_sizes() {
 /// A row whose values are not of the declared types.
 struct Wrong;
 
-impl Row for Wrong {
+impl RowType for Wrong {
     fn columns() -> Vec<&'static Column> {
         Sample::columns()
+    }
+}
+
+impl Row for Wrong {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use flowgauge::export::{RecordWriter, Selection};
-use flowgauge::row::Row;
+use flowgauge::row::RowType;
 use flowgauge::{FieldSet, FileSource, FlowRecord, Frame, FrameBatch, Next, Pipeline, Records, Source as _};
 use flowgauge_arrow::{Addresses, Options, ParquetRecords, ParquetWriter};
 
@@ -49,7 +49,7 @@ fn in_vxlan(frame: &[u8]) -> Vec<u8> {
 }
 
 /// Writes rows to a file, and returns the records that are read.
-fn read<R: Row>(name: &str, rows: &[R], options: Options) -> Vec<io::Result<FlowRecord>> {
+fn read<R: RowType>(name: &str, rows: &[R], options: Options) -> Vec<io::Result<FlowRecord>> {
     let path = std::env::temp_dir().join(format!("flowgauge-records-{name}-{}", std::process::id()));
     let mut writer = Box::new(ParquetWriter::new::<R>(File::create(&path).unwrap(), options).unwrap());
     rows.iter().for_each(|row| writer.write(row).unwrap());

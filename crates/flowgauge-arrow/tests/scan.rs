@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arrow_array::{Array, RecordBatch, StringArray, TimestampNanosecondArray, UInt16Array};
-use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::row::Union;
 use flowgauge::source::End;
 use flowgauge::transaction::{Content, TransactionConfig};
 use flowgauge::{
@@ -99,17 +99,6 @@ fn columns_of_kinds_fit_together() {
     assert_eq!(renamed, ["quic: server_hello_alpn", "tls: server_hello_alpn"]);
 }
 
-/// Returns the name of the protocol's tables.
-struct Name;
-
-impl Receiver for Name {
-    type Output = &'static str;
-
-    fn row<R: Row>(self, table: &'static TableInfo, _: &R) -> &'static str {
-        table.name
-    }
-}
-
 /// The messages of each protocol are those that all parsers together pass on, although parsers of other protocols do not
 /// run.
 #[test]
@@ -118,7 +107,7 @@ fn messages_of_a_protocol_are_those_of_all_parsers() {
         let mut expected = BTreeMap::<&str, usize>::new();
         let sink = on_message::<Standard>(|_, _, message| {
             if !message.is_content() && !message.is_plain_end() {
-                *expected.entry(message.row(Name)).or_default() += 1;
+                *expected.entry(message.row().table.name).or_default() += 1;
             }
         });
         let mut source = FileSource::open(&path).unwrap();
@@ -143,7 +132,7 @@ fn transactions_of_a_kind_are_those_of_all_parsers() {
     for path in captures() {
         let mut expected = BTreeMap::<&str, usize>::new();
         let sink = on_transaction(|_, transaction| {
-            *expected.entry(transaction.content.row(Name)).or_default() += 1;
+            *expected.entry(transaction.content.row().table.name).or_default() += 1;
         });
         let mut source = FileSource::open(&path).unwrap();
         Pipeline::builder().build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();

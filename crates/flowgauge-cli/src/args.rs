@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
-use flowgauge::row::Row as _;
+use flowgauge::row::RowType as _;
 use flowgauge::source::ShiftedFrames;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{

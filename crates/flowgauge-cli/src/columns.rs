@@ -69,7 +69,7 @@ mod writers {
     use std::sync::Arc;
 
     use flowgauge::export::{RecordWriter, Selection, Summary};
-    use flowgauge::row::{Row, TableInfo};
+    use flowgauge::row::{Column, Row, RowType, TableInfo};
     use flowgauge_arrow::{Addresses, IpcWriter, Options, ParquetWriter};
 
     use super::{AddressType, ColumnArgs, Columns};
@@ -95,14 +95,28 @@ mod writers {
 
     impl Columns {
         /// Creates a writer of rows of type `R`.
-        pub(crate) fn writer<R: Row, W: Write + Send>(
+        pub(crate) fn writer<R: RowType, W: Write + Send>(
             self,
             out: W,
             options: Options,
         ) -> io::Result<ColumnWriter<W>> {
+            self.writer_of(R::columns(), out, options)
+        }
+
+        /// Creates a writer of rows with these columns.
+        fn writer_of<W: Write + Send>(
+            self,
+            columns: Vec<&'static Column>,
+            out: W,
+            options: Options,
+        ) -> io::Result<ColumnWriter<W>> {
             Ok(match self {
-                Self::Parquet => ColumnWriter::Parquet(Box::new(ParquetWriter::new::<R>(out, options)?)),
-                Self::Arrow => ColumnWriter::Arrow(Box::new(IpcWriter::stream::<R>(out, &options)?)),
+                Self::Parquet => {
+                    ColumnWriter::Parquet(Box::new(ParquetWriter::of_columns(columns, out, options)?))
+                }
+                Self::Arrow => {
+                    ColumnWriter::Arrow(Box::new(IpcWriter::stream_of_columns(columns, out, &options)?))
+                }
             })
         }
     }
@@ -156,19 +170,23 @@ mod writers {
         pub(crate) fn write<R: Row>(&mut self, table: &'static TableInfo, row: &R) -> Result<(), Failure> {
             let index = match self.files.iter().position(|(name, ..)| *name == table.name) {
                 Some(index) => index,
-                None => self.create::<R>(table)?,
+                None => self.create(table, row.own_columns())?,
             };
             let Some((_, output, writer)) = self.files.get_mut(index) else { return Ok(()) };
             writer.write(row).map_err(|error| output.failure(&error))
         }
 
-        fn create<R: Row>(&mut self, table: &'static TableInfo) -> Result<usize, Failure> {
+        fn create(
+            &mut self,
+            table: &'static TableInfo,
+            columns: Vec<&'static Column>,
+        ) -> Result<usize, Failure> {
             let path = self.folder.join(format!("{}.{}", table.name, self.format.name()));
             let (output, file) = OutputFile::create(self.outputs.claim(&path)?)?;
             let options = self.args.options(table.name, None).has_sensitive(self.has_sensitive);
             // Of each of many tables, a batch is in memory.
             let options = options.limits(1 << 16, 8 << 20);
-            let writer = self.format.writer::<R, _>(BufWriter::new(file), options);
+            let writer = self.format.writer_of(columns, BufWriter::new(file), options);
             let writer = writer.map_err(|error| output.failure(&error))?;
             self.files.push((table.name, output, writer));
             Ok(self.files.len() - 1)

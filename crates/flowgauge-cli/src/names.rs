@@ -152,7 +152,7 @@ pub(crate) fn help(arguments: &[String]) -> Option<String> {
         return Some(list);
     }
     let columns = match command {
-        "packets" => <Packet<'static> as flowgauge::row::Row>::columns(),
+        "packets" => <Packet<'static> as flowgauge::row::RowType>::columns(),
         _ => flow_columns(),
     };
     list.push_str("Fields\n");
@@ -168,7 +168,7 @@ pub(crate) fn help(arguments: &[String]) -> Option<String> {
 }
 
 fn flow_columns() -> Vec<&'static Column> {
-    <FlowRecord as flowgauge::row::Row>::columns()
+    <FlowRecord as flowgauge::row::RowType>::columns()
 }
 
 /// A parser of values of which a shell completes some.

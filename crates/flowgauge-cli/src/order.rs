@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use flowgauge::record::{FlowRecord, SideRecord, SortKey};
-use flowgauge::row::{Column, Row as _, Type, Value};
+use flowgauge::row::{Column, Row as _, RowType as _, Type, Value};
 use flowgauge::tracker::FlowView;
 
 use crate::human::plural;

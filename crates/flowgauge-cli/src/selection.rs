@@ -3,7 +3,7 @@
 use clap::Args;
 use flowgauge::FlowRecord;
 use flowgauge::export::Selection;
-use flowgauge::row::Row;
+use flowgauge::row::RowType;
 
 use crate::args::parse_community_id;
 use crate::console::Failure;
@@ -11,7 +11,7 @@ use crate::names::field_names;
 use flowgauge_condition::{Condition, RowFilter, nearest};
 
 /// Parses names of columns of a row, separated by commas.
-pub(crate) fn parse_columns<R: Row>(text: &str) -> Result<Selection, String> {
+pub(crate) fn parse_columns<R: RowType>(text: &str) -> Result<Selection, String> {
     let columns = R::columns();
     let names: Vec<_> = text.split(',').map(str::trim).collect();
     let names = field_names(&names, &columns);
@@ -50,7 +50,7 @@ impl SelectionArgs {
     }
 
     /// Returns the conditions on rows that contain the columns of a flow record.
-    pub(crate) fn filter_of<R: Row>(&self) -> Result<RowFilter, Failure> {
+    pub(crate) fn filter_of<R: RowType>(&self) -> Result<RowFilter, Failure> {
         let ids = (!self.community_id.is_empty()).then(|| {
             let ids: Vec<_> = self.community_id.iter().map(|id| format!("'{id}'")).collect();
             format!("community_id in ({})", ids.join(", "))

@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use flowgauge::row::{ColumnSet, Row, Value};
+use flowgauge::row::{ColumnSet, Row as _, TableRow, Value};
 
 use crate::escape;
 
 /// Appends the values of a row, each as ` name=value`. Characters that are not printable are escaped, so that untrusted text
 /// cannot control a terminal. Absent values, and usual ones of sparse columns, are omitted, and those of sensitive columns unless
 /// they are wanted.
-pub(crate) fn push_values<R: Row>(line: &mut String, row: &R, has_sensitive: bool) {
-    let columns = R::columns();
+pub(crate) fn push_values(line: &mut String, row: TableRow<'_>, has_sensitive: bool) {
+    let columns = row.table.columns;
     let all: ColumnSet = (0..columns.len()).collect();
     for (column, value) in columns.iter().zip(row.values(&all)) {
         let is_usual = match &value {

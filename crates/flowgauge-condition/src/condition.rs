@@ -1,9 +1,8 @@
 //! Conditions on rows.
 
-use std::any::type_name;
 use std::collections::HashMap;
 
-use flowgauge::row::{Column, Row, TableInfo, Value};
+use flowgauge::row::{Column, Row, RowType, TableInfo, Value};
 
 use crate::compile::Compiler;
 use crate::node::Node;
@@ -17,8 +16,8 @@ pub struct Condition {
     root: Node,
     /// The columns of the condition: the names from the row inward.
     columns: Vec<Vec<&'static str>>,
-    /// For each type of rows, the indices of the columns.
-    places: HashMap<&'static str, Vec<Option<usize>>>,
+    /// For each shape of rows, the indices of the columns.
+    places: HashMap<usize, Vec<Option<usize>>>,
     values: Vec<Value>,
     seen: Seen,
 }
@@ -29,7 +28,7 @@ impl Condition {
     /// # Errors
     ///
     /// Returns the problem, with the text in which its place is marked.
-    pub fn of_row<R: Row>(text: &str) -> Result<Self, String> {
+    pub fn of_row<R: RowType>(text: &str) -> Result<Self, String> {
         Self::new(text, &R::columns())
     }
 
@@ -38,7 +37,7 @@ impl Condition {
     /// # Errors
     ///
     /// Returns the problem and its place.
-    pub fn parse<R: Row>(text: &str) -> Result<Self, Problem> {
+    pub fn parse<R: RowType>(text: &str) -> Result<Self, Problem> {
         Self::compiled(text, &R::columns())
     }
 
@@ -79,20 +78,15 @@ impl Condition {
 
     /// Returns whether a row meets the condition. Linear in the number of columns of the row, for each column of the
     /// condition.
-    pub fn matches<R: Row>(&mut self, row: &R) -> bool {
-        self.matches_named(row, type_name::<R>(), || R::columns().iter().map(|column| column.name).collect())
+    pub fn matches(&mut self, row: &impl Row) -> bool {
+        self.matches_named(row, || row.own_columns().iter().map(|column| column.name).collect())
     }
 
     /// Returns whether a row meets the condition, for rows whose columns have other names in the condition. `names` returns
-    /// those of all columns of the row, and is called for the first row of a `kind`.
-    pub fn matches_named<R: Row>(
-        &mut self,
-        row: &R,
-        kind: &'static str,
-        names: impl FnOnce() -> Vec<&'static str>,
-    ) -> bool {
+    /// those of all columns of the row, and is called for the first row with these columns.
+    pub fn matches_named(&mut self, row: &impl Row, names: impl FnOnce() -> Vec<&'static str>) -> bool {
         let Self { root, columns, places, values, seen } = self;
-        let places = places.entry(kind).or_insert_with(|| {
+        let places = places.entry(row.shape_id()).or_insert_with(|| {
             let known = names();
             let place = |name: &&'static str| known.iter().position(|known| known == name);
             columns.iter().map(|path| path.first().and_then(place)).collect()
@@ -141,7 +135,7 @@ impl RowFilter {
 
     /// Returns whether a row meets all conditions.
     #[inline]
-    pub fn matches<R: Row>(&mut self, row: &R) -> bool {
+    pub fn matches(&mut self, row: &impl Row) -> bool {
         let is_match = self.conditions.iter_mut().all(|condition| condition.matches(row));
         self.has_match |= is_match;
         is_match
@@ -150,14 +144,9 @@ impl RowFilter {
     /// Returns whether a row meets all conditions, for rows whose columns have other names in the conditions, as
     /// [`Condition::matches_named`] does.
     #[inline]
-    pub fn matches_named<R: Row>(
-        &mut self,
-        row: &R,
-        kind: &'static str,
-        names: impl Fn() -> Vec<&'static str>,
-    ) -> bool {
+    pub fn matches_named(&mut self, row: &impl Row, names: impl Fn() -> Vec<&'static str>) -> bool {
         let mut conditions = self.conditions.iter_mut();
-        let is_match = conditions.all(|condition| condition.matches_named(row, kind, &names));
+        let is_match = conditions.all(|condition| condition.matches_named(row, &names));
         self.has_match |= is_match;
         is_match
     }

@@ -51,7 +51,7 @@ pub(crate) fn suggested(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use flowgauge::FlowRecord;
-    use flowgauge::row::Row as _;
+    use flowgauge::row::RowType as _;
 
     use super::*;
 

@@ -25,7 +25,7 @@ use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
 use crate::protocols::{ftp_data, tftp};
 use crate::record::FlowRecord;
-use crate::row::{Row, Table, TableInfo};
+use crate::row::{DynRow, Table, TableInfo};
 use crate::session::{MessageMeta, Role};
 use crate::tracker::{self, FlowView};
 use crate::transaction::{Content, Transaction};
@@ -119,7 +119,7 @@ impl<W: Write> Events<W> {
     }
 
     /// Writes an event.
-    fn write(&mut self, time: Timestamp, row: &impl Row, permits: Permits<'_>) -> io::Result<bool> {
+    fn write(&mut self, time: Timestamp, row: &dyn DynRow, permits: Permits<'_>) -> io::Result<bool> {
         self.advance(time)?;
         self.start.get_or_insert(time);
         if let Some(interval) = self.config.stats_interval
@@ -194,7 +194,7 @@ impl<W: Write> Events<W> {
         self.write_line(&stats, &mut |_| true).map(drop)
     }
 
-    fn write_line(&mut self, row: &impl Row, permits: Permits<'_>) -> io::Result<bool> {
+    fn write_line(&mut self, row: &dyn DynRow, permits: Permits<'_>) -> io::Result<bool> {
         let Self { destination, line, now, row_count, .. } = self;
         line.clear();
         write_json(line, row, JSON);

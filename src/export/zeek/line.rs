@@ -18,20 +18,19 @@ const COLUMN: Place = b'\t';
 const ITEM: Place = b',';
 
 /// Appends the header of a log: its separators, path, time of opening, and names and types of the columns.
-pub(super) fn write_header<R: Row>(out: &mut Vec<u8>, path: &str, time: Timestamp) {
+pub(super) fn write_header(out: &mut Vec<u8>, path: &str, time: Timestamp, columns: &[&'static Column]) {
     out.extend_from_slice(b"#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n");
     out.extend_from_slice(b"#path\t");
     out.extend_from_slice(path.as_bytes());
     out.extend_from_slice(b"\n#open\t");
     date(out, time);
-    let columns = R::columns();
     out.extend_from_slice(b"\n#fields");
-    for column in &columns {
+    for column in columns {
         out.push(b'\t');
         out.extend_from_slice(column.name.as_bytes());
     }
     out.extend_from_slice(b"\n#types");
-    for column in &columns {
+    for column in columns {
         out.push(b'\t');
         out.extend_from_slice(type_of(column).as_bytes());
     }
@@ -77,7 +76,7 @@ pub(super) fn type_of(column: &Column) -> String {
 
 /// Appends a row as a line.
 #[inline]
-pub(super) fn write_row(out: &mut Vec<u8>, row: &impl Row) {
+pub(super) fn write_row(out: &mut Vec<u8>, row: &(impl Row + ?Sized)) {
     let start = out.len();
     row.visit(&mut Line { out, place: COLUMN });
     // The separator after the last column.
@@ -213,7 +212,7 @@ fn escape(out: &mut Vec<u8>, octet: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::{List, ListOf, Name};
+    use crate::row::{List, ListOf, Name, RowType as _};
 
     struct Sample<'a> {
         text: &'a str,
@@ -305,7 +304,7 @@ mod tests {
     #[test]
     fn the_header_names_columns_and_types() {
         let mut out = Vec::new();
-        write_header::<Sample<'static>>(&mut out, "sample", Timestamp::from_parts(1_700_000_000, 0));
+        write_header(&mut out, "sample", Timestamp::from_parts(1_700_000_000, 0), &Sample::columns());
         let expected = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tsample\n\
             #open\t2023-11-14-22-13-20\n#fields\ttext\titems\tabsent\ttime\tport\tnames\tflag\n\
             #types\tstring\tset[string]\tcount\ttime\tport\tvector[enum]\tbool\n";

@@ -29,7 +29,7 @@ use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
 use crate::protocols::{ftp_data, tftp};
 use crate::record::FlowRecord;
-use crate::row::{Name, Row, Table, TableInfo};
+use crate::row::{Name, Row, Table, TableInfo, TableRow};
 use crate::session::{MessageMeta, Role};
 use crate::tracker::{Anomaly, FlowView};
 use crate::transaction::{self, Content, Transaction};
@@ -228,7 +228,11 @@ impl<W: Write> Logs<W> {
 
     /// Writes a row to the log that its last part names.
     fn write<R: LogRow>(&mut self, time: Timestamp, row: R, permits: Permits<'_>) -> io::Result<bool> {
-        let name = R::table().kind();
+        self.write_row(time, &TableRow::new(R::table(), &row), permits)
+    }
+
+    fn write_row(&mut self, time: Timestamp, row: &TableRow<'_>, permits: Permits<'_>) -> io::Result<bool> {
+        let name = row.table.kind();
         if self.config.has_connections_only && name != "conn" {
             return Ok(true);
         }
@@ -236,9 +240,9 @@ impl<W: Write> Logs<W> {
         let Self { config, destinations, line, now, .. } = self;
         line.clear();
         match destinations {
-            _ if !config.is_json => line::write_row(line, &row),
-            Destinations::One(_) => write_json(line, &(Path(name), &row), JSON),
-            Destinations::Each(..) => write_json(line, &row, JSON),
+            _ if !config.is_json => line::write_row(line, row),
+            Destinations::One(_) => write_json(line, &(Path(name), row), JSON),
+            Destinations::Each(..) => write_json(line, row, JSON),
         }
         if config.is_json {
             line.push(b'\n');
@@ -265,7 +269,7 @@ impl<W: Write> Logs<W> {
         };
         if !is_begun && !config.is_json {
             let mut header = Vec::new();
-            line::write_header::<R>(&mut header, name, *now);
+            line::write_header(&mut header, name, *now, &row.own_columns());
             log.out.write_all(&header)?;
         }
         log.out.write_all(line)?;

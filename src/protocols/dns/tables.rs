@@ -9,7 +9,7 @@ use super::header::ParseError;
 use super::message::DnsMessage;
 use super::numbers::{Class, Opcode, OptionCode, Rcode, RecordType};
 use super::record::{Item, Question, Record, Section, Walk};
-use crate::row::{Column, Displayed, Group, List, ListOf, Name, Row, Table, Visitor};
+use crate::row::{Column, Displayed, Group, List, ListOf, Name, Row, RowType, Table, Visitor};
 
 /// Result of one pass through the sections of a DNS message.
 struct Outline<'m> {
@@ -279,9 +279,15 @@ crate::table! {
     }
 }
 
-impl Row for DnsMessage<'_> {
+impl RowType for DnsMessage<'_> {
     fn columns() -> Vec<&'static Column> {
         Outlined::columns()
+    }
+}
+
+impl Row for DnsMessage<'_> {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

@@ -4,7 +4,7 @@ use super::packet::ConnectionId;
 use super::transport_parameters::TransportParameters;
 use super::version::{Version, Versions};
 use crate::protocols::tls;
-use crate::row::{Column, Row, Table, Visitor, concat};
+use crate::row::{Column, Row, RowType, Table, Visitor, concat};
 use crate::session::Text;
 
 crate::messages! {
@@ -203,9 +203,15 @@ crate::table! {
     }
 }
 
-impl Row for ClientHello<'_> {
+impl RowType for ClientHello<'_> {
     fn columns() -> Vec<&'static Column> {
         Self::COLUMNS.iter().collect()
+    }
+}
+
+impl Row for ClientHello<'_> {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {
@@ -243,9 +249,15 @@ crate::table! {
     }
 }
 
-impl Row for ServerHello<'_> {
+impl RowType for ServerHello<'_> {
     fn columns() -> Vec<&'static Column> {
         Self::COLUMNS.iter().collect()
+    }
+}
+
+impl Row for ServerHello<'_> {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

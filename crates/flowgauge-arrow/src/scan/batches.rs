@@ -86,19 +86,19 @@ impl<'a> Batches<'a> {
     }
 
     /// Appends a row of one of the tables.
-    pub(super) fn push_of<R: Row>(&mut self, table: &'static TableInfo, row: &R) {
+    pub(super) fn push_of(&mut self, table: &'static TableInfo, row: &impl Row) {
         if self.is_over() {
             return;
         }
         let index = match self.places.iter().position(|(name, _)| *name == table.name) {
             Some(index) => index,
             None => {
-                self.places.push((table.name, self.builder.places::<R>(table.kind())));
+                self.places.push((table.name, self.builder.places(table.kind(), row.own_columns())));
                 self.places.len() - 1
             }
         };
         if let Some((_, places)) = self.places.get(index)
-            && self.filter.matches_named(row, table.name, || self.builder.names(places))
+            && self.filter.matches_named(row, || self.builder.names(places))
         {
             self.builder.push_at(row, places);
             self.pushed();

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use flowgauge::features::{FeatureSet, Features, FlowFeatures};
 use flowgauge::record::CommunityId;
-use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::row::{Row, TableRow, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Transaction, TransactionHead};
 use flowgauge::{
@@ -167,8 +167,24 @@ impl<'r, 'b> SessionRows<'r, 'b> {
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
         if matches!(self.table, Table::Messages(_)) && self.rows.times.contains(meta.timestamp) {
-            let view = &flow.view;
-            message.row(MessageRow { sink: self, view, known: &mut flow.state.community_id, meta });
+            let row = message.row();
+            let head = |id: CommunityId| MessageHead::new(&flow.view, id, meta, row.table);
+            self.push(&flow.view, &mut flow.state.community_id, row, head);
+        }
+    }
+
+    /// Appends a row of a table, preceded by its head, which is made of the Community ID of the flow.
+    fn push<H: Row>(
+        &mut self,
+        view: &FlowView<'_>,
+        known: &mut Option<CommunityId>,
+        row: TableRow<'_>,
+        head: impl FnOnce(CommunityId) -> H,
+    ) {
+        if self.table.has(row.table) {
+            let head = head(*known.get_or_insert_with(|| view.community_id()));
+            let Rows { batches, file, .. } = &mut self.rows;
+            batches.push_of(row.table, &((head, row), InFile(*file)));
         }
     }
 }
@@ -177,50 +193,6 @@ impl<'r, 'b> SessionRows<'r, 'b> {
 #[derive(Debug, Default)]
 pub(super) struct State {
     community_id: Option<CommunityId>,
-}
-
-/// Appends the row of a message.
-struct MessageRow<'s, 'r, 'b, 'v> {
-    sink: &'s mut SessionRows<'r, 'b>,
-    view: &'s FlowView<'v>,
-    known: &'s mut Option<CommunityId>,
-    meta: &'s MessageMeta,
-}
-
-impl Receiver for MessageRow<'_, '_, '_, '_> {
-    type Output = ();
-
-    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
-        let Self { sink, view, known, meta } = self;
-        if sink.table.has(table) {
-            let community_id = *known.get_or_insert_with(|| view.community_id());
-            let head = MessageHead::new(view, community_id, meta, table);
-            let Rows { batches, file, .. } = &mut sink.rows;
-            batches.push_of(table, &((head, message), InFile(*file)));
-        }
-    }
-}
-
-/// Appends the row of a transaction.
-struct TransactionRow<'s, 'r, 'b, 'v> {
-    sink: &'s mut SessionRows<'r, 'b>,
-    view: &'s FlowView<'v>,
-    known: &'s mut Option<CommunityId>,
-    transaction: &'s Transaction,
-}
-
-impl Receiver for TransactionRow<'_, '_, '_, '_> {
-    type Output = ();
-
-    fn row<R: Row>(self, table: &'static TableInfo, content: &R) {
-        let Self { sink, view, known, transaction } = self;
-        if sink.table.has(table) {
-            let community_id = *known.get_or_insert_with(|| view.community_id());
-            let head = TransactionHead::new(view, community_id, transaction, table);
-            let Rows { batches, file, .. } = &mut sink.rows;
-            batches.push_of(table, &((head, content), InFile(*file)));
-        }
-    }
 }
 
 impl Sink for SessionRows<'_, '_> {
@@ -257,8 +229,9 @@ impl Sink for SessionRows<'_, '_> {
 impl TransactionSink for SessionRows<'_, '_> {
     fn transaction(&mut self, flow: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
         if self.rows.times.contains(transaction.start()) {
-            let known = &mut state.community_id;
-            transaction.content.row(TransactionRow { sink: self, view: flow, known, transaction });
+            let row = transaction.content.row();
+            let head = |id: CommunityId| TransactionHead::new(flow, id, transaction, row.table);
+            self.push(flow, &mut state.community_id, row, head);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use flowgauge::features::{FeatureSet, Features};
-use flowgauge::row::{Column, Row, Table as _, TableInfo, Union};
+use flowgauge::row::{Column, RowType as _, Table as _, TableInfo, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{FlowRecord, Message, Packet, SessionEvent};

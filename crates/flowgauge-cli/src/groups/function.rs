@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hash as _, Hasher as _};
 use std::time::Duration;
 
 use flowgauge::FlowRecord;
-use flowgauge::row::{Column, Row as _, Type, Value};
+use flowgauge::row::{Column, RowType as _, Type, Value};
 use hyperloglogplus::{HyperLogLog as _, HyperLogLogPlus};
 use sketches_ddsketch::{Config, DDSketch};
 

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use clap::Args;
 use flowgauge::FlowRecord;
 use flowgauge::export::Selection;
-use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
+use flowgauge::row::{Column, ColumnSet, Row as _, RowType as _, Type, Value};
 
 use crate::console::{Failure, write_line};
 use crate::human::plural;

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use flowgauge::row::{Column, Row, Type, Value, Visitor};
+use flowgauge::row::{Column, Row, RowType, Type, Value, Visitor};
 
 /// The columns of all rows of this run.
 static COLUMNS: OnceLock<Vec<&'static Column>> = OnceLock::new();
@@ -21,9 +21,15 @@ impl GroupRow {
     }
 }
 
-impl Row for GroupRow {
+impl RowType for GroupRow {
     fn columns() -> Vec<&'static Column> {
         COLUMNS.get().cloned().unwrap_or_default()
+    }
+}
+
+impl Row for GroupRow {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        Self::columns()
     }
 
     fn visit(&self, visitor: &mut (impl Visitor + ?Sized)) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flowgauge::export::Selection;
-use flowgauge::row::{Column, ColumnSet, Row as _, Type, Value};
+use flowgauge::row::{Column, ColumnSet, Row as _, RowType as _, Type, Value};
 use flowgauge::{
     Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Interest, Packet, PipelineStats, Side, Sink,
     Stage, Timestamp,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use flowgauge::export::human;
-use flowgauge::row::{Column, Row as _, Type, Unit, Value};
+use flowgauge::row::{Column, RowType as _, Type, Unit, Value};
 
 use super::row::GroupRow;
 

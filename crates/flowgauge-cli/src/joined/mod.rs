@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use flowgauge::export::{Format, Lines, RecordWriter, Selection};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
 use flowgauge::protocols::{NameCache, ServerName};
-use flowgauge::row::{Column, Row as _, Table as _};
+use flowgauge::row::{Column, RowType as _, Table as _};
 use flowgauge::{
     Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Flows, Interest, Message, MessageMeta, MessageOf,
     Packet, PipelineStats, Sessions, Sink, Stage, Standard,

@@ -5,9 +5,8 @@ use std::ops::ControlFlow;
 
 use flowgauge::export::{Style, write_json};
 use flowgauge::record::CommunityId;
-use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::row::Union as _;
 use flowgauge::session::MessageHead;
-use flowgauge::tracker::FlowView;
 use flowgauge::{
     EndReason, Filter, Flow, FlowEvent, Interest, Message, MessageMeta, Sessions, Sink, Stage, Standard,
 };
@@ -111,29 +110,14 @@ impl Sink for WithMessages<'_> {
         }
         let community_id = id(&mut flow.state.community_id, &flow.view);
         self.line.clear();
-        message.row(Object { line: &mut self.line, view: &flow.view, community_id, meta });
+        let row = message.row();
+        let head = MessageHead::new(&flow.view, community_id, meta, row.table);
+        write_json(&mut self.line, &(head, row), Style::default());
         if self.bound.permits(&mut flow.state.spent, meta.received_len, self.line.len()) {
             let topic = Topic::session(meta.protocol.name());
             self.records.sink.publisher().publish(&topic, &Line(&self.line));
         } else {
             self.omitted_count.update(|count| count + 1);
         }
-    }
-}
-
-/// Appends a message to a line as a JSON object.
-struct Object<'l, 'f> {
-    line: &'l mut Vec<u8>,
-    view: &'l FlowView<'f>,
-    community_id: CommunityId,
-    meta: &'l MessageMeta,
-}
-
-impl Receiver for Object<'_, '_> {
-    type Output = ();
-
-    fn row<R: Row>(self, table: &'static TableInfo, message: &R) {
-        let head = MessageHead::new(self.view, self.community_id, self.meta, table);
-        write_json(self.line, &(head, message), Style::default());
     }
 }

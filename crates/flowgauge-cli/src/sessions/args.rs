@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use flowgauge::export::{Format, Style};
-use flowgauge::row::{Row as _, Union as _};
+use flowgauge::row::{RowType as _, Union as _};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{Message, Protocols as _, SessionEvent, Standard};

@@ -15,7 +15,7 @@ use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
 use flowgauge::export::write_json;
 use flowgauge::record::CommunityId;
-use flowgauge::row::{Receiver, Row, TableInfo, Union};
+use flowgauge::row::{Row, TableRow, Union};
 use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
@@ -302,20 +302,19 @@ impl<'a> MessageSink<'a> {
         meta: &MessageMeta,
         message: &impl Union,
     ) -> Result<bool, Failure> {
-        let spent = &mut flow.state.spent;
-        message.row(Line { sink: self, view: &flow.view, community_id, meta, spent })
+        let row = message.row();
+        let head = MessageHead::new(&flow.view, community_id, meta, row.table);
+        self.write_row((head, row), &RowHead::from(&head), (meta.received_len, &mut flow.state.spent))
     }
 
     /// Writes a row that a flow with this much input may have, unless it would exceed the bound on the output. `spent` is
     /// the output of the flow so far. Returns whether the row was written.
-    fn write_row<H: Row, R: Row>(
+    fn write_row<H: Row>(
         &mut self,
-        table: &'static TableInfo,
-        (head, content): (H, &R),
+        row: (H, TableRow<'_>),
         row_head: &RowHead,
         (received_len, spent): (u64, &mut u64),
     ) -> Result<bool, Failure> {
-        let row = (head, content);
         if !self.rows.matches(&row) {
             return Ok(true);
         }
@@ -324,7 +323,7 @@ impl<'a> MessageSink<'a> {
         for target in targets {
             line.clear();
             match target {
-                Target::Table(rows, _) => rows.write(line, row_head, content, args.credentials),
+                Target::Table(rows, _) => rows.write(line, row_head, row.1, args.credentials),
                 // Formats of columns omit the same rows as ndjson.
                 _ => write_json(line, &row, args.style()),
             }
@@ -337,53 +336,11 @@ impl<'a> MessageSink<'a> {
                 Target::Ndjson(out) | Target::Table(_, out) => out.write_all(line)?,
                 Target::Files(files) => files.write(row_head.timestamp(), line)?,
                 #[cfg(feature = "arrow")]
-                Target::Columns(files) => files.write(table, &row)?,
+                Target::Columns(files) => files.write(row.1.table, &row)?,
             }
         }
         self.row_count += u64::from(is_written);
-        #[cfg(not(feature = "arrow"))]
-        let _ = table;
         Ok(is_written)
-    }
-}
-
-/// Writes a message to a sink.
-struct Line<'l, 'a, 'f> {
-    sink: &'l mut MessageSink<'a>,
-    view: &'l FlowView<'f>,
-    community_id: CommunityId,
-    meta: &'l MessageMeta,
-    /// Octets of output of the flow.
-    spent: &'l mut u64,
-}
-
-impl Receiver for Line<'_, '_, '_> {
-    type Output = Result<bool, Failure>;
-
-    fn row<R: Row>(self, table: &'static TableInfo, message: &R) -> Result<bool, Failure> {
-        let head = MessageHead::new(self.view, self.community_id, self.meta, table);
-        let bound = (self.meta.received_len, self.spent);
-        self.sink.write_row(table, (head, message), &RowHead::from(&head), bound)
-    }
-}
-
-/// Writes a transaction to a sink.
-struct TransactionLine<'l, 'a, 'f> {
-    sink: &'l mut MessageSink<'a>,
-    view: &'l FlowView<'f>,
-    community_id: CommunityId,
-    transaction: &'l Transaction,
-    /// Octets of output of the flow.
-    spent: &'l mut u64,
-}
-
-impl Receiver for TransactionLine<'_, '_, '_> {
-    type Output = Result<bool, Failure>;
-
-    fn row<R: Row>(self, table: &'static TableInfo, content: &R) -> Result<bool, Failure> {
-        let head = TransactionHead::new(self.view, self.community_id, self.transaction, table);
-        let bound = (self.transaction.received_len(), self.spent);
-        self.sink.write_row(table, (head, content), &RowHead::from(&head), bound)
     }
 }
 
@@ -394,9 +351,10 @@ impl TransactionSink for MessageSink<'_> {
             return;
         }
         let community_id = id(&mut state.community_id, flow);
-        let spent = &mut state.spent;
-        let line = TransactionLine { sink: self, view: flow, community_id, transaction, spent };
-        let written = transaction.content.row(line);
+        let row = transaction.content.row();
+        let head = TransactionHead::new(flow, community_id, transaction, row.table);
+        let bound = (transaction.received_len(), &mut state.spent);
+        let written = self.write_row((head, row), &RowHead::from(&head), bound);
         self.outcome = written.map(|is_written| self.omitted_count += u64::from(!is_written));
     }
 }

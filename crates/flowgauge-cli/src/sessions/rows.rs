@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
-use flowgauge::row::Row;
+use flowgauge::row::TableRow;
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::TransactionHead;
 use flowgauge::{Role, Timestamp};
@@ -63,11 +63,11 @@ impl Rows {
 
     /// Appends the line of a message. Characters that are not printable are escaped, so that untrusted text cannot
     /// control the terminal. Absent values, and usual ones of sparse columns, are omitted.
-    pub(super) fn write<R: Row>(
+    pub(super) fn write(
         &mut self,
         line: &mut Vec<u8>,
         head: &RowHead,
-        message: &R,
+        message: TableRow<'_>,
         has_sensitive: bool,
     ) {
         let Self { line_width, row } = self;

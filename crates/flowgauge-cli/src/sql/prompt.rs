@@ -13,7 +13,7 @@ use std::thread;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use flowgauge::FlowRecord;
-use flowgauge::row::Row as _;
+use flowgauge::row::RowType as _;
 use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

@@ -17,7 +17,7 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use flowgauge::export::RecordWriter;
-use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::row::{Row, Union as _};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Transaction, TransactionHead};
 use flowgauge::{
@@ -54,7 +54,7 @@ impl Tables {
         let writer = self.writers.entry(name.to_owned()).or_insert_with(|| {
             let options = Options::default().addresses(Addresses::Text).durations(Durations::Integers);
             let file = File::create(self.folder.join(format!("{name}.parquet"))).unwrap();
-            ParquetWriter::new::<R>(file, options.names(Names::Text)).unwrap()
+            ParquetWriter::of_columns(row.own_columns(), file, options.names(Names::Text)).unwrap()
         });
         RecordWriter::<R>::write(writer, row).unwrap();
     }
@@ -64,33 +64,6 @@ impl Tables {
 struct Written<'t> {
     tables: &'t mut Tables,
     file: &'t str,
-}
-
-/// Writes the row of a message, or of a transaction.
-struct Line<'l, 'v> {
-    tables: &'l mut Tables,
-    file: &'l str,
-    view: &'l FlowView<'v>,
-    content: Result<&'l MessageMeta, &'l Transaction>,
-}
-
-impl Receiver for Line<'_, '_> {
-    type Output = ();
-
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) {
-        let id = self.view.community_id();
-        match self.content {
-            Ok(meta) => {
-                let head = MessageHead::new(self.view, id, meta, table);
-                self.tables.write(&format!("messages.{}", table.name), &((head, row), InFile(self.file)));
-            }
-            Err(transaction) => {
-                let head = TransactionHead::new(self.view, id, transaction, table);
-                let name = format!("transactions.{}", table.kind());
-                self.tables.write(&name, &((head, row), InFile(self.file)));
-            }
-        }
-    }
 }
 
 impl Sink for Written<'_> {
@@ -103,7 +76,9 @@ impl Sink for Written<'_> {
 
     fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
         if !message.is_content() && !message.is_plain_end() {
-            message.row(Line { tables: self.tables, file: self.file, view: &flow.view, content: Ok(meta) });
+            let row = message.row();
+            let head = MessageHead::new(&flow.view, flow.view.community_id(), meta, row.table);
+            self.tables.write(&format!("messages.{}", row.table.name), &((head, row), InFile(self.file)));
         }
     }
 
@@ -112,8 +87,10 @@ impl Sink for Written<'_> {
 
 impl TransactionSink for Written<'_> {
     fn transaction(&mut self, view: &FlowView<'_>, (): &mut (), transaction: &Transaction) {
-        let line = Line { tables: self.tables, file: self.file, view, content: Err(transaction) };
-        transaction.content.row(line);
+        let row = transaction.content.row();
+        let head = TransactionHead::new(view, view.community_id(), transaction, row.table);
+        let name = format!("transactions.{}", row.table.kind());
+        self.tables.write(&name, &((head, row), InFile(self.file)));
     }
 }
 

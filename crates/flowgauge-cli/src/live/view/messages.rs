@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use flowgauge::row::{Row, TableInfo, Union as _};
+use flowgauge::row::{TableRow, Union as _};
 use flowgauge::{FlowId, Message, MessageMeta, Side, Timestamp};
 
 use crate::values::push_values;
@@ -78,7 +78,7 @@ impl Messages {
         }
         self.count += 1;
         share.count += 1;
-        let text = message.row(Text);
+        let text = text(message.row());
         let line = Line { flow, timestamp: meta.timestamp, side: meta.side, text };
         self.octet_count += line.text.len() + LINE_OVERHEAD;
         self.lines.push_back(line);
@@ -116,20 +116,14 @@ impl Lines {
 }
 
 /// Describes a message in a line.
-struct Text;
-
-impl flowgauge::row::Receiver for Text {
-    type Output = Box<str>;
-
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) -> Box<str> {
-        let mut text = table.kind().to_owned();
-        push_values(&mut text, row, false);
-        if let Some((end, _)) = text.char_indices().find(|(index, _)| *index >= LINE_LEN_MAX) {
-            text.truncate(end);
-            text.push('…');
-        }
-        text.into_boxed_str()
+fn text(row: TableRow<'_>) -> Box<str> {
+    let mut text = row.table.kind().to_owned();
+    push_values(&mut text, row, false);
+    if let Some((end, _)) = text.char_indices().find(|(index, _)| *index >= LINE_LEN_MAX) {
+        text.truncate(end);
+        text.push('…');
     }
+    text.into_boxed_str()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use flowgauge::base::ApplicationName;
-use flowgauge::row::{Receiver, Row, TableInfo, Union as _};
+use flowgauge::row::{TableRow, Union as _};
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{ConnState, FlowRecord, IpProtocol};
 use serde_json::{Value, json};
@@ -82,20 +82,15 @@ struct Flow {
 }
 
 /// Formats the kind and the values of a row.
-struct Text;
-
-impl Receiver for Text {
-    type Output = String;
-
-    fn row<R: Row>(self, table: &'static TableInfo, row: &R) -> String {
-        let mut text = table.name.rsplit('.').next().unwrap_or(table.name).to_owned();
-        push_values(&mut text, row, false);
-        if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
-            text.truncate(end);
-            text.push('\u{2026}');
-        }
-        text
+fn text(row: TableRow<'_>) -> String {
+    let name = row.table.name;
+    let mut text = name.rsplit('.').next().unwrap_or(name).to_owned();
+    push_values(&mut text, row, false);
+    if let Some((end, _)) = text.char_indices().nth(TEXT_MAX) {
+        text.truncate(end);
+        text.push('\u{2026}');
     }
+    text
 }
 
 /// Returns the server that a transaction names.
@@ -124,7 +119,7 @@ impl Kept {
         let line = Line {
             since_ns: transaction.start().as_nanos().saturating_sub(start_ns),
             protocol: transaction.protocol().name(),
-            text: transaction.content.row(Text).into(),
+            text: text(transaction.content.row()).into(),
         };
         self.held_len += line.len();
         flow.lines.push(line);
