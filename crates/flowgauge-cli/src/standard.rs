@@ -2,6 +2,9 @@
 //!
 //! Before `main`, the standard library opens `/dev/null` for each of the first three descriptors that is closed, so that no
 //! file takes its number. Rows would then be written to nowhere without an error.
+//!
+//! *Rejected*: looking at the descriptor in `main`. It cannot be told from a `/dev/null` that another program has opened for
+//! reading and writing and passes as standard output, as Python does for `subprocess.DEVNULL`, and many daemons.
 #![allow(unsafe_code, reason = "an attribute that lets a function run before `main`")]
 
 use std::io::{self, Write};

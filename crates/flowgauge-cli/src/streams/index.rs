@@ -64,6 +64,11 @@ impl DirectionState {
         self.gaps.len() + self.conflicts.len()
     }
 
+    /// Returns the memory of the lists in bytes.
+    pub(super) const fn heap_len(&self) -> usize {
+        self.gaps.capacity() * size_of::<Gap>() + self.conflicts.capacity() * size_of::<Conflict>()
+    }
+
     pub(super) const fn gap_octet_count(&self) -> u64 {
         self.len - self.octet_count
     }

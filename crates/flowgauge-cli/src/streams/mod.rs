@@ -28,6 +28,12 @@ use crate::standard::StandardOutput;
 /// Maximum number of gaps and conflicts that are listed for all open flows together.
 const LISTED_COUNT_MAX: usize = 1 << 20;
 
+/// Part of the memory that the lists of gaps and conflicts may have.
+const MEMORY_PART: usize = 4;
+
+/// Memory in bytes of the properties of a connection with octets, beside its lists.
+const SIDES_LEN: usize = size_of::<[DirectionState; 2]>() + 16;
+
 /// Maximum number of zeros that are written for the missing octets of a direction: an attacker can easily forge distant
 /// sequence numbers.
 const FILLED_OCTET_COUNT_MAX: u64 = 1 << 32;
@@ -103,6 +109,11 @@ struct OctetSink {
     output: Output,
     started_count: u64,
     listable_count: usize,
+    /// Number of open connections with octets.
+    open_count: usize,
+    /// Memory in bytes of the lists of open connections, and how much they may have.
+    lists_len: usize,
+    lists_len_max: usize,
     stream_count: u64,
     octet_count: u64,
     gap_count: u64,
@@ -134,6 +145,9 @@ impl OctetSink {
             output,
             started_count: 0,
             listable_count: LISTED_COUNT_MAX,
+            open_count: 0,
+            lists_len: 0,
+            lists_len_max: 0,
             stream_count: 0,
             octet_count: 0,
             gap_count: 0,
@@ -308,7 +322,9 @@ impl Sink for OctetSink {
         if !state.is_wanted {
             return;
         }
+        self.open_count -= usize::from(state.sides.is_some());
         let sides = state.sides.unwrap_or_default();
+        self.lists_len -= sides.iter().map(DirectionState::heap_len).sum::<usize>();
         let initiator = view.initiator();
         for side in [initiator, initiator.other()] {
             let ended = self.end_side(view, state.number, (side, &sides[side.index()]), reason);
@@ -325,6 +341,7 @@ impl Sink for OctetSink {
     fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let number = flow.state.number;
         let is_taken = self.selects(&flow.view, number, side, event);
+        self.open_count += usize::from(flow.state.sides.is_none());
         let direction = &mut flow.state.sides.get_or_insert_default()[side.index()];
         if !is_taken {
             direction.is_left_out |= matches!(event, StreamEvent::Chunk(_));
@@ -338,11 +355,100 @@ impl Sink for OctetSink {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }
-        direction.note(event, &mut self.listable_count);
+        let before = direction.heap_len();
+        let has_memory = self.lists_len < self.lists_len_max;
+        let mut none = 0;
+        direction.note(event, if has_memory { &mut self.listable_count } else { &mut none });
+        self.lists_len += direction.heap_len() - before;
         ControlFlow::Continue(())
+    }
+
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        self.lists_len_max = self.lists_len.saturating_add(left) / MEMORY_PART;
+        (self.open_count * SIDES_LEN + self.lists_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
         if self.is_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use etherparse::PacketBuilder;
+    use flowgauge::{Frame, Pipeline, Timestamp};
+
+    use super::*;
+    use crate::heap::peak_of;
+
+    const LIMIT: u64 = 4 << 20;
+
+    /// Memory that the budget does not count: 128 open files with buffers of 16 KiB, and what `docs/limits.md` states for each
+    /// pipeline.
+    const OTHER: usize = (128 * (16 << 10)) + (2 << 20);
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        streams: StreamsArgs,
+    }
+
+    /// Segments of a client, of which each second octet is lost, and the acknowledgment of all of them.
+    fn connection(number: u32, octet_count: u32) -> Vec<Vec<u8>> {
+        let [_, a, b, c] = number.to_be_bytes();
+        let frame = |is_client: bool, seq: u32, ack: Option<u32>, payload: &[u8]| {
+            let mut ends = [([10, a, b, c], 40_000), ([192, 0, 2, 1], 9999)];
+            if !is_client {
+                ends.reverse();
+            }
+            let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(ends[0].0, ends[1].0, 64);
+            let builder = builder.tcp(ends[0].1, ends[1].1, seq, 1000);
+            let builder = if seq == 0 { builder.syn() } else { builder };
+            let builder = if let Some(ack) = ack { builder.ack(ack) } else { builder };
+            let mut frame = Vec::new();
+            builder.write(&mut frame, payload).unwrap();
+            frame
+        };
+        let mut frames = vec![frame(true, 0, None, b""), frame(false, 0, Some(1), b"")];
+        frames.extend((0..octet_count).map(|octet| frame(true, 2 + 2 * octet, Some(1), b"x")));
+        frames.push(frame(false, 1, Some(2 + 2 * octet_count), b"y"));
+        frames
+    }
+
+    #[test]
+    fn allocated_memory_is_within_the_budget() {
+        for (name, connection_count, octet_count) in [("gaps", 100, 500), ("connections", 8000, 1)] {
+            let out = std::env::temp_dir().join(format!("flowgauge-streams-{}-{name}", std::process::id()));
+            let line = ["", "-", "--out", out.to_str().unwrap(), "--memory", &LIMIT.to_string()];
+            let Line { streams: args } = Line::try_parse_from(line).unwrap();
+            let sink = OctetSink::new(Choice::All, &args).unwrap();
+            let mut time_ns = 0;
+            let (peak, (held_max, mut sink)) = peak_of(|| {
+                let mut builder = Pipeline::builder().resources(args.shared.resources());
+                builder = builder.streams(args.reassembler());
+                let mut pipeline = builder.build(sink).unwrap();
+                let (mut lists_max, mut open_max) = (0, 0);
+                for number in 0..connection_count {
+                    for frame in connection(number, octet_count) {
+                        time_ns += 100_000;
+                        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(time_ns), &frame));
+                        lists_max = lists_max.max(pipeline.sink().lists_len);
+                        open_max = open_max.max(pipeline.sink().open_count);
+                    }
+                }
+                pipeline.finish();
+                ((lists_max, open_max), pipeline.into_sink())
+            });
+            let result = sink.finish().unwrap();
+            println!("{name}: {peak} bytes, at most {held_max:?} bytes of lists and connections, {result}");
+            assert!(peak <= LIMIT as usize + OTHER, "{name}: {peak} bytes");
+            assert_eq!((sink.lists_len, sink.open_count), (0, 0), "{name}: what is freed is not charged");
+            assert_eq!(sink.gap_count, u64::from(connection_count * octet_count), "{name}: gaps are counted");
+            assert!(if name == "gaps" { held_max.0 > 300_000 } else { held_max.1 > 1000 }, "{name}");
+            drop(sink);
+            std::fs::remove_dir_all(&out).unwrap();
+        }
     }
 }

@@ -352,6 +352,9 @@ fn a_closed_standard_output_is_an_error() {
         let null = shell(&format!("\"$0\" {args} > /dev/null <&-"));
         assert_eq!((null.status, null.err.as_str()), (0, ""), "{args}");
     }
+    // As the standard library opens it in place of a closed descriptor.
+    let null = shell("\"$0\" flows web.pcap -q 1<> /dev/null");
+    assert_eq!((null.status, null.err.as_str()), (0, ""));
     let folder = Folder::new();
     let file = shell(&format!("\"$0\" flows web.pcap -q --write ndjson={} >&-", folder.path("f.ndjson")));
     assert_eq!((file.status, file.err.as_str()), (0, ""));

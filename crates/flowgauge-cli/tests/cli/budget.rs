@@ -5,6 +5,7 @@
 //! |---|---|
 //! | open transactions; control connections of FTP, requests of TFTP | `tests/budget/transactions.rs` of the library |
 //! | objects, byte ranges and certificates of `export-objects` | `objects::tests::allocated_memory_is_within_the_budget` |
+//! | connections, gaps and conflicts of `streams` | `streams::tests::allocated_memory_is_within_the_budget` |
 //! | window of a decoder | `objects::decode::tests::windows_are_limited` |
 //! | groups | `groups::tests::allocated_memory_is_within_the_limit` |
 //! | rows over time; intervals of a collected record | `groups::series::tests` |
