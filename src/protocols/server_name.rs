@@ -89,7 +89,15 @@ fn host(text: Text<'_>) -> Option<Box<str>> {
 #[derive(Debug)]
 pub struct NameCache {
     names: LruCache<(IpAddr, IpAddr), Answer>,
+    len_max: usize,
+    /// Octets of all names.
+    names_len: usize,
+    /// Memory in bytes that the cache may have.
+    heap_len_max: usize,
 }
+
+/// Memory in bytes of an entry without its name: the node, its name's allocation, and its places in a table that grows.
+const ENTRY_LEN: usize = size_of::<((IpAddr, IpAddr), Answer)>() + 120;
 
 /// A name, and until when it names the address.
 #[derive(Debug)]
@@ -102,7 +110,8 @@ impl NameCache {
     /// Creates an empty cache of at most `len_max` addresses.
     #[must_use]
     pub fn new(len_max: NonZeroUsize) -> Self {
-        Self { names: LruCache::new(len_max) }
+        let names = LruCache::unbounded();
+        Self { names, len_max: len_max.get(), names_len: 0, heap_len_max: usize::MAX }
     }
 
     /// Keeps the addresses that a message of DNS answers to `client` with the name that it queried. Other messages have no
@@ -115,7 +124,30 @@ impl NameCache {
             let Some(address) = record.data.address() else { continue };
             let life = Duration::from_secs(record.ttl.into()).max(LIFE_MIN);
             let until = now.saturating_add(life);
-            self.names.put((client, address), Answer { name: name.clone(), until });
+            self.names_len += name.len();
+            let earlier = self.names.put((client, address), Answer { name: name.clone(), until });
+            self.names_len -= earlier.map_or(0, |earlier| earlier.name.len());
+            self.remove_excess();
+        }
+    }
+
+    /// Returns the memory of the cache in bytes.
+    #[must_use]
+    pub fn heap_len(&self) -> usize {
+        self.names.len() * ENTRY_LEN + self.names_len
+    }
+
+    /// Limits the memory of the cache, in bytes. The least recently used names that exceed it are removed.
+    pub fn set_heap_len_max(&mut self, heap_len_max: usize) {
+        self.heap_len_max = heap_len_max;
+        self.remove_excess();
+    }
+
+    #[inline]
+    fn remove_excess(&mut self) {
+        while self.names.len() > self.len_max || self.heap_len() > self.heap_len_max {
+            let Some((_, answer)) = self.names.pop_lru() else { return };
+            self.names_len -= answer.name.len();
         }
     }
 

@@ -250,6 +250,10 @@ struct JoinSink<'a, G> {
     stage: PhantomData<fn() -> G>,
 }
 
+/// Part of the memory that names of DNS may have, and memory in bytes that they may always have.
+const NAMES_PART: usize = 4;
+const NAMES_MIN: usize = 256 << 10;
+
 /// Returns the memory of the name of a server.
 fn name_bytes(name: Option<&Arc<ServerName>>) -> u64 {
     name.map_or(0, |name| 64 + name.name.len() as u64)
@@ -362,8 +366,13 @@ impl<G: Named> Sink for JoinSink<'_, G> {
         self.held_bytes -= state.features.heap_len() as u64 + name_bytes(state.server_name.as_ref());
     }
 
-    fn held_bytes(&mut self, _: u64) -> u64 {
-        self.held_bytes
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let names_len = self.names.as_mut().map_or(0, |names| {
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            names.set_heap_len_max((names.heap_len().saturating_add(left) / NAMES_PART).max(NAMES_MIN));
+            names.heap_len()
+        });
+        self.held_bytes + names_len as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

@@ -10,6 +10,7 @@
 //! | groups | `groups::tests::allocated_memory_is_within_the_limit` |
 //! | rows over time; intervals of a collected record | `groups::series::tests` |
 //! | records of `--sort` and `--top` | `order::tests::allocated_memory_is_within_the_limit` |
+//! | numbers of selected flows | `choice::tests::allocated_memory_is_within_the_limit` |
 //! | records that wait in `merge` | `merge::joiner::tests::allocated_memory_is_within_the_limit` |
 //!
 //! or cases below:
@@ -17,7 +18,8 @@
 //! | row of the table | commands, captures |
 //! |---|---|
 //! | features of flows | `flows --features`, datagrams |
-//! | names of servers | `flows --server-name`, requests and certificates |
+//! | names of servers, and those that DNS answered | `flows --server-name`, requests, certificates and answers |
+//! | fragments in `slice` | `slice`, fragments |
 //! | events of EVE | `flows -f eve`, requests and certificates |
 //! | logs of Zeek | `flows -f zeek`, requests and certificates |
 //! | facts of `summary` and `report` | both, requests, handshakes, certificates, and logins |
@@ -128,7 +130,11 @@ fn fragments() -> impl Iterator<Item = Vec<u8>> {
         // Identification and more fragments; the checksum is not verified.
         fragment[18..20].copy_from_slice(&(number as u16).to_be_bytes());
         fragment[20..22].copy_from_slice(&[0x20, 0]);
-        [fragment, frame(number, (9999, false), 0, b"datagram")]
+        // Another datagram, whose first fragment does not arrive.
+        let mut later = fragment.clone();
+        later[18..20].copy_from_slice(&(number as u16 + 8000).to_be_bytes());
+        later[20..22].copy_from_slice(&[0x20, 100]);
+        [fragment, later, frame(number, (9999, false), 0, b"datagram")]
     })
 }
 
@@ -211,6 +217,26 @@ fn requests() -> impl Iterator<Item = Vec<u8>> {
     http.chain(dns)
 }
 
+/// Answers of DNS with 60 addresses for a long name each.
+fn answers() -> impl Iterator<Item = Vec<u8>> {
+    (0..1000_u32).map(|number| {
+        let mut answer = vec![0, 1, 0x81, 0x80, 0, 1, 0, 60, 0, 0, 0, 0];
+        for label in [format!("{number:0>63}"), "n".repeat(63), "m".repeat(63), "example".to_owned()] {
+            answer.push(label.len() as u8);
+            answer.extend(label.as_bytes());
+        }
+        answer.extend([0, 0, 1, 0, 1]);
+        for address in 0..60 {
+            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 203, 0, 113, address]);
+        }
+        let [_, a, b, c] = number.to_be_bytes();
+        let builder = PacketBuilder::ethernet2([4; 6], [2; 6]).ipv4([192, 0, 2, 1], [10, a, b, c], 64);
+        let mut frame = Vec::new();
+        builder.udp(53, 40_000).write(&mut frame, &answer).unwrap();
+        frame
+    })
+}
+
 /// Connections that each begin a coded body, which does not end.
 fn bodies() -> impl Iterator<Item = Vec<u8>> {
     (0..4000_u32).flat_map(|number| {
@@ -278,11 +304,22 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let long_records = folder.file("long.ipfix", &long_records());
     let fragments = capture(&folder, "fragments.pcap", fragments());
     let certificates = capture(&folder, "certificates.pcap", certificates());
+    let answers = capture(&folder, "answers.pcap", answers());
     let logins = capture(&folder, "logins.pcap", logins());
     let live = serve(&handshakes);
-    let [page, logs, objects, cut_objects, slice, streams, der, tls_logs, logins_page] =
-        ["page.html", "logs", "objects", "cut", "slice.pcapng", "streams", "der", "tls", "logins.html"]
-            .map(|name| folder.path(name));
+    let [page, logs, objects, cut_objects, slice, streams, der, tls_logs, logins_page, slice_of_hosts] = [
+        "page.html",
+        "logs",
+        "objects",
+        "cut",
+        "slice.pcapng",
+        "streams",
+        "der",
+        "tls",
+        "logins.html",
+        "hosts.pcapng",
+    ]
+    .map(|name| folder.path(name));
     let features = "cic,nfstream,histogram,splt=100,tcp";
     let bodies = capture(&folder, "bodies.pcap", bodies());
     #[cfg(feature = "bus")]
@@ -297,6 +334,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["flows", "-f", "eve", &requests],
         &["flows", "-f", "zeek", "--out", &logs, &requests],
         &["flows", "--server-name", "dns", "-f", "ndjson", &requests],
+        &["flows", "--server-name", "dns", "-f", "ndjson", &answers],
         &["flows", "--features", features, "-f", "csv", &datagrams],
         &["flows", "--group-by", "source_address", &datagrams],
         &["flows", "--time-series", "1ms", "--by", "source_address", &datagrams],
@@ -316,6 +354,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["flows", "--top", "100", "-f", "ndjson", &handshakes],
         &["packets", &fragments],
         &["slice", &fragments, "-F", "udp", "-w", &slice],
+        &["slice", &fragments, "-F", "src net 10.0.0.0/8", "-w", &slice_of_hosts],
         &["streams", &bodies, "--out", &streams],
         &["live", "--connect", &live, "--duration", "2s", "-f", "ndjson"],
         &["collect", &long_records, "--time-series", "1ms", "--by", "source_address", "-f", "ndjson"],
