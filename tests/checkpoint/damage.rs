@@ -71,12 +71,28 @@ fn missing_and_swapped_blocks_are_refused() {
 }
 
 #[test]
-fn a_newer_version_is_refused_by_its_number() {
-    let mut file = checkpoint();
-    file[9] = 7;
-    let error = restore(&file).unwrap_err();
-    assert!(matches!(error, Error::NewerVersion(7)));
-    assert!(error.to_string().contains("version 7"), "{error}");
+fn another_version_is_refused_by_its_number_and_the_known_one() {
+    let file = checkpoint();
+    let own = u16::from_be_bytes([file[8], file[9]]);
+    // Each value of both octets, which changes no other field of the header.
+    for (place, value) in [8, 9].into_iter().flat_map(|place| (0..=255).map(move |value| (place, value))) {
+        let mut changed = file.clone();
+        changed[place] = value;
+        let version = u16::from_be_bytes([changed[8], changed[9]]);
+        let outcome = restore(&changed).map(drop);
+        match version.cmp(&own) {
+            std::cmp::Ordering::Equal => outcome.unwrap(),
+            // Version 0 was never written.
+            std::cmp::Ordering::Less => assert!(version > 0 || outcome.is_err()),
+            std::cmp::Ordering::Greater => {
+                let error = outcome.unwrap_err();
+                assert!(matches!(error, Error::NewerVersion(found) if found == version), "{error}");
+                let text = error.to_string();
+                assert!(text.contains(&format!("of format version {version}, ")), "{text}");
+                assert!(text.contains(&format!("reads versions up to {own}; ")), "{text}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -208,7 +208,10 @@ fn a_checkpoint_is_shown_and_what_cannot_continue_is_refused() {
     newer[9] = 9;
     let cases = [
         (damaged, "checkpoint damaged: wrong checksum of the block at offset"),
-        (newer, "checkpoint of format version 9"),
+        (
+            newer,
+            "checkpoint of format version 9, but this program reads versions up to 1; use the program that wrote it",
+        ),
         (octets[..octets.len() - 20].to_vec(), "checkpoint ends early"),
         (b"text".to_vec(), "not a checkpoint"),
     ];
