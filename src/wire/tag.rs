@@ -83,6 +83,16 @@ pub(crate) fn tag(announced_as: EtherType, data: &[u8]) -> Tagged {
     tag.map_or(Tagged::Truncated, Tagged::Tag)
 }
 
+/// Returns whether the octets behind an EtherType are the tag or the header before a frame that it announces.
+#[must_use]
+pub(crate) fn is_announced(announced_as: EtherType, data: &[u8]) -> bool {
+    match announced_as {
+        FABRIC_PATH => fabric_path(data).is_some(),
+        TRILL => trill(data).is_some(),
+        other => matches!(tag(other, data), Tagged::Tag(_)),
+    }
+}
+
 /// Reads the EtherType behind a tag without an id, whose other fields have `len` octets.
 fn fixed(kind: HeaderKind, len: usize, data: &[u8]) -> Option<Tag> {
     Some(Tag { kind, id: 0, len: len + ETHER_TYPE_LEN, ether_type: EtherType(be16(data, len)?) })

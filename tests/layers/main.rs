@@ -24,6 +24,7 @@ mod read_ahead;
 mod records;
 mod session_eviction;
 mod source;
+mod stacked_links;
 mod streams;
 mod super_packets;
 mod time_jumps;

@@ -10,6 +10,16 @@ use crate::wire::{
     ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, tag, vn_tag,
 };
 
+/// Likelihood that octets are an Ethernet header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Likelihood {
+    No,
+    /// A length and an LLC header fit.
+    Length,
+    /// The EtherType is of a known protocol, whose lengths fit.
+    Protocol,
+}
+
 impl<H: HeaderRecorder> Walk<'_, H> {
     /// Reads the Ethernet header at the cursor and moves the cursor behind it. Replaces the recorded hardware
     /// addresses and VLAN ids, which belong to an outer frame.
@@ -237,11 +247,20 @@ impl<H: HeaderRecorder> Walk<'_, H> {
             return Ok(Next::Protocol(ether_type));
         }
         let control_word_end = self.at + pseudowire::CONTROL_WORD_LEN;
-        if pseudowire::may_be_control_word(data) && self.looks_like_ethernet(control_word_end) {
+        let with_control_word = match pseudowire::may_be_control_word(data) {
+            true => self.likelihood_of_ethernet(control_word_end),
+            false => Likelihood::No,
+        };
+        let is_usual = pseudowire::is_reserved_zero(data);
+        if with_control_word == Likelihood::Protocol && is_usual {
             self.at = control_word_end;
             return self.ethernet();
         }
-        if self.looks_like_ethernet(self.at) {
+        // Addresses may begin like a control word, and a VLAN tag hides that they do.
+        let without = self.likelihood_of_ethernet(self.at);
+        if with_control_word.max(without) > Likelihood::No {
+            let has_control_word = with_control_word > without || with_control_word == without && is_usual;
+            self.at = if has_control_word { control_word_end } else { self.at };
             return self.ethernet();
         }
         // Neither: at most IP with a wrong length. Inside a packet that is not enough evidence.
@@ -252,24 +271,34 @@ impl<H: HeaderRecorder> Walk<'_, H> {
     /// Returns whether the octets at the offset `at` in the frame are likely an Ethernet header: its
     /// EtherType or LLC header is of a known protocol, and the lengths are consistent.
     pub(super) fn looks_like_ethernet(&self, at: usize) -> bool {
-        let Some(data) = self.data.get(at..self.end.min(self.data.len())) else { return false };
+        self.likelihood_of_ethernet(at) > Likelihood::No
+    }
+
+    fn likelihood_of_ethernet(&self, at: usize) -> Likelihood {
+        let Some(data) = self.data.get(at..self.end.min(self.data.len())) else { return Likelihood::No };
         let mut behind = ethernet::HEADER_LEN;
-        let Some(mut ether_type) = ethernet::ether_type(data) else { return false };
+        let Some(mut ether_type) = ethernet::ether_type(data) else { return Likelihood::No };
         for _ in 0..self.limits.vlan_tag_count_max {
             if !ethernet::is_vlan(ether_type) {
                 break;
             }
-            let Some(tag) = data.get(behind..).and_then(ethernet::vlan_tag) else { return false };
+            let Some(tag) = data.get(behind..).and_then(ethernet::vlan_tag) else { return Likelihood::No };
             ether_type = tag.ether_type;
             behind += ethernet::VLAN_TAG_LEN;
         }
-        match ether_type {
+        let is_protocol = match ether_type {
             EtherType::IPV4 | EtherType::IPV6 => self.is_likely_ip(at + behind, ether_type),
-            EtherType(ethernet::ETHERTYPE_MIN..) => ether_type.name().is_some(),
+            EtherType(ethernet::ETHERTYPE_MIN..) => {
+                ether_type.name().is_some()
+                    || tag::is_announced(ether_type, data.get(behind..).unwrap_or_default())
+            }
             EtherType(len) => {
                 let llc = data.get(behind..).and_then(llc::header);
-                usize::from(len) <= self.end - (at + behind) && llc.is_some_and(llc::Llc::is_packet)
+                let is_llc =
+                    usize::from(len) <= self.end - (at + behind) && llc.is_some_and(llc::Llc::is_packet);
+                return if is_llc { Likelihood::Length } else { Likelihood::No };
             }
-        }
+        };
+        if is_protocol { Likelihood::Protocol } else { Likelihood::No }
     }
 }
