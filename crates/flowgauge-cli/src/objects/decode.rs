@@ -53,10 +53,9 @@ impl Brotli {
 
 impl Stream for Brotli {
     fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<Step, Decoding> {
-        if let Some(first) = input.first().filter(|_| !std::mem::replace(&mut self.has_begun, true)) {
-            if Self::window(*first) > self.window_max {
-                return Err(Decoding::Limit);
-            }
+        let first = input.first().filter(|_| !std::mem::replace(&mut self.has_begun, true));
+        if first.is_some_and(|first| Self::window(*first) > self.window_max) {
+            return Err(Decoding::Limit);
         }
         let (mut input_len, mut taken_len) = (input.len(), 0);
         let (mut output_len, mut decoded_len, mut total_len) = (output.len(), 0, 0);

@@ -836,7 +836,8 @@ mod tests {
             [head.as_bytes(), &[7; 520]].concat()
         };
         let long = |number: u32| format!("/{number:0>700}");
-        let cases: [(&str, u32, &dyn Fn(u32) -> (String, Vec<u8>)); 3] = [
+        type Exchange<'a> = &'a dyn Fn(u32) -> (String, Vec<u8>);
+        let cases: [(&str, u32, Exchange<'_>); 3] = [
             ("bodies", 3000, &|number| (long(number), body.clone())),
             ("entities", 600, &|number| (long(number), range(1000))),
             ("pieces", 3000, &|number| (long(0), range(1000 * number))),

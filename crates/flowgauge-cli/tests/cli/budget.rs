@@ -100,7 +100,7 @@ fn certificates() -> impl Iterator<Item = Vec<u8>> {
     let der = fs::read(first.path()).unwrap();
     // After two sequences and the version (RFC 5280 section 4.1).
     assert!(der[13] == 2 && der[14] >= 8, "a serial number of 8 octets or more");
-    (0..3000_u32).flat_map(move |number| {
+    (0..2000_u32).flat_map(move |number| {
         let mut der = der.clone();
         der[16..20].copy_from_slice(&number.to_be_bytes());
         let name = format!("{number:0>63}.{0}.{0}.example", "n".repeat(63)).into_bytes();
@@ -239,7 +239,7 @@ fn answers() -> impl Iterator<Item = Vec<u8>> {
 
 /// Connections that each begin a coded body, which does not end.
 fn bodies() -> impl Iterator<Item = Vec<u8>> {
-    (0..4000_u32).flat_map(|number| {
+    (0..3000_u32).flat_map(|number| {
         let request = format!("GET /{number:0>600} HTTP/1.1\r\nHost: {}\r\n\r\n", "h".repeat(600));
         let head = &b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\nContent-Encoding: br\r\n\r\n"[..];
         let response = [head, &[0xcf, 0xff, 0xff, 0xff][..], &[7; 600][..]].concat();
@@ -373,5 +373,5 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     // The attack has reached the tables of certificates.
     let object_count = fs::read_dir(der).unwrap().count();
     let line_count = fs::read_to_string(format!("{tls_logs}/x509.log")).unwrap().lines().count();
-    assert!(object_count > 1000 && line_count > 1000, "{object_count} objects, {line_count} lines");
+    assert!(object_count > 500 && line_count > 500, "{object_count} objects, {line_count} lines");
 }
