@@ -44,8 +44,10 @@ pub trait FlowLog {
     }
 
     /// Returns the memory in bytes that was allocated for open flows and for what is known of them all, beside the
-    /// [`LoggedFlow`]s. Takes constant time.
-    fn held_bytes(&self) -> u64 {
+    /// [`LoggedFlow`]s. Takes constant time. `left` is the memory in bytes by which the budget permits the log to grow: a log
+    /// frees what it has for others than open flows if that takes more than a part of this.
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let _ = left;
         0
     }
 

@@ -93,8 +93,8 @@ impl Sink for LogSink {
         self.states_len += flow.heap_len();
     }
 
-    fn held_bytes(&mut self, _: u64) -> u64 {
-        self.states_len as u64 + self.log.held_bytes()
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        self.states_len as u64 + self.log.held_bytes(left)
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, flow: LoggedFlow) {

@@ -214,7 +214,7 @@ impl<W: Write> Events<W> {
 }
 
 impl<W: Write> FlowLog for Events<W> {
-    fn held_bytes(&self) -> u64 {
+    fn held_bytes(&mut self, _: u64) -> u64 {
         self.held.heap_len() as u64
     }
 

@@ -96,6 +96,15 @@ impl<W: Write> Log<W> {
     }
 }
 
+/// Part of the memory that flows that ended, and certificates, may each have, and the memory in bytes that they may always have.
+const MEMORY_PART: usize = 4;
+const HELD_MIN: usize = 256 << 10;
+
+/// Returns whether memory of `len` bytes is too much if `left` bytes are left.
+fn is_excess(len: usize, left: usize) -> bool {
+    len > (len.saturating_add(left) / MEMORY_PART).max(HELD_MIN)
+}
+
 /// Maximum number of flows that ended, but are known as carriers of others: at the end of the input, a flow may end before
 /// those inside of it.
 const ENDED_MAX: usize = 1 << 16;
@@ -117,12 +126,28 @@ impl Carriers {
     fn ended(&mut self, key: FlowKey) {
         let Some(start) = self.starts.get(&key) else { return };
         self.ended.push_back((key, *start));
-        if self.ended.len() > ENDED_MAX
-            && let Some((key, start)) = self.ended.pop_front()
+        if self.ended.len() > ENDED_MAX {
+            self.forget();
+        }
+    }
+
+    /// Forgets the flow that ended first.
+    fn forget(&mut self) {
+        if let Some((key, start)) = self.ended.pop_front()
             && self.starts.get(&key) == Some(&start)
         {
             self.starts.remove(&key);
         }
+    }
+
+    /// Forgets the older half of the flows that ended if they are most of all, and take too much memory.
+    fn free(&mut self, left: usize) {
+        if !is_excess(self.heap_len(), left) || self.ended.len() <= self.starts.len() / 2 {
+            return;
+        }
+        (0..self.ended.len().div_ceil(2)).for_each(|_| self.forget());
+        self.starts.shrink_to_fit();
+        self.ended.shrink_to_fit();
     }
 
     /// Returns the identifier of a flow.
@@ -150,6 +175,13 @@ impl Certificates {
 
     fn key(x509: &transaction::X509) -> (Box<str>, bool, Role) {
         (x509.sha256.clone(), x509.position == 0, x509.role)
+    }
+
+    /// Forgets all certificates if they take too much memory.
+    fn free(&mut self, left: usize) {
+        if is_excess(self.heap_len(), left) {
+            self.0 = HashMap::new();
+        }
     }
 
     /// Returns whether a certificate was logged within a day.
@@ -279,8 +311,13 @@ impl<W: Write> Logs<W> {
 }
 
 impl<W: Write> FlowLog for Logs<W> {
-    fn held_bytes(&self) -> u64 {
-        let carriers = self.carriers.as_ref().map_or(0, Carriers::heap_len);
+    fn held_bytes(&mut self, left: u64) -> u64 {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        self.certificates.free(left);
+        let carriers = self.carriers.as_mut().map_or(0, |carriers| {
+            carriers.free(left);
+            carriers.heap_len()
+        });
         (carriers + self.certificates.heap_len()) as u64
     }
 
@@ -484,5 +521,43 @@ impl<T: Table> LogRow for &T {
 impl<H: Row, T: Table> LogRow for (H, &T) {
     fn table() -> &'static TableInfo {
         const { &TableInfo::of::<T>() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::IpProtocol;
+
+    fn carriers(count: u32) -> Carriers {
+        let mut carriers =
+            Carriers { starts: HashMap::with_hasher(hash_state(None)), ended: VecDeque::new() };
+        for number in 0..count {
+            let [_, a, b, c] = number.to_be_bytes();
+            let (key, _) =
+                FlowKey::new(IpProtocol::UDP, ([10, a, b, c].into(), 1000), ([192, 0, 2, 1].into(), 2000));
+            carriers.starts.insert(key, Timestamp::ZERO);
+            carriers.ended(key);
+            carriers.free(1 << 20);
+            assert!(!is_excess(carriers.heap_len(), 1 << 20), "{number}: {} bytes", carriers.heap_len());
+        }
+        carriers
+    }
+
+    /// Flows that end, and certificates, take a part of the memory that is left, or a minimum.
+    #[test]
+    fn what_is_kept_for_ended_flows_and_certificates_is_within_its_part_of_the_memory() {
+        let carriers = carriers(50_000);
+        assert!(carriers.ended.len() > 500 && carriers.starts.len() == carriers.ended.len());
+        let mut certificates = Certificates::default();
+        let mut freed_count = 0;
+        for number in 0..20_000 {
+            certificates.0.insert((format!("{number:064}").into(), true, Role::Server), Timestamp::ZERO);
+            let before = certificates.0.len();
+            certificates.free(1 << 20);
+            freed_count += usize::from(certificates.0.len() < before);
+            assert!(!is_excess(certificates.heap_len(), 1 << 20), "{} bytes", certificates.heap_len());
+        }
+        assert!(freed_count > 1 && !certificates.0.is_empty());
     }
 }

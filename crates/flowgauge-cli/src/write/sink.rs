@@ -200,7 +200,7 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
     }
 
     fn held_bytes(&mut self, left: u64) -> u64 {
-        let logs: u64 = self.logs.iter().map(|log| log.held_bytes()).sum();
+        let logs: u64 = self.logs.iter_mut().map(|log| log.held_bytes(left)).sum();
         self.states_len as u64 + logs + self.inner.held_bytes(left)
     }
 

@@ -21,7 +21,7 @@
 //! | names of servers, and those that DNS answered | `flows --server-name`, requests, certificates and answers |
 //! | fragments in `slice` | `slice`, fragments |
 //! | events of EVE | `flows -f eve`, requests and certificates |
-//! | logs of Zeek | `flows -f zeek`, requests and certificates |
+//! | logs of Zeek | `flows -f zeek`, requests, certificates, and datagrams with `--tunnels both` |
 //! | facts of `summary` and `report` | both, requests, handshakes, certificates, and logins |
 //! | logins without evidence of a connection | `summary` and `report`, logins |
 //! | flows of a report | `report`, requests |
@@ -307,7 +307,19 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let answers = capture(&folder, "answers.pcap", answers());
     let logins = capture(&folder, "logins.pcap", logins());
     let live = serve(&handshakes);
-    let [page, logs, objects, cut_objects, slice, streams, der, tls_logs, logins_page, slice_of_hosts] = [
+    let [
+        page,
+        logs,
+        objects,
+        cut_objects,
+        slice,
+        streams,
+        der,
+        tls_logs,
+        logins_page,
+        slice_of_hosts,
+        tunnel_logs,
+    ] = [
         "page.html",
         "logs",
         "objects",
@@ -318,6 +330,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         "tls",
         "logins.html",
         "hosts.pcapng",
+        "tunnels",
     ]
     .map(|name| folder.path(name));
     let features = "cic,nfstream,histogram,splt=100,tcp";
@@ -333,6 +346,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["report", &requests, "-o", &page],
         &["flows", "-f", "eve", &requests],
         &["flows", "-f", "zeek", "--out", &logs, &requests],
+        &["flows", "-f", "zeek", "--tunnels", "both", "--out", &tunnel_logs, &datagrams],
         &["flows", "--server-name", "dns", "-f", "ndjson", &requests],
         &["flows", "--server-name", "dns", "-f", "ndjson", &answers],
         &["flows", "--features", features, "-f", "csv", &datagrams],
