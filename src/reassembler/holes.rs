@@ -379,7 +379,7 @@ impl<T: Copy> Reassembler<T> {
     /// Delivers all held octets of a stream, and reports all octets that are known to be missing as gaps.
     pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
         self.believe_at_end(stream, cause.timestamp, out);
-        self.peer = Peer::UNKNOWN;
+        self.peer = Peer::Unknown;
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, cause, out);
         }

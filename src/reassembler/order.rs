@@ -8,13 +8,17 @@
 //! [`skew_max`]: super::ReassemblerConfig::skew_max
 
 use super::event::{Cause, GapReason, StreamEvent};
-use super::held_states::HeldState;
+use super::held_states::{HeldState, Wait};
 use super::holes::is_waiting;
 use super::reassembler::Reassembler;
 use super::segment::Segment;
 use super::skew::CaptureSide;
 use super::stream::{Peer, Stream};
 use crate::base::{Side, TcpFlags, Timestamp};
+
+/// Maximum number of streams with held octets with which the first octets of a connection without a SYN wait for the other
+/// direction.
+const AWAITED_COUNT_MAX: usize = 1024;
 
 /// Both streams of a connection, side A first, and their names in the reassembler.
 #[derive(Debug)]
@@ -64,6 +68,25 @@ impl<T: Copy> Reassembler<T> {
         !other.has(Stream::HELD) && !other.as_peer().is_before(segment.ack)
     }
 
+    /// Returns whether a segment has the first octets of a stream without a SYN, and nothing of the opposite direction was
+    /// captured, so that it is not known whether the octets that the segment acknowledges are late.
+    #[inline(always)]
+    pub(crate) fn begins_early(stream: &Stream, other: &Stream, segment: &Segment<'_>) -> bool {
+        !stream.has_begun()
+            && !other.is_anchored()
+            && segment.len > 0
+            && segment.flags.0 & (TcpFlags::SYN.0 | TcpFlags::RST.0 | TcpFlags::ACK.0) == TcpFlags::ACK.0
+    }
+
+    /// Lets the first octets of the opposite direction wait for a stream of which nothing was captured, unless there are
+    /// many streams with held octets.
+    #[cold]
+    pub(crate) fn await_beginning(&mut self, stream: &mut Stream) {
+        if self.holds.live_count() < AWAITED_COUNT_MAX {
+            stream.marks |= Stream::AWAITED;
+        }
+    }
+
     /// Processes a segment of `side`: first its acknowledgment, then its octets, then those that waited for them. Returns
     /// the time in nanoseconds for which the first of these waited, if there are any.
     #[cold]
@@ -80,7 +103,8 @@ impl<T: Copy> Reassembler<T> {
             reassembler.acknowledgment(stream, name, segment, |event| out(side.other(), &event));
         });
         let (stream, name, other) = connection.split(side);
-        let waiting = self.waiting_of(other);
+        // Octets that waited for the beginning of a stream may not be late: what precedes the capture is unknown.
+        let waiting = if stream.is_anchored() { self.waiting_of(other) } else { None };
         let has_ack = segment.len > 0 && segment.flags.contains(TcpFlags::ACK);
         if has_ack && !stream.has(Stream::STOPPED) && other.as_peer().is_before(segment.ack) {
             self.with(connection, side, |reassembler, stream, name| {
@@ -183,6 +207,7 @@ impl<T: Copy> Reassembler<T> {
         let peer = other.as_peer();
         let Some(pieces) = self.hold_of(stream).map(|hold| &hold.pieces) else { return };
         let Some((start, (_, ack))) = pieces.first_start().zip(pieces.first_segment()) else { return };
+        self.with(connection, side.other(), |_, stream, _| stream.marks &= !Stream::AWAITED);
         if let Some(missing_len) = peer.missing_len(ack) {
             self.with(connection, side.other(), |reassembler, stream, name| {
                 let before = stream.offset;
@@ -204,10 +229,14 @@ impl<T: Copy> Reassembler<T> {
             reassembler.skip_hole(stream, to, cause, out);
             if stream.offset == before {
                 // Both directions wait for each other.
-                reassembler.peer = Peer::UNKNOWN;
+                reassembler.peer = Peer::Unknown;
                 reassembler.skip_hole(stream, to, cause, out);
             }
             reassembler.settle(stream, name, before, out);
+            if reassembler.holds.wait(stream.hold) == Wait::Deadline {
+                // The next hole waits from the time at which this one was due, no matter when that was noticed.
+                reassembler.holds.arm(stream.hold, Wait::Deadline, cause.timestamp.as_nanos());
+            }
         });
     }
 
@@ -218,6 +247,7 @@ impl<T: Copy> Reassembler<T> {
         side: Side,
         out: &mut BothOut<'_>,
     ) {
+        self.with(connection, side.other(), |_, stream, _| stream.marks &= !Stream::AWAITED);
         let (stream, name, _) = connection.split(side);
         self.skip(stream, name, |event| out(side, &event));
         self.deliver_waiting(connection, out);
@@ -262,7 +292,7 @@ impl<T: Copy> Reassembler<T> {
         let (stream, name, other) = connection.split(side);
         self.peer = other.as_peer();
         let result = call(self, stream, name);
-        self.peer = Peer::UNKNOWN;
+        self.peer = Peer::Unknown;
         result
     }
 }

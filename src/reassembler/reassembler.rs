@@ -85,7 +85,7 @@ impl<T: Copy> Reassembler<T> {
             holds: HeldStates::new(),
             now_ns: 0,
             delivered_at: Timestamp::ZERO,
-            peer: Peer::UNKNOWN,
+            peer: Peer::Unknown,
             stats: ReassemblerStats::default(),
             config,
             limits,
@@ -145,10 +145,10 @@ impl<T: Copy> Reassembler<T> {
                 return;
             }
         }
-        self.peer = other.map_or(Peer::UNKNOWN, Stream::as_peer);
+        self.peer = other.map_or(Peer::Unknown, Stream::as_peer);
         // By value, so that the segment of an inlined caller stays in registers on the paths above.
         self.process_slow(stream, name, *segment, &mut |event| out(*event));
-        self.peer = Peer::UNKNOWN;
+        self.peer = Peer::Unknown;
     }
 
     /// Processes the acknowledgment in a segment of the opposite direction. The receiver has received all octets of

@@ -24,7 +24,9 @@ impl<T: Copy> Reassembler<T> {
     /// Writes the state of a stream: one octet for a stream without octets, otherwise some twenty.
     pub(crate) fn save(&self, stream: &Stream, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
         let flags = stream.flags & !Stream::HELD;
-        let is_new = flags == 0 && stream.marks == 0 && stream.stray_count == 0;
+        // What waits for a stream is delivered when its connection continues.
+        let marks = stream.marks & !Stream::AWAITED;
+        let is_new = flags == 0 && marks == 0 && stream.stray_count == 0;
         out.bool(!is_new)?;
         if is_new {
             return Ok(());
@@ -36,7 +38,7 @@ impl<T: Copy> Reassembler<T> {
         for number in [stream.next, stream.fin, stream.stray_next] {
             out.be(number.0)?;
         }
-        out.array([stream.stray_count, flags, stream.marks, stream.padding_len])?;
+        out.array([stream.stray_count, flags, marks, stream.padding_len])?;
         out.varint(held_end.saturating_sub(stream.offset))?;
         let mut left = WAITING_LEN_MAX;
         if let Some(hold) = hold.filter(|hold| is_waiting(stream, hold)) {
@@ -85,7 +87,7 @@ impl<T: Copy> Reassembler<T> {
             return Err(Invalid::new("a stream that is too long"));
         }
         let compared = if self.compared_len > 0 { Stream::COMPARED } else { 0 };
-        (stream.stray_count, stream.marks) = (stray_count, marks);
+        (stream.stray_count, stream.marks) = (stray_count, marks & !Stream::AWAITED);
         stream.padding_len = padding_len.min(PADDING_LEN_MAX as u8);
         stream.flags = flags & !(Stream::HELD | Stream::COMPARED);
         if stream.padding_len == 0 {

@@ -266,7 +266,7 @@ impl<T: Copy> Reassembler<T> {
                 return false;
             }
             if self.peer.is_known() {
-                self.peer = Peer::UNKNOWN;
+                self.peer = Peer::Unknown;
                 let cause = Cause { reason: GapReason::Overflow, timestamp: arrival.timestamp };
                 self.skip_hole(stream, stream.offset, cause, out);
                 if arrival.begin <= stream.offset as i64 {

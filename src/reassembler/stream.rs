@@ -29,28 +29,34 @@ pub struct Stream {
 /// Maximum distance in octets from the end of the known octets of a stream to a plausible acknowledgment number.
 pub(super) const ACK_AHEAD_MAX: u64 = 16 << 20;
 
-/// How far the opposite direction of a stream was delivered; nothing waits for an unknown one.
+/// How far the opposite direction of a stream was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Peer(Option<SeqNum>);
+pub(super) enum Peer {
+    /// Nothing waits for it.
+    Unknown,
+    /// Nothing was captured of it, but the first octets of the stream wait for it.
+    Awaited,
+    /// Up to this sequence number.
+    At(SeqNum),
+}
 
 impl Peer {
-    pub(super) const UNKNOWN: Self = Self(None);
-
     pub(super) const fn is_known(self) -> bool {
-        self.0.is_some()
+        !matches!(self, Self::Unknown)
     }
 
     /// Returns the number of octets of the opposite direction that a segment with the acknowledgment number `ack` was
     /// sent after, and that were not delivered yet. A single one is most likely a FIN that was not captured.
     pub(super) fn missing_len(self, ack: SeqNum) -> Option<u64> {
-        let len = u64::try_from(ack.distance_from(self.0?)).ok()?;
+        let Self::At(next) = self else { return None };
+        let len = u64::try_from(ack.distance_from(next)).ok()?;
         (2..=ACK_AHEAD_MAX).contains(&len).then_some(len)
     }
 
     /// Returns whether a segment with the acknowledgment number `ack` was sent after octets of the opposite direction
-    /// that were not delivered yet.
+    /// that were not delivered yet, or may have been.
     pub(super) fn is_before(self, ack: SeqNum) -> bool {
-        self.missing_len(ack).is_some()
+        matches!(self, Self::Awaited) || self.missing_len(ack).is_some()
     }
 }
 
@@ -111,6 +117,9 @@ impl Stream {
     pub(super) const HINTED: u8 = 1 << 3;
     /// In `marks`: the stream was stopped because a memory limit was reached.
     pub(super) const POISONED: u8 = 1 << 4;
+    /// In `marks`: nothing of the stream was captured, and the first octets of the opposite direction wait for it. Ignored
+    /// after its beginning is known.
+    pub(super) const AWAITED: u8 = 1 << 5;
 
     #[inline(always)]
     pub(super) const fn is_acked(&self) -> bool {
@@ -200,14 +209,20 @@ impl Stream {
         self.has(Self::HELD)
     }
 
-    /// Returns how far the stream was delivered, for the opposite direction. Unknown if the stream has not begun, or
-    /// ended, so that acknowledgments say nothing more.
+    /// Returns how far the stream was delivered, for the opposite direction. Unknown if the stream has not begun and is not
+    /// awaited, or ended, so that acknowledgments say nothing more.
     pub(super) const fn as_peer(&self) -> Peer {
-        if self.flags & (Self::ANCHORED | Self::STOPPED | Self::ENDED) == Self::ANCHORED {
-            Peer(Some(self.next))
-        } else {
-            Peer::UNKNOWN
+        match self.flags & (Self::ANCHORED | Self::STOPPED | Self::ENDED) {
+            Self::ANCHORED => Peer::At(self.next),
+            0 if self.marks & Self::AWAITED != 0 => Peer::Awaited,
+            _ => Peer::Unknown,
         }
+    }
+
+    /// Returns whether the beginning of the stream is known and cannot change: by a SYN, or by octets.
+    #[inline(always)]
+    pub(super) const fn has_begun(&self) -> bool {
+        self.flags & (Self::ANCHORED | Self::SOFT) == Self::ANCHORED
     }
 
     /// Returns the next expected sequence number; `None` if the beginning of the stream is not known.

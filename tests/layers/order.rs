@@ -194,6 +194,40 @@ fn a_late_direction_changes_no_pair() {
     }
 }
 
+/// Returns the frames of a dialogue from its first request on.
+fn picked_up(sent: Vec<Sent>) -> Vec<Sent> {
+    sent.into_iter().skip(3).skip_while(|sent| sent.is_reply).collect()
+}
+
+#[test]
+fn a_late_direction_changes_no_pair_of_a_connection_without_its_syn() {
+    for (name, dialogue) in [("http", http as fn(u64) -> Vec<Sent>), ("ftp", ftp), ("smtp", smtp)] {
+        for pause in [0, 1_000, 30_000, 200_000] {
+            let sent = picked_up(dialogue(pause));
+            let (expected, _) = transactions(&sent);
+            assert!(expected.len() >= 1, "{name}");
+            for micros in [3, 1_000, 3_000, 20_000, 45_000] {
+                for is_reply in [false, true] {
+                    let (found, stats) = transactions(&skewed(sent.clone(), is_reply, micros));
+                    let late = if is_reply { "server" } else { "client" };
+                    let case = format!("{name}, the {late} {micros} us late, with pauses of {pause} us");
+                    assert_eq!((found, stats.streams.gap_octet_count), (expected.clone(), 0), "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn first_octets_of_a_server_wait_once_for_a_client_that_was_not_captured() {
+    let mut sent = picked_up(http(100_000));
+    sent.retain(|sent| sent.is_reply);
+    let (found, stats) = transactions(&sent);
+    assert_eq!(found, [211, 212, 213, 214, 215].map(|status| format!("- Some({status})")));
+    // Both segments of the first response.
+    assert_eq!(stats.streams.held_segment_count, 2);
+}
+
 #[test]
 fn swapped_frames_of_different_directions_change_no_pair() {
     for dialogue in [http as fn(u64) -> Vec<Sent>, ftp, smtp] {

@@ -71,11 +71,6 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "eight datagrams are probed, and the ninth one begins DTLS; with a late side, it is an earlier one",
     },
     Known {
-        capture: "nDPI/1kxun.pcap",
-        changes: &["the second side of each flow 20 ms late"],
-        reason: "connections without a SYN: nothing waits for a direction before its first segment",
-    },
-    Known {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",
         changes: &["the second side of each flow 20 ms late"],
         reason: "packets changed by a fuzzer",

@@ -172,6 +172,9 @@ fn acknowledged(
         if consumer.is_muted() {
             return;
         }
+        if Streams::begins_early(own, other, &segment) && side != view.initiator() {
+            streams.await_beginning(other);
+        }
         if !own.is_held() && Streams::is_delivered(other, &segment) {
             let mut events = SideConsumer::new(consumer, side);
             streams.next_segment((own, Some(other)), (id, side), &segment, |event| events.take(&event));
