@@ -202,6 +202,44 @@ fn intervals_of_options_records_apply_to_the_records_of_their_selectors() {
     assert_eq!((records[2].packet_count(), records[2].counter_scale), (5, None));
 }
 
+/// Packet reports name a sequence of selectors, which another options record states (RFC 5476 sections 6.4 and 6.5.1).
+#[test]
+fn intervals_of_selectors_apply_to_their_sequences() {
+    // selectorId as the scope; selectorAlgorithm, samplingPacketInterval, samplingPacketSpace.
+    let selector_template = template(3, 400, Some(1), &[[302, 8], [304, 2], [305, 4], [306, 4]]);
+    let selector = |id: u64, algorithm: u8, space: u32| {
+        let head = [&id.to_be_bytes()[..], &[0, algorithm]].concat();
+        set(400, &[&head[..], &words(&[1, space])].concat())
+    };
+    // selectionSequenceId as the scope; ingressInterface, two and five selectorIds.
+    let two = template(3, 402, Some(1), &[[301, 8], [10, 4], [302, 8], [302, 8]]);
+    let five = template(3, 403, Some(1), &[[301, 8], [302, 8], [302, 8], [302, 8], [302, 8], [302, 8]]);
+    let numbers =
+        |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<_>>();
+    let sequence =
+        |id: u64, selectors: [u64; 2]| set(402, &[numbers(&[id]), words(&[3]), numbers(&selectors)].concat());
+    // Addresses, packetDeltaCount, selectionSequenceId.
+    let flow_template = template(2, 401, None, &[[8, 4], [12, 4], [2, 4], [301, 8]]);
+    let flow = |id: u64| {
+        let body = [&[192, 0, 2, 1, 192, 0, 2, 2][..], &words(&[5]), &numbers(&[id])].concat();
+        set(401, &body)
+    };
+    const FILTER: u8 = 5;
+    let sets = [
+        vec![selector_template, two, five, flow_template],
+        // The order of both kinds of records is free.
+        vec![sequence(70, [1, 9]), selector(1, 1, 99), selector(2, 1, 9), selector(9, FILTER, 6)],
+        vec![sequence(71, [1, 2]), sequence(72, [9, 8]), set(403, &numbers(&[73, 1, 1, 1, 1, 1]))],
+        [70, 71, 72, 73, 74].map(flow).to_vec(),
+        // Another definition replaces the first.
+        vec![sequence(70, [9, 2]), flow(70)],
+    ];
+    let (records, stats) = collect([&ipfix(0, &sets.concat().concat())[..]]);
+    let intervals: Vec<_> = records.iter().map(|record| record.sampling_interval).collect();
+    assert_eq!(intervals, [Some(100), Some(1000), None, None, None, Some(10)]);
+    assert_eq!((stats.options_record_count, stats.malformed_message_count), (8, 0));
+}
+
 /// NetFlow version 5 has the interval in the header, version 9 in an options record.
 #[test]
 fn intervals_of_netflow_apply_to_its_records() {
@@ -354,7 +392,8 @@ fn the_switch_data_of_a_sample_belongs_to_its_packet() {
 #[test]
 fn the_gateway_data_of_a_sample_state_its_systems() {
     let sequence: &[u32] = &[1, 2, 3, 64_500, 64_501, 64_502];
-    let cases: [(&[u32], u32, &[u32], [Option<u32>; 2]); 6] = [
+    type Case<'c> = (&'c [u32], u32, &'c [u32], [Option<u32>; 2]);
+    let cases: [Case<'_>; 6] = [
         (&[1, 0x0a00_0001], 64_496, sequence, [Some(64_496), Some(64_502)]),
         (&[2, 1, 2, 3, 4], 4_200_000_001, sequence, [Some(4_200_000_001), Some(64_502)]),
         (&[0], 0, &[0], [None, None]),

@@ -232,13 +232,16 @@ impl Sets<'_> {
                     break;
                 };
                 record_count += 1;
-                let OptionsValues { own_element, init_time_ms, sampler } = values;
+                let OptionsValues { own_element, init_time_ms, sampler, sequence } = values;
                 if let Some((enterprise_number, id, name)) = own_element {
                     domain.own_elements.define(enterprise_number, id, name);
                 }
                 domain.init_time_ms = init_time_ms.or(domain.init_time_ms);
                 if let Some((sampler, interval)) = sampler {
                     domain.samplers.define(sampler, interval);
+                }
+                if let Some(sequence) = sequence {
+                    domain.samplers.define_sequence(sequence);
                 }
             }
             self.shared.stats.options_record_count += u64::from(record_count);

@@ -5,6 +5,12 @@ use super::field::unsigned;
 /// Maximum number of samplers that are remembered for a domain.
 const SAMPLER_COUNT_MAX: usize = 64;
 
+/// Maximum number of selection sequences that are remembered for a domain.
+const SEQUENCE_COUNT_MAX: usize = 64;
+
+/// Maximum number of selectors of a selection sequence that is remembered.
+pub(super) const SELECTOR_COUNT_MAX: usize = 4;
+
 /// An information element about sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SamplingElement {
@@ -12,6 +18,8 @@ pub(super) enum SamplingElement {
     Interval,
     /// Identifier of the sampler or selector (IPFIX 48 and 302).
     Sampler,
+    /// Identifier of a sequence of selectors (IPFIX 301).
+    Sequence,
     /// Method of selection (IPFIX 304).
     Algorithm,
     /// Number or time of consecutive packets that are sampled (IPFIX 305 and 307).
@@ -31,6 +39,7 @@ impl SamplingElement {
         Some(match id {
             34 | 50 => Self::Interval,
             48 | 302 => Self::Sampler,
+            301 => Self::Sequence,
             304 => Self::Algorithm,
             305 | 307 => Self::Sampled,
             306 | 308 => Self::Space,
@@ -46,7 +55,8 @@ impl SamplingElement {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sampling {
     interval: Option<u64>,
-    sampler: Option<u64>,
+    pub(super) sampler: Option<u64>,
+    pub(super) sequence: Option<u64>,
     algorithm: Option<u64>,
     sampled: Option<u64>,
     space: Option<u64>,
@@ -66,6 +76,7 @@ impl Sampling {
         match element {
             SamplingElement::Interval => self.interval = value,
             SamplingElement::Sampler => self.sampler = value,
+            SamplingElement::Sequence => self.sequence = value,
             SamplingElement::Algorithm => self.algorithm = value,
             SamplingElement::Sampled => self.sampled = value,
             SamplingElement::Space => self.space = value,
@@ -117,26 +128,69 @@ pub(super) enum Sampler {
     Id(u64),
 }
 
+/// The selectors of a packet's path through an exporter (RFC 5476 section 6.5.1).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sequence {
+    pub(super) id: u64,
+    /// Identifiers of the selectors, of which the first `selector_count` are valid.
+    pub(super) selectors: [u64; SELECTOR_COUNT_MAX],
+    pub(super) selector_count: usize,
+}
+
+impl Sequence {
+    fn selectors(&self) -> &[u64] {
+        self.selectors.get(..self.selector_count).unwrap_or_default()
+    }
+}
+
 /// Intervals of the samplers of a domain, from options records.
 #[derive(Debug, Default)]
-pub(super) struct Samplers(Vec<(Sampler, u32)>);
+pub(super) struct Samplers {
+    intervals: Vec<(Sampler, u32)>,
+    sequences: Vec<Sequence>,
+}
 
 impl Samplers {
     /// Returns the memory of the intervals in bytes.
     pub(super) const fn bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(Sampler, u32)>()
+        self.intervals.capacity() * size_of::<(Sampler, u32)>()
+            + self.sequences.capacity() * size_of::<Sequence>()
     }
 
     /// Sets the interval of a sampler. Forgets the oldest one if there are too many.
     pub(super) fn define(&mut self, sampler: Sampler, interval: u32) {
-        if let Some((_, known)) = self.0.iter_mut().find(|(known, _)| *known == sampler) {
+        if let Some((_, known)) = self.intervals.iter_mut().find(|(known, _)| *known == sampler) {
             *known = interval;
             return;
         }
-        if self.0.len() >= SAMPLER_COUNT_MAX {
-            self.0.remove(0);
+        if self.intervals.len() >= SAMPLER_COUNT_MAX {
+            self.intervals.remove(0);
         }
-        self.0.push((sampler, interval));
+        self.intervals.push((sampler, interval));
+    }
+
+    /// Sets the selectors of a sequence. Forgets the oldest one if there are too many.
+    pub(super) fn define_sequence(&mut self, sequence: Sequence) {
+        if let Some(known) = self.sequences.iter_mut().find(|known| known.id == sequence.id) {
+            *known = sequence;
+            return;
+        }
+        if self.sequences.len() >= SEQUENCE_COUNT_MAX {
+            self.sequences.remove(0);
+        }
+        self.sequences.push(sequence);
+    }
+
+    fn find(&self, sampler: Sampler) -> Option<u32> {
+        self.intervals.iter().find(|(known, _)| *known == sampler).map(|(_, interval)| *interval)
+    }
+
+    /// Returns the interval of a sequence: its selectors work one after another, and those that filter do not sample.
+    #[cold]
+    fn interval_of_sequence(&self, id: u64) -> Option<u32> {
+        let sequence = self.sequences.iter().find(|sequence| sequence.id == id)?;
+        let intervals = sequence.selectors().iter().filter_map(|id| self.find(Sampler::Id(*id)));
+        intervals.reduce(u32::saturating_mul)
     }
 
     /// Returns the interval that applies to a record with these values, seen at an interface: its own one, or that of
@@ -146,19 +200,19 @@ impl Samplers {
         if let own @ Some(_) = sampling.interval() {
             return own;
         }
-        let find =
-            |sampler| self.0.iter().find(|(known, _)| *known == sampler).map(|(_, interval)| *interval);
-        if self.0.is_empty() {
+        if self.intervals.is_empty() {
             return None;
         }
-        let own = sampling.sampler.and_then(|id| find(Sampler::Id(id)));
+        let own = sampling.sampler.and_then(|id| self.find(Sampler::Id(id)));
+        let of_sequence = || sampling.sequence.and_then(|id| self.interval_of_sequence(id));
         // A record that names no sampler can only be of the single one.
-        let single = || match *self.0 {
+        let single = || match *self.intervals {
             [(Sampler::Id(_), interval)] if sampling.sampler.is_none() => Some(interval),
             _ => None,
         };
-        own.or_else(|| find(Sampler::Interface(interface.into())))
-            .or_else(|| find(Sampler::Any))
+        own.or_else(of_sequence)
+            .or_else(|| self.find(Sampler::Interface(interface.into())))
+            .or_else(|| self.find(Sampler::Any))
             .or_else(single)
     }
 }
@@ -217,6 +271,10 @@ mod tests {
         for id in 100..200 {
             samplers.define(Sampler::Id(id), 1);
         }
-        assert!(samplers.0.len() == SAMPLER_COUNT_MAX && samplers.bytes() < 4096);
+        assert!(samplers.intervals.len() == SAMPLER_COUNT_MAX && samplers.bytes() < 4096);
+        for id in 0..200 {
+            samplers.define_sequence(Sequence { id, selectors: [id; 4], selector_count: 4 });
+        }
+        assert!(samplers.sequences.len() == SEQUENCE_COUNT_MAX && samplers.bytes() < 12 << 10);
     }
 }

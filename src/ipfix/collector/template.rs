@@ -4,7 +4,7 @@ use super::family::{Family, FamilyChoice};
 use super::field::{Specifier, field, len_min, unsigned};
 use super::own_elements::OwnElements;
 use super::packet::{self, PacketReport};
-use super::sampling::{Sampler, Sampling, SamplingElement};
+use super::sampling::{SELECTOR_COUNT_MAX, Sampler, Sampling, SamplingElement, Sequence};
 use super::steps::Steps;
 use crate::codec::{ReadError, Reader};
 use crate::ipfix::{ENTERPRISE_BIT, iana};
@@ -150,6 +150,7 @@ impl Template {
     pub(super) fn decode_options<'a>(&self, reader: &mut Reader<'a>) -> Result<OptionsValues<'a>, ReadError> {
         let (mut enterprise_number, mut id, mut name) = (None, None, None);
         let (mut init_time_ms, mut interface, mut sampling) = (None, None, Sampling::default());
+        let (mut selectors, mut selector_count) = ([0; SELECTOR_COUNT_MAX], 0);
         for specifier in &self.specifiers {
             let octets = field(reader, specifier.len)?;
             if specifier.enterprise_number != 0 {
@@ -164,6 +165,11 @@ impl Template {
                 id => {
                     if let Some(element) = SamplingElement::of_id(id) {
                         sampling.set(element, octets);
+                        if element == SamplingElement::Sampler {
+                            let place = selectors.get_mut(selector_count);
+                            place.into_iter().for_each(|place| *place = sampling.sampler.unwrap_or_default());
+                            selector_count += 1;
+                        }
                     }
                 }
             }
@@ -173,7 +179,10 @@ impl Template {
             Some((u32::try_from(enterprise_number).ok()?, id, name))
         });
         let sampler = sampling.interval().map(|interval| (sampling.sampler(interface), interval));
-        Ok(OptionsValues { own_element, init_time_ms, sampler })
+        let is_sequence = (1..=SELECTOR_COUNT_MAX).contains(&selector_count);
+        let sequence = sampling.sequence.filter(|_| is_sequence);
+        let sequence = sequence.map(|id| Sequence { id, selectors, selector_count });
+        Ok(OptionsValues { own_element, init_time_ms, sampler, sequence })
     }
 }
 
@@ -184,4 +193,6 @@ pub(super) struct OptionsValues<'a> {
     pub(super) init_time_ms: Option<u64>,
     /// A sampler, and the number of packets of which it samples one.
     pub(super) sampler: Option<(Sampler, u32)>,
+    /// The selectors of a sequence.
+    pub(super) sequence: Option<Sequence>,
 }

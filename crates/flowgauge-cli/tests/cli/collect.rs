@@ -153,7 +153,8 @@ fn templates_end_with_their_session() {
             chunk.extend([tsn, 0, 3, part].map(u32::to_be_bytes).concat());
             packet(132, &[&[0x9c, 0x40, 18, 131][..], &[0; 8], &chunk, octets].concat())
         });
-    let cases: [(&str, Vec<Vec<u8>>, &[u64]); 5] = [
+    type Case<'c> = (&'c str, Vec<Vec<u8>>, &'c [u64]);
+    let cases: [Case<'_>; 5] = [
         ("one connection", connection(10, &[&first, &second, &third], &[RST]), &[1, 2, 3]),
         (
             "closed",
