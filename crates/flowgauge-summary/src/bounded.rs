@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::keyed::Keyed;
 
+/// Number of entries that remain while memory is short: fewer take little memory, and totals such as those of protocols need
+/// all of theirs.
+const FEW: usize = 64;
+
 /// An entry of a [`Bounded`] map.
 pub trait Weight {
     /// Returns what the entry contributes to the capture.
@@ -84,9 +88,9 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         all.iter().for_each(|(_, key)| drop(self.entries.remove(key)));
     }
 
-    /// Removes the half of the entries with the least weights, and frees their memory.
+    /// Removes the half of the entries with the least weights, and frees their memory, unless there are few.
     pub(crate) fn halve(&mut self) {
-        if !self.entries.is_empty() {
+        if self.entries.len() > FEW {
             self.shrink();
             self.entries.shrink_to_fit();
         }
@@ -144,6 +148,15 @@ mod tests {
         fn weight(&self) -> u64 {
             self.0
         }
+    }
+
+    #[test]
+    fn few_entries_remain_however_short_memory_is() {
+        let mut map = Bounded::<u64, Count>::default();
+        (0..1000).for_each(|number| map.entry(number).0 += 1 + number);
+        (0..20).for_each(|_| map.halve());
+        assert!((FEW / 2..=FEW).contains(&map.entries.len()), "{} entries", map.entries.len());
+        assert_eq!(*map.first(1)[0].0, 999);
     }
 
     #[test]

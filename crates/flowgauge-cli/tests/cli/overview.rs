@@ -277,3 +277,19 @@ fn one_segment_without_a_connection_is_no_login() {
         assert_eq!(report.contains("login over http without encryption"), is_login, "report: {after:?}");
     }
 }
+
+/// While memory is short, hosts are forgotten, but not the totals of protocols.
+#[test]
+fn totals_of_protocols_are_exact_while_memory_is_short() {
+    let mut trace = Trace::new();
+    for number in 0..20_000_u32 {
+        let [_, a, b, c] = number.to_be_bytes();
+        let ends = [([10, a, b, c], 40_000), ([192, 0, 2, 1], 80)];
+        let mut connection = Connection { ends, next: [1000, 9000] };
+        trace.segment(u64::from(number) * 100, &mut connection, 0, "S", b"");
+    }
+    let summary = run_with_input(&["summary", "-", "-q", "--memory", "4MiB"], &trace.file()).out;
+    let protocol = summary.lines().find(|line| line.trim_start().starts_with("tcp/http?")).unwrap();
+    assert!(protocol.ends_with(" 20000 flows"), "{summary}");
+    assert!(summary.contains("at least, because of their number"), "{summary}");
+}
