@@ -23,6 +23,7 @@
 //! [`Source`]: crate::source::Source
 
 mod ahead;
+mod boxed;
 mod builder;
 mod checkpoint;
 mod config;
@@ -54,6 +55,7 @@ mod stats;
 mod transactions;
 
 pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, FragmentHandling};
+pub use boxed::{AnyState, BoxedSink, boxed};
 pub use builder::Builder;
 pub use checkpoint::{CheckpointInfo, read_checkpoint};
 pub use dispatch::QueueStats;

@@ -5,6 +5,7 @@ mod fn_source;
 #[path = "../support/record_list.rs"]
 mod record_list;
 
+mod boxed;
 mod builder;
 mod checksums;
 mod codec;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use flowgauge::decode::extractor::Scope;
 use flowgauge::dedup::Mode;
+use flowgauge::pipeline::boxed;
 use flowgauge::row::RowType as _;
 use flowgauge::source::ShiftedFrames;
 use flowgauge::tracker::Timeouts;
@@ -381,5 +382,5 @@ impl SharedArgs {
 
 /// Checks that a pipeline with the stage `G` can be built with these settings, before any file is opened or created.
 pub(crate) fn check<G: Stage>(builder: &Builder) -> Result<(), ConfigError> {
-    builder.build(Records::new(|_| ()).with_stage::<G>()).map(drop)
+    builder.build(boxed(Records::new(|_| ()).with_stage::<G>())).map(drop)
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use flowgauge::pipeline::boxed;
 use flowgauge::{Builder, EndReason, Filter, Flow, FlowView, Flows, Interest, Resources, Sink};
 
 use crate::console::{Console, Failure};
@@ -63,14 +64,13 @@ fn read(
         )));
     }
     let len_max = usize::try_from(resources.limits.total_bytes_max).unwrap_or(usize::MAX) / MEMORY_PART;
-    let chooser = Chooser { filter, started_count: 0, numbers: Numbers::new(len_max) };
-    let mut pipeline = builder.build(chooser)?;
+    let mut chooser = Chooser { filter, started_count: 0, numbers: Numbers::new(len_max) };
     // The second pass reports the problems of the input.
     let mut silent = Console::silent();
     if let Some(mut input) = Input::open(files, resources, &mut silent) {
-        input.run(&mut pipeline, &mut silent)?;
+        input.run(builder.build(boxed(&mut chooser))?, &mut silent)?;
     }
-    let numbers = pipeline.into_sink().numbers;
+    let numbers = chooser.numbers;
     if numbers.is_full {
         let problem = "the input has too many flows for a filter with `src`, `dst` or `vlan`; raise --memory";
         return Err(Failure::Other(problem.to_owned()));

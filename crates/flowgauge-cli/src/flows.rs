@@ -291,14 +291,13 @@ impl Run<'_> {
                 })?
             }
             (None, _) => {
-                let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
-                Some(input.run(&mut pipeline, console)?)
+                let pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
+                Some(input.run(pipeline, console)?)
             }
             (Some(mut sorted), 1) => {
                 sorted.set_held_max(self.resources.limits.total_bytes_max / MEMORY_PART);
-                let mut pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
-                let stats = input.run(&mut pipeline, console)?;
-                drop(pipeline);
+                let pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
+                let stats = input.run(pipeline, console)?;
                 rows.unmatched_before(sorted.unmatched());
                 Sorted::problem([&sorted].into_iter())
                     .into_iter()

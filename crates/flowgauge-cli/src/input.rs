@@ -101,7 +101,7 @@ impl Input {
     /// Runs a pipeline on the input, then reports read errors. Returns the counters of the run.
     pub(crate) fn run<K: Sink>(
         &mut self,
-        pipeline: &mut Pipeline<K>,
+        mut pipeline: Pipeline<K>,
         console: &mut Console,
     ) -> Result<PipelineStats, Failure> {
         let stats = self.run_with(console, |source, options| pipeline.run(source, options))?;

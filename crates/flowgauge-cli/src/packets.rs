@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use flowgauge::export::{Lines, RecordWriter, Selection, Style};
+use flowgauge::pipeline::boxed;
 use flowgauge::{Flow, Flows, FragmentHandling, Interest, Packet, Sink};
 
 use crate::args::{Pages, SharedArgs, check, parse_community_id, parse_filter};
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &PacketsArgs, console: &mut Console) -> Result<(), Failu
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let is_stream = input.is_stream();
-    let sink = PacketSink {
+    let mut sink = PacketSink {
         choice,
         started_count: 0,
         writer,
@@ -134,9 +135,8 @@ pub(crate) fn run(args: &PacketsArgs, console: &mut Console) -> Result<(), Failu
         flushed_count: 0,
         outcome: Ok(()),
     };
-    let mut pipeline = builder.build(sink)?;
-    let stats = input.run(&mut pipeline, console)?;
-    let PacketSink { writer, packet_count, outcome, .. } = pipeline.into_sink();
+    let stats = input.run(builder.build(boxed(&mut sink))?, console)?;
+    let PacketSink { writer, packet_count, outcome, .. } = sink;
     outcome?;
     writer.finish()?;
     if !args.shared.quiet {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flowgauge::pipeline::Transactions;
+use flowgauge::pipeline::{Transactions, boxed};
 use flowgauge::transaction::TransactionConfig;
 use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
 
@@ -36,9 +36,9 @@ pub(crate) fn write_flows(
     let logged = Logged::new(sink, logs, (filter, &[]), is_stream).selected(filter_of_rows);
     let mut config = TransactionConfig::default();
     config.decodes = true;
-    let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
-    let run = input.run(&mut pipeline, console);
-    let (_, logged) = pipeline.into_sink().into_inner().finish();
+    let mut sink = Transactions::new(logged).config(config);
+    let run = input.run(builder.build(boxed(&mut sink))?, console);
+    let (_, logged) = sink.into_inner().finish();
     // All outputs are completed, even if one of them failed.
     let written = records.finish();
     let (mut stats, outcome, mut written) = (run?, logged?, written?);

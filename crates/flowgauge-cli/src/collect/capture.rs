@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use flowgauge::base::{EndReason, IpProtocol, Transport};
 use flowgauge::ipfix::collector::TransportSession;
+use flowgauge::pipeline::boxed;
 use flowgauge::reassembler::{Chunk, StreamEvent};
 use flowgauge::tracker::FlowView;
 use flowgauge::{
@@ -54,7 +55,7 @@ pub(super) fn read(
     let mut config = SourceConfig::default();
     config.stop = Some(interrupt::stop());
     let mut source = FileSource::from_reader_with(input, config).map_err(io::Error::other)?;
-    let sink = Messages {
+    let mut sink = Messages {
         ports: if ports.is_empty() { &PORTS } else { ports },
         flow_count: 0,
         framings: LruCache::new(INCOMPLETE_COUNT_MAX),
@@ -64,10 +65,11 @@ pub(super) fn read(
         receive,
     };
     let builder = Pipeline::builder().resources(resources.clone());
-    let mut pipeline = builder.build(sink).map_err(io::Error::other)?;
+    let mut pipeline = builder.build(boxed(&mut sink)).map_err(io::Error::other)?;
     let options = RunOptions::default().stop(interrupt::stop());
     pipeline.run(&mut source, &options).map_err(io::Error::other)?;
-    Ok(pipeline.into_sink().lines())
+    drop(pipeline);
+    Ok(sink.lines())
 }
 
 /// State of a flow.

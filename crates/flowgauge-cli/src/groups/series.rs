@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use flowgauge::export::Selection;
+use flowgauge::pipeline::boxed;
 use flowgauge::row::{Column, ColumnSet, Row as _, RowType as _, Type, Value};
 use flowgauge::{
     Builder, EndReason, Filter, Flow, FlowRecord, FlowView, Interest, Packet, PipelineStats, Side, Sink,
@@ -101,10 +102,9 @@ impl SeriesArgs {
     ) -> Result<(PipelineStats, u64), Failure> {
         let series = self.series();
         let open_max = if series.keys.is_empty() && rows.is_empty() { LATE_MAX } else { OPEN_MAX };
-        let sink = SeriesSink::<G> { series, open_max, open_count: 0, filter, rows, stage: PhantomData };
-        let mut pipeline = builder.build(sink)?;
-        let stats = input.run(&mut pipeline, console)?;
-        let row_count = pipeline.into_sink().series.finish(target)?;
+        let mut sink = SeriesSink::<G> { series, open_max, open_count: 0, filter, rows, stage: PhantomData };
+        let stats = input.run(builder.build(boxed(&mut sink))?, console)?;
+        let row_count = sink.series.finish(target)?;
         Ok((stats, row_count))
     }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use flowgauge::export::{Format, Lines, RecordWriter, Selection};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
+use flowgauge::pipeline::boxed;
 use flowgauge::protocols::{NameCache, ServerName};
 use flowgauge::row::{Column, RowType as _, Table as _};
 use flowgauge::{
@@ -152,7 +153,7 @@ impl JoinArgs {
         input: &mut Input,
         console: &mut Console,
     ) -> Result<(PipelineStats, Written), Failure> {
-        let sink = JoinSink::<G> {
+        let mut sink = JoinSink::<G> {
             features: self.features.unwrap_or_default(),
             has_features: self.features.is_some(),
             moment: self.at,
@@ -170,9 +171,8 @@ impl JoinArgs {
             held_bytes: 0,
             stage: PhantomData,
         };
-        let mut pipeline = builder.build(sink)?;
-        let stats = input.run(&mut pipeline, console)?;
-        let JoinSink { writer, record_count, outcome, rows, .. } = pipeline.into_sink();
+        let stats = input.run(builder.build(boxed(&mut sink))?, console)?;
+        let JoinSink { writer, record_count, outcome, rows, .. } = sink;
         outcome?;
         writer.finish()?;
         Ok((stats, Written { row_count: record_count, unmatched: rows.unmatched() }))

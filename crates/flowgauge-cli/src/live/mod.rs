@@ -179,9 +179,8 @@ impl Run<'_> {
             return Ok((stats, input.stats(), result));
         }
         let mut rows = records.output.rows(&[], true)?;
-        let mut pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
-        let stats = input.run(&mut pipeline, console)?;
-        drop(pipeline);
+        let pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
+        let stats = input.run(pipeline, console)?;
         let written = rows.finish()?;
         let result = result(&stats, &written);
         Ok((stats, input.stats(), result))

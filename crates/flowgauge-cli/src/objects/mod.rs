@@ -19,6 +19,7 @@ use std::time::Instant;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use flowgauge::export::Style;
+use flowgauge::pipeline::boxed;
 use flowgauge::protocols::tls::CertificateChain;
 use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp, tls};
 use flowgauge::session::Fault;
@@ -81,10 +82,9 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let input = input.shifted(&args.grace.shift);
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
-    let sink = ObjectSink::new(choice, args, input.is_stream())?;
-    let mut pipeline = builder.build(Transactions::new(sink))?;
-    let run = input.run(&mut pipeline, console);
-    let mut sink = pipeline.into_sink().into_inner();
+    let mut sink = Transactions::new(ObjectSink::new(choice, args, input.is_stream())?);
+    let run = input.run(builder.build(boxed(&mut sink))?, console);
+    let mut sink = sink.into_inner();
     sink.write_ranges();
     let ObjectSink { folder, writer, outcome, incomplete_count, cut_count, suppressed_count, .. } = sink;
     // The rows of all files are written, even if another file failed.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use flowgauge::pipeline::{TransactionSink, Transactions};
+use flowgauge::pipeline::{TransactionSink, Transactions, boxed};
 use flowgauge::{Builder, Filter, Resources, Sessions, Standard};
 use flowgauge_summary::text::{shell_file, shell_word};
 use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
@@ -48,19 +48,24 @@ impl PassArgs {
         sink: K,
         is_terminal_free: bool,
         console: &mut Console,
-    ) -> Result<Option<Pass<K>>, Failure> {
+    ) -> Result<Option<Pass<K>>, Failure>
+    where
+        K::State: 'static,
+    {
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;
         let Some(input) = Input::open(&self.files, &resources, console) else { return Ok(None) };
         let mut input = input.shifted(&self.shift).with_progress(!self.shared.quiet && is_terminal_free);
-        let mut pipeline = builder.build(Transactions::new(sink))?;
+        let mut sink = Transactions::new(sink);
+        let mut pipeline = builder.build(boxed(&mut sink))?;
         let watch = Watch::new(&resources)?;
         let stats =
             input.run_with(console, |source, options| pipeline.run(&mut watch.source(source), options))?;
         let mut totals = Totals::default();
         totals.add(&stats.unwrap_or_else(|| pipeline.stats()));
-        Ok(Some(Pass { sink: pipeline.into_sink().into_inner(), frames: watch.frames(), totals }))
+        drop(pipeline);
+        Ok(Some(Pass { sink: sink.into_inner(), frames: watch.frames(), totals }))
     }
 
     /// Reads the captures without the packets that are in a checkpoint, which is replaced. Returns the facts of all runs, and

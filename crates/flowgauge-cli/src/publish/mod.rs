@@ -105,8 +105,8 @@ impl Run<'_> {
         if let Some(duration) = args.duration {
             interrupt::stop_after(duration);
         }
-        let mut pipeline = builder.build(sink(PublishSink::new(publisher.clone()).with_keys(args.keys)))?;
-        let mut stats = input.run(&mut pipeline, console)?;
+        let pipeline = builder.build(sink(PublishSink::new(publisher.clone()).with_keys(args.keys)))?;
+        let mut stats = input.run(pipeline, console)?;
         drop(pipeline);
         stats.sessions.suppressed_message_count += self.omitted_count.get();
         let published = publisher.close(DRAIN);

@@ -14,6 +14,7 @@ use std::time::Instant;
 use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
 use flowgauge::export::write_json;
+use flowgauge::pipeline::boxed;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Row, TableRow, Union};
 use flowgauge::session::MessageHead;
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let input = input.shifted(&args.grace.shift);
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let outputs = Arc::new(Outputs::new(&args.files, args.force));
-    let sink = MessageSink::new(choice, (args, &outputs), input.is_stream())?;
+    let mut sink = MessageSink::new(choice, (args, &outputs), input.is_stream())?;
     let logs = args.written.open_logs(args.logs(), &outputs, (tunnels, false))?;
     let (has_logs, has_rows) = (!logs.is_empty(), !sink.targets.is_empty());
     let protocols = args.protocols();
@@ -81,13 +82,13 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
         config.has_hashes = args.hashes;
         config.decodes = has_logs;
         let logged = Logged::new(sink, logs, (None, &protocols), input.is_stream());
-        let mut pipeline = builder.build(Transactions::new(logged).config(config))?;
-        let run = input.run(&mut pipeline, console);
-        let (sink, logged) = pipeline.into_sink().into_inner().finish();
+        let mut joined = Transactions::new(logged).config(config);
+        let run = input.run(builder.build(boxed(&mut joined))?, console);
+        let (sink, logged) = joined.into_inner().finish();
         (run, sink, Some(logged))
     } else {
-        let mut pipeline = builder.build(sink)?;
-        (input.run(&mut pipeline, console), pipeline.into_sink(), None)
+        let run = input.run(builder.build(boxed(&mut sink))?, console);
+        (run, sink, None)
     };
     // All outputs are completed, even if one of them failed.
     let finished = sink.finish();

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use flowgauge::export::{Nulls, Style, write_json};
+use flowgauge::pipeline::boxed;
 use flowgauge::{EndReason, Flow, FlowView, Interest, IpProtocol, Side, Sink, StreamEvent, Streams};
 
 pub(crate) use args::StreamsArgs;
@@ -58,10 +59,9 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.shifted(&args.grace.shift).with_progress(!args.shared.quiet);
-    let mut pipeline = builder.build(OctetSink::new(choice, args)?)?;
-    let stats = input.run(&mut pipeline, console)?;
+    let mut sink = OctetSink::new(choice, args)?;
+    let stats = input.run(builder.build(boxed(&mut sink))?, console)?;
     // The index lists everything that was written, even after a failure.
-    let mut sink = pipeline.into_sink();
     let result = sink.finish()?;
     if let Some(problem) = sink.problem() {
         console.problem(problem);
