@@ -34,14 +34,44 @@ pub(super) enum Section {
     Findings,
 }
 
+/// Width of the names of findings.
+const KIND_WIDTH: usize = 16;
+
 /// Escapes the controls of a line, and shortens it to the width.
 fn fitted(line: &str) -> String {
-    let line = escape::text(line);
+    shortened(&escape::text(line))
+}
+
+/// Shortens a line to the width.
+fn shortened(line: &str) -> String {
     let line = line.trim_end();
     if line.chars().count() <= WIDTH {
         return line.to_owned();
     }
     line.chars().take(WIDTH - 1).chain(['\u{2026}']).collect()
+}
+
+/// Returns the name and the text of a finding, which continues on a second line if it is wider than the screen: with its last
+/// part after a semicolon, or with the next word. What is wider than both lines is cut.
+fn evidence(name: &str, text: &str) -> Vec<String> {
+    let text = escape::text(text);
+    let prefix = format!("  {name:<KIND_WIDTH$} ");
+    let width = |text: &str| text.chars().count();
+    let space = WIDTH.saturating_sub(width(&prefix));
+    if width(&text) <= space {
+        return vec![prefix + &text];
+    }
+    // Places of a line break: after a semicolon, before a space.
+    let semicolons = text.match_indices("; ").map(|(at, _)| at + 1);
+    let spaces = text.match_indices(' ').map(|(at, _)| at);
+    let parts = |at: usize| text.split_at_checked(at).filter(|(first, _)| width(first) <= space);
+    let is_whole = |(_, rest): &(&str, &str)| width(rest.trim_start()) <= space;
+    let split = semicolons.filter_map(parts).filter(is_whole).last();
+    let Some((first, rest)) = split.or_else(|| spaces.filter_map(parts).last()) else {
+        return vec![shortened(&(prefix + &text))];
+    };
+    let indent = " ".repeat(width(&prefix));
+    vec![prefix + first, shortened(&(indent + rest.trim_start()))]
 }
 
 /// Breaks a command that is wider than the screen between its words, so that it can be copied to a shell. A line break
@@ -306,7 +336,7 @@ impl Screen<'_> {
         let mut omitted_count = self.findings.len() - chosen.len();
         let mut rest = chosen.into_iter();
         while let Some(finding) = rest.clone().next() {
-            let mut own = vec![fitted(&format!("  {:<16} {}", finding.kind.name(), finding.text))];
+            let mut own = evidence(finding.kind.name(), &finding.text);
             if let Some(command) = &finding.command {
                 own.extend(wrapped(&format!("flowgauge {}", command.words(&self.arguments))));
             }
@@ -353,6 +383,31 @@ mod tests {
                 let words = shell_words(line.trim_end_matches('\\')).count();
                 assert!(line.chars().count() <= WIDTH || words == 1, "{line}");
             }
+        }
+    }
+
+    #[test]
+    fn evidence_continues_on_a_second_line() {
+        let indent = " ".repeat(19);
+        let shown = |text: &str| evidence("skew", text);
+        assert_eq!(shown("one"), ["  skew             one"]);
+        let direction = "the direction from 02:00:00:00:00:01 is about 20.0ms late, by 100 answers;";
+        let option = "--shift-time 02:00:00:00:00:01=-20000us corrects it";
+        let expected = [format!("  skew             {direction}"), format!("{indent}{option}")];
+        assert_eq!(shown(&format!("{direction} {option}")), expected);
+        // No part fits after a semicolon, and no word.
+        let words = "word ".repeat(40);
+        let [first, second] = &shown(&format!("a; {words}"))[..] else { panic!() };
+        assert_eq!(first, &format!("  skew             a; {}", "word ".repeat(15)).trim_end());
+        assert_eq!(second.chars().count(), WIDTH);
+        assert!(second.starts_with(&format!("{indent}word")) && second.ends_with('\u{2026}'), "{second}");
+        let word = "x".repeat(200);
+        for text in [word.clone(), format!("\u{1b}[1m{word}"), format!("a; {word}"), format!("{word}; a")] {
+            let lines = shown(&text);
+            assert!(
+                lines.iter().all(|line| line.chars().count() <= WIDTH && !line.contains('\u{1b}')),
+                "{lines:?}"
+            );
         }
     }
 

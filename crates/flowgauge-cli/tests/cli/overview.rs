@@ -155,6 +155,32 @@ fn the_screen_has_24_lines_of_100_characters() {
 }
 
 #[test]
+fn the_option_that_corrects_a_skew_is_whole_in_each_output() {
+    let capture = super::repository().join("examples/findings/skew.pcap.zst");
+    let capture = capture.to_str().unwrap();
+    let page = std::env::temp_dir().join(format!("flowgauge-skew-{}.html", std::process::id()));
+    let written = run(&["report", capture, "-q", "-o", page.to_str().unwrap(), "--force"]);
+    assert_eq!((written.status, written.err.as_str()), (0, ""));
+    let report = std::fs::read_to_string(&page).unwrap();
+    std::fs::remove_file(&page).unwrap();
+    let outputs = [
+        run(&["summary", capture, "-q"]).out,
+        run(&["summary", capture, "-q", "--section", "findings"]).out,
+        run(&["summary", capture, "-q", "--format", "ndjson"]).out,
+        report,
+    ];
+    for output in outputs {
+        let line =
+            output.lines().find(|line| line.contains("--shift-time")).unwrap_or_else(|| panic!("{output}"));
+        let words: Vec<_> = line[line.find("--shift-time").unwrap()..].split(' ').take(3).collect();
+        assert_eq!(words[2], "corrects", "{line}");
+        let corrected = run(&["summary", capture, "-q", "--section", "findings", words[0], words[1]]);
+        assert_eq!((corrected.status, corrected.err.as_str()), (0, ""));
+        assert!(!corrected.out.contains("skew"), "{}", corrected.out);
+    }
+}
+
+#[test]
 fn each_command_shows_what_was_found() {
     let folder = super::repository().join("examples/findings");
     let mut count = 0;
