@@ -9,6 +9,10 @@ pub(super) const PADDING_LEN_MAX: usize = 6;
 /// Length of the shortest Ethernet frame without its checksum, in octets.
 const FRAME_LEN_MIN: u32 = 60;
 
+/// Length of the shortest Ethernet frame that was captured with its checksum, or to which a switch added a VLAN tag after
+/// the padding, in octets.
+const EXTENDED_FRAME_LEN_MIN: u32 = FRAME_LEN_MIN + 4;
+
 /// A TCP segment of one direction of a connection. Borrows its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,14 +82,15 @@ impl<'a> Segment<'a> {
         Some(Self { timestamp: packet.timestamp, payload, len, seq, ack, flags, frame_len: packet.wire_len })
     }
 
-    /// Returns whether the payload may be padding: up to six zeros without PSH in the shortest frame.
+    /// Returns whether the payload may be padding: up to six zeros without PSH in the shortest frame, which may have four
+    /// octets more: a VLAN tag or its checksum.
     #[inline]
     pub(super) fn may_be_padding(&self) -> bool {
         const EXCLUDED: TcpFlags =
             TcpFlags(TcpFlags::PSH.0 | TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
         !self.payload.is_empty()
             && self.payload.len() <= PADDING_LEN_MAX
-            && self.frame_len == FRAME_LEN_MIN
+            && matches!(self.frame_len, FRAME_LEN_MIN | EXTENDED_FRAME_LEN_MIN)
             && !self.flags.intersects(EXCLUDED)
             && self.len as usize == self.payload.len()
             && self.payload.iter().all(|octet| *octet == 0)

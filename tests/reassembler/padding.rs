@@ -53,9 +53,10 @@ fn stream(config: ReassemblerConfig, steps: &[Step<'_>]) -> (Vec<u8>, Vec<(u64, 
 
 #[test]
 fn zeros_of_a_minimal_frame_are_padding_if_the_next_octets_contradict_them() {
-    let padding = Send(1, TcpFlags::ACK, ZEROS, 60);
     let with_zeros = |text: &[u8]| [ZEROS, text].concat();
-    for compared_len in [0, 4096] {
+    // A frame of 64 octets has a VLAN tag that was added after the padding, or its checksum.
+    for (compared_len, frame_len) in [(0, 60), (4096, 60), (0, 64), (4096, 64)] {
+        let padding = Send(1, TcpFlags::ACK, ZEROS, frame_len);
         let config = || {
             let mut config = ReassemblerConfig::default();
             config.compared_len = compared_len;
@@ -63,13 +64,17 @@ fn zeros_of_a_minimal_frame_are_padding_if_the_next_octets_contradict_them() {
         };
         let check = |steps: &[Step<'_>], octets: &[u8], conflicts: &[(u64, u64)]| {
             let found = stream(config(), steps);
-            assert_eq!((found.0.as_slice(), found.1.as_slice()), (octets, conflicts), "{compared_len}");
+            assert_eq!(
+                (found.0.as_slice(), found.1.as_slice()),
+                (octets, conflicts),
+                "{compared_len} {frame_len}"
+            );
         };
         // Contradicted, also after several frames with padding; the receiver acknowledges only what it has.
         let request = Send(1, PUSH, b"GET / HTTP", 64);
         check(&[padding, request], b"GET / HTTP", &[(0, 6)]);
         check(&[padding, padding, Ack(1), padding, request], b"GET / HTTP", &[(0, 6)]);
-        let again = Send(11, TcpFlags::ACK, ZEROS, 60);
+        let again = Send(11, TcpFlags::ACK, ZEROS, frame_len);
         check(
             &[padding, request, again, Ack(11), Send(11, PUSH, b"more", 60)],
             b"GET / HTTPmore",
@@ -86,7 +91,10 @@ fn zeros_of_a_minimal_frame_are_padding_if_the_next_octets_contradict_them() {
     // Octets that cannot be padding are delivered, and stay.
     for octets in [
         Send(1, PUSH, ZEROS, 60),
+        Send(1, PUSH, ZEROS, 64),
         Send(1, TcpFlags::ACK, ZEROS, 61),
+        Send(1, TcpFlags::ACK, ZEROS, 63),
+        Send(1, TcpFlags::ACK, ZEROS, 65),
         Send(1, TcpFlags::ACK, b"\0\0\0\0\0\x01", 60),
         Send(1, TcpFlags::ACK, &[0; 7], 60),
     ] {
