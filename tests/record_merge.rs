@@ -359,7 +359,7 @@ fn an_open_flow_continues_after_a_short_pause() {
         ("ShADadFf", TimeWait, EndOfFlow, "S", 12, false),
         // The end of flow without a closed connection is another flow.
         ("S", SynSent, EndOfFlow, "S", 12, false),
-        // Both overlap.
+        // Both overlap: two captures of the same packets, or a clock that was set back.
         ("ShAD", Established, ForcedEnd, "Da", 8, false),
     ] {
         let record = tcp(letters, state, reason, (0, 10));
