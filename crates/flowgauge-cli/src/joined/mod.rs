@@ -250,9 +250,9 @@ struct JoinSink<'a, G> {
     stage: PhantomData<fn() -> G>,
 }
 
-/// Part of the memory that names of DNS may have, and memory in bytes that they may always have.
-const NAMES_PART: usize = 4;
-const NAMES_MIN: usize = 256 << 10;
+/// Part of the memory that names of DNS may have, as locations may, and memory in bytes that they may always have.
+const KEPT_PART: usize = 4;
+const KEPT_MIN: usize = 256 << 10;
 
 /// Returns the memory of the name of a server.
 fn name_bytes(name: Option<&Arc<ServerName>>) -> u64 {
@@ -367,12 +367,17 @@ impl<G: Named> Sink for JoinSink<'_, G> {
     }
 
     fn held_bytes(&mut self, left: u64) -> u64 {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let max = |heap_len: usize| (heap_len.saturating_add(left) / KEPT_PART).max(KEPT_MIN);
         let names_len = self.names.as_mut().map_or(0, |names| {
-            let left = usize::try_from(left).unwrap_or(usize::MAX);
-            names.set_heap_len_max((names.heap_len().saturating_add(left) / NAMES_PART).max(NAMES_MIN));
+            names.set_heap_len_max(max(names.heap_len()));
             names.heap_len()
         });
-        self.held_bytes + names_len as u64
+        let locations_len = self.locations.as_mut().map_or(0, |locations| {
+            locations.set_heap_len_max(max(locations.heap_len()));
+            locations.heap_len()
+        });
+        self.held_bytes + (names_len + locations_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

@@ -10,6 +10,7 @@
 //! | groups | `groups::tests::allocated_memory_is_within_the_limit` |
 //! | rows over time; intervals of a collected record | `groups::series::tests` |
 //! | records of `--sort` and `--top` | `order::tests::allocated_memory_is_within_the_limit` |
+//! | locations of addresses | `joined::locations::tests::allocated_memory_is_within_the_limit` |
 //! | numbers of selected flows | `choice::tests::allocated_memory_is_within_the_limit` |
 //! | records that wait in `merge` | `merge::joiner::tests::allocated_memory_is_within_the_limit` |
 //!
@@ -35,6 +36,7 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 
+use super::joined::database;
 use super::{Folder, data, run};
 
 /// The memory budget.
@@ -306,6 +308,10 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let certificates = capture(&folder, "certificates.pcap", certificates());
     let answers = capture(&folder, "answers.pcap", answers());
     let logins = capture(&folder, "logins.pcap", logins());
+    let text = "n".repeat(280);
+    let location =
+        serde_json::json!({"country_code": text, "city": text, "autonomous_system_organization": text});
+    let locations = folder.file("locations.mmdb", &database(&[("10.0.0.0", 8, location)]));
     let live = serve(&handshakes);
     let [
         page,
@@ -349,6 +355,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["flows", "-f", "zeek", "--tunnels", "both", "--out", &tunnel_logs, &datagrams],
         &["flows", "--server-name", "dns", "-f", "ndjson", &requests],
         &["flows", "--server-name", "dns", "-f", "ndjson", &answers],
+        &["flows", "--geoip", &locations, "-f", "ndjson", &handshakes],
         &["flows", "--features", features, "-f", "csv", &datagrams],
         &["flows", "--group-by", "source_address", &datagrams],
         &["flows", "--time-series", "1ms", "--by", "source_address", &datagrams],

@@ -157,7 +157,7 @@ fn encoded(value: &Value) -> Vec<u8> {
 }
 
 /// Returns a database of IPv6 with one record for each network; IPv4 is in the network ::/96.
-fn database(networks: &[(&str, u32, Value)]) -> Vec<u8> {
+pub(super) fn database(networks: &[(&str, u32, Value)]) -> Vec<u8> {
     let mut nodes: Vec<[Option<u32>; 2]> = vec![[None; 2]];
     let (mut data, mut leaves) = (Vec::new(), Vec::new());
     for (network, len, value) in networks {
