@@ -51,7 +51,9 @@ pub struct SkewStats {
 }
 
 impl SkewStats {
-    pub(super) fn note(&mut self, side: CaptureSide, late_ns: u64) {
+    /// Counts a request of `side` that was captured `late_ns` nanoseconds after an answer to it. The reassembler does so for
+    /// TCP; a program that matches datagrams can add those.
+    pub fn note(&mut self, side: CaptureSide, late_ns: u64) {
         self.add_side(&LateSide { side, count: 1, total_ns: late_ns, max_ns: late_ns });
     }
 

@@ -123,6 +123,9 @@ impl DnsOpen {
                 let Some(number) = query.transaction else { return };
                 match self.0.get(number) {
                     Some(early) if early.content.response_flags.is_some() => {
+                        // The query is later in the capture, but not in time if corrected times are out of order.
+                        let response_time = early.span.start.saturating_since(meta.timestamp);
+                        early.content.response_time = Some(response_time).filter(|time| !time.is_zero());
                         early.span.extend(meta);
                         early.lacks = early.lacks.filter(|lack| *lack != Lack::Request);
                         early.content.query_flags = Some(query.header.flags);

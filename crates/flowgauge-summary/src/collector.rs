@@ -11,6 +11,7 @@ use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::{Prefix, Reader};
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::protocols::ftp;
+use flowgauge::reassembler::CaptureSide;
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Transaction};
 use flowgauge::{
@@ -34,6 +35,8 @@ pub struct Collector {
     batch_count: u64,
     /// Number of records and transactions after which the memory of the facts is measured.
     until_measured: u64,
+    /// Index of the interface of the latest packet.
+    interface: u32,
 }
 
 /// Least number of records and transactions between two measurements of the memory of the facts.
@@ -197,6 +200,17 @@ fn conversation(view: &FlowView<'_>) -> Conversation {
     (key.address(side), key.address(side.other()), key.protocol().0, key.port(side.other()))
 }
 
+/// Returns the time in nanoseconds from a response of DNS over UDP to its query, which was captured later.
+fn late_ns(view: &FlowView<'_>, transaction: &Transaction) -> Option<u64> {
+    let Content::Dns(dns) = &transaction.content else { return None };
+    let is_late = view.key().protocol() == IpProtocol::UDP
+        // Corrected times are out of order.
+        && dns.response_time.is_none()
+        && dns.query_flags.is_some()
+        && dns.response_flags.is_some();
+    is_late.then(|| transaction.end().as_nanos().saturating_sub(transaction.start().as_nanos()))
+}
+
 impl Sink for Collector {
     type State = CollectorState;
     type Stage = Sessions<Standard>;
@@ -207,6 +221,7 @@ impl Sink for Collector {
 
     fn packet(&mut self, flow: &mut Flow<'_, CollectorState>, packet: &Packet<'_>) {
         self.facts.packet(packet);
+        self.interface = packet.interface;
         if let Some(time) = flow.state.window(packet) {
             self.facts.tcp.closed(time);
         }
@@ -275,6 +290,16 @@ impl TransactionSink for Collector {
             |ports: &[u16]| key.port(view.initiator().other()).is_some_and(|port| ports.contains(&port));
         if matches!(transaction.content, Content::Dns(_)) && has_port(&LINK_NAME_PORTS) {
             return;
+        }
+        if let Some(late_ns) = late_ns(view, transaction).filter(|late_ns| *late_ns > 0) {
+            // The latest packet has the query.
+            let client = transaction.client();
+            let side = match view.mac(client) {
+                _ if self.interface != view.interface() => CaptureSide::Interface(self.interface),
+                Some(mac) => CaptureSide::Mac(mac),
+                None => CaptureSide::Initiator(client == view.initiator()),
+            };
+            self.facts.skew.note(side, late_ns);
         }
         // Further requests of a connection; its first one began with the flow.
         if let Content::Http(http) = &transaction.content

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use flowgauge::base::ApplicationName;
+use flowgauge::reassembler::SkewStats;
 use flowgauge::transaction::{Content, Dns, Transaction, X509};
 use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -240,6 +241,10 @@ pub struct Facts {
     pub vlan_ids: Few<u16>,
     /// Kinds of outer headers, such as `gre`.
     pub tunnels: Few<Cow<'static, str>>,
+    /// Skew between the directions of the captures, by responses of DNS over UDP that precede their queries. That of TCP is
+    /// [`Totals::skew`](crate::Totals::skew).
+    #[serde(default)]
+    pub skew: SkewStats,
 }
 
 /// Time for which a receiver closes its window that is not only the time to read a buffer.

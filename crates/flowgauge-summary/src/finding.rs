@@ -234,7 +234,9 @@ impl Facts {
         self.ports(&mut all);
         self.dns(&mut all);
         self.tcp(frames.duplicate_count, &mut all);
-        capture(frames, totals, &mut all);
+        let mut totals = *totals;
+        totals.skew.add(&self.skew);
+        capture(frames, &totals, &mut all);
         self.clock(&mut all);
         all.sort_by(|one, other| one.kind.cmp(&other.kind).then(other.count.cmp(&one.count)));
         all

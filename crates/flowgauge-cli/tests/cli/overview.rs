@@ -180,6 +180,130 @@ fn the_option_that_corrects_a_skew_is_whole_in_each_output() {
     }
 }
 
+/// A datagram of DNS over Ethernet, or over IP: its time in microseconds, whether the server sent it, and the frame.
+type Datagram = (u64, bool, Vec<u8>);
+
+/// Returns queries of DNS with responses after 1 to 7 ms, in the order of their times.
+fn queries(count: u16, is_ethernet: bool) -> Vec<Datagram> {
+    let mut all = Vec::new();
+    for number in 0..count {
+        let micros = u64::from(number) * 100_000;
+        for is_response in [false, true] {
+            let id = number.to_be_bytes();
+            let flags = if is_response { [0x81, 0x80] } else { [1, 0] };
+            let mut payload = [&id[..], &flags, &[0, 1, 0, 0, 0, 0, 0, 0]].concat();
+            payload.extend(b"\x04host\x03lab\x07example\0\0\x01\0\x01");
+            let ends = [([10, 0, 0, 1], 40_000 + number), ([10, 0, 0, 53], 53)];
+            let [from, to] = if is_response { [ends[1], ends[0]] } else { ends };
+            let macs = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+            let [from_mac, to_mac] = if is_response { [macs[1], macs[0]] } else { macs };
+            let mut frame = Vec::new();
+            if is_ethernet {
+                let builder = etherparse::PacketBuilder::ethernet2(from_mac, to_mac).ipv4(from.0, to.0, 64);
+                builder.udp(from.1, to.1).write(&mut frame, &payload).unwrap();
+            } else {
+                let builder = etherparse::PacketBuilder::ipv4(from.0, to.0, 64);
+                builder.udp(from.1, to.1).write(&mut frame, &payload).unwrap();
+            }
+            let micros = micros + if is_response { 1000 * (1 + u64::from(number % 7)) } else { 0 };
+            all.push((micros, is_response, frame));
+        }
+    }
+    all
+}
+
+/// Returns a file with datagrams in the order of their times.
+fn file(datagrams: impl IntoIterator<Item = Datagram>, link_type: u32) -> Vec<u8> {
+    let mut datagrams: Vec<_> = datagrams.into_iter().collect();
+    datagrams.sort_by_key(|(micros, ..)| *micros);
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, link_type] {
+        file.extend(word.to_le_bytes());
+    }
+    for (micros, _, frame) in datagrams {
+        let len = frame.len() as u32;
+        for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32, len, len] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(frame);
+    }
+    file
+}
+
+/// Returns a pcapng file with the responses on interface 0, and the queries on interface 1.
+fn pcapng(mut datagrams: Vec<Datagram>) -> Vec<u8> {
+    let block = |kind: u32, body: &[u8]| {
+        let body = [body, &vec![0; body.len().next_multiple_of(4) - body.len()]].concat();
+        let len = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let interface = block(1, &words(&[1, 65_535]));
+    let mut file = block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 1, u32::MAX, u32::MAX]));
+    file.extend([&interface[..], &interface].concat());
+    datagrams.sort_by_key(|(micros, ..)| *micros);
+    for (micros, is_response, frame) in datagrams {
+        let (time, len) = (1_700_000_000_000_000 + micros, frame.len() as u32);
+        let head = words(&[u32::from(!is_response), (time >> 32) as u32, time as u32, len, len]);
+        file.extend(block(6, &[head, frame].concat()));
+    }
+    file
+}
+
+/// Delays the direction of the clients.
+fn late_queries(datagrams: Vec<Datagram>, late_micros: impl Fn(usize) -> u64) -> Vec<Datagram> {
+    let late = |(place, (micros, is_response, frame)): (usize, Datagram)| {
+        (micros + if is_response { 0 } else { late_micros(place / 2) }, is_response, frame)
+    };
+    datagrams.into_iter().enumerate().map(late).collect()
+}
+
+#[test]
+fn a_skew_of_datagrams_is_seen_and_corrected() {
+    let folder = super::Folder::new();
+    let skews = |files: &[&str], options: &[&str]| {
+        let run = run(&[&["summary", "--format", "ndjson", "-q"], files, options].concat());
+        assert_eq!((run.status, run.err.as_str()), (0, ""));
+        let all = objects(&run.out);
+        let skews = all.iter().filter(|finding| finding["finding"] == "skew");
+        skews.map(|finding| finding["evidence"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let late = || late_queries(queries(100, true), |_| 20_000);
+    // The fastest response took 1 ms.
+    let one = folder.file("one.pcap", &file(late(), 1));
+    let text = "the direction from 02:00:00:00:00:01 is about 19.0ms late, by 100 answers; --shift-time \
+                02:00:00:00:00:01=-19000us corrects it";
+    assert_eq!(skews(&[&one], &[]), [text]);
+    assert_eq!(skews(&[&one], &["--shift-time", "02:00:00:00:00:01=-19000us"]), [""; 0]);
+    // Corrected times are those of the responses.
+    let corrected = ["sessions", &one, "--transactions", "--format", "ndjson", "-q", "--shift-time"];
+    let rows = run(&[&corrected[..], &["02:00:00:00:00:01=-20ms"]].concat());
+    let times: Vec<_> = objects(&rows.out).iter().map(|row| row["response_time"].as_u64().unwrap()).collect();
+    assert_eq!(times, (0..100).map(|number| (1 + number % 7) * 1_000_000).collect::<Vec<_>>());
+    // Two interfaces.
+    let two = folder.file("two.pcapng", &pcapng(late()));
+    let found = skews(&[&two], &[]);
+    assert!(found[0].contains("interface 1 is") && found[0].contains("--shift-time 1=-19000us"), "{found:?}");
+    assert_eq!(skews(&[&two], &["--shift-time", "1=-19000us"]), [""; 0]);
+    // Without a link layer.
+    let raw = folder.file("raw.pcap", &file(late_queries(queries(100, false), |_| 20_000), 101));
+    assert_eq!(
+        skews(&[&raw], &[]),
+        ["the direction from the initiators is about 19.0ms late, by 100 answers"]
+    );
+    // No constant skew.
+    for (name, micros) in [
+        ("none", (|_| 0) as fn(usize) -> u64),
+        ("few", |number| if number < 2 { 20_000 } else { 0 }),
+        ("queues", |_| 1_200),
+        ("varying", |number| if number == 0 { 48_000 } else { 2_000 }),
+        ("beyond", |_| 60_000),
+    ] {
+        let capture = folder.file("other.pcap", &file(late_queries(queries(100, true), micros), 1));
+        assert_eq!(skews(&[&capture], &[]), [""; 0], "{name}");
+    }
+}
+
 #[test]
 fn each_command_shows_what_was_found() {
     let folder = super::repository().join("examples/findings");
