@@ -67,7 +67,7 @@ fn evidence(name: &str, text: &str) -> Vec<String> {
     let parts = |at: usize| text.split_at_checked(at).filter(|(first, _)| width(first) <= space);
     let is_whole = |(_, rest): &(&str, &str)| width(rest.trim_start()) <= space;
     let split = semicolons.filter_map(parts).filter(is_whole).last();
-    let Some((first, rest)) = split.or_else(|| spaces.filter_map(parts).last()) else {
+    let Some((first, rest)) = split.or_else(|| spaces.filter_map(parts).next_back()) else {
         return vec![shortened(&(prefix + &text))];
     };
     let indent = " ".repeat(width(&prefix));
