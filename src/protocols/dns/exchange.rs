@@ -19,8 +19,8 @@ pub const UNANSWERED_NS: u64 = 10_000_000_000;
 /// [`skew_max`](crate::reassembler::ReassemblerConfig::skew_max).
 pub(crate) const EARLY_NS: u64 = 50_000_000;
 
-/// First part of the rank of an exchange in which nothing else is expected.
-const OVER: u8 = 0;
+/// Bits of a rank below the kind of the exchange: its latest time, in units of four nanoseconds.
+const RANK_TIME_BITS: u32 = 62;
 
 /// Number of queries per flow that are kept without an allocation: the A and AAAA queries that a client sends together, and
 /// two before them, which may be sent again.
@@ -134,17 +134,12 @@ impl Exchange {
         self.response_count != query_count && since(self.latest, now) <= EARLY_NS
     }
 
-    /// Returns the order in which exchanges are replaced: those in which nothing else is expected first, and those
+    /// Returns the order in which exchanges are replaced: those in which nothing else is expected first (kind 0), and those
     /// without a response last. The one idle longest precedes others of the same kind.
-    fn rank(&self, now: Timestamp) -> (u8, Timestamp) {
-        let kind = if !self.is_answered() {
-            OVER + 2
-        } else if self.is_transfer || self.awaits_more(now) {
-            OVER + 1
-        } else {
-            OVER
-        };
-        (kind, self.latest)
+    #[inline]
+    fn rank(&self, now: Timestamp) -> u64 {
+        let kind = if !self.is_answered() { 2 } else { u64::from(self.is_transfer || self.awaits_more(now)) };
+        kind << RANK_TIME_BITS | self.latest.as_nanos() >> 2
     }
 
     fn unanswered(&self, now: Timestamp, reason: UnansweredReason) -> Unanswered {
@@ -226,19 +221,24 @@ impl Exchanges {
         mut unanswered: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
-        // Rank and index of the exchange that is replaced first.
-        let mut first = None;
+        let is_free = self.inline.iter().any(Option::is_none);
+        // Rank and index of the exchange that is replaced first, if all places are taken.
+        let mut first = (u64::MAX, 0);
         for (place, known) in self.all_mut().enumerate() {
-            let is_same = !is_early && known.question == question && known.is_of(subject);
-            if is_same && let Some(count) = known.add_query(now, subject.is_datagram) {
+            let is_same =
+                known.id == subject.id && known.question == question && known.querier == subject.querier;
+            if is_same
+                && !is_early
+                && let Some(count) = known.add_query(now, subject.is_datagram)
+            {
                 return (known.transaction, count);
             }
-            let rank = known.rank(now);
-            if first.is_none_or(|(least, _)| rank < least) {
-                first = Some((rank, place));
+            if !is_free {
+                first = first.min((known.rank(now), place));
             }
         }
-        let is_over = matches!(first, Some(((OVER, _), _)));
+        let (rank, place) = first;
+        let is_over = rank >> RANK_TIME_BITS == 0;
         let transaction = self.next;
         self.next += 1;
         let exchange = Exchange {
@@ -253,11 +253,11 @@ impl Exchanges {
             is_transfer: subject.is_transfer,
             is_early,
         };
-        if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
-            *place = Some(exchange);
+        if let Some(free) = self.inline.iter_mut().find(|place| place.is_none()) {
+            *free = Some(exchange);
         } else if !is_over && self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
             self.more.push(exchange);
-        } else if let Some(replaced) = first.and_then(|(_, place)| self.all_mut().nth(place)) {
+        } else if let Some(replaced) = self.all_mut().nth(place) {
             if !replaced.is_answered() {
                 unanswered(replaced.unanswered(now, UnansweredReason::Displaced));
             }
