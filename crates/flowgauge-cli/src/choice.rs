@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use flowgauge::pipeline::boxed;
 use flowgauge::{Builder, EndReason, Filter, Flow, FlowView, Flows, Interest, Resources, Sink};
 
+use crate::args::ShiftArgs;
 use crate::console::{Console, Failure};
 use crate::input::{Input, is_stdin};
 
@@ -25,18 +26,18 @@ pub(crate) enum Choice {
 
 impl Choice {
     /// Creates the selection of flows. Reads all input once with the settings of the builder if the filter needs
-    /// complete flows. That pass releases its part of the budget before the next pass begins.
+    /// complete flows, with the shifted times of the later pass. That pass releases its part of the budget before the next pass begins.
     pub(crate) fn new(
         community_ids: &[String],
         filter: Option<&Filter>,
-        files: &[PathBuf],
+        (files, shift): (&[PathBuf], Option<&ShiftArgs>),
         (builder, resources): (&Builder, &Resources),
     ) -> Result<Self, Failure> {
         Ok(match filter {
             None if community_ids.is_empty() => Self::All,
             None => Self::CommunityIds(community_ids.iter().cloned().collect()),
             Some(filter) if filter.is_final() => Self::All,
-            Some(filter) => Self::Numbers(read(filter, files, (builder, resources))?),
+            Some(filter) => Self::Numbers(read(filter, (files, shift), (builder, resources))?),
         })
     }
 
@@ -53,7 +54,7 @@ impl Choice {
 /// Reads all input once to find the flows that match a filter.
 fn read(
     filter: &Filter,
-    files: &[PathBuf],
+    (files, shift): (&[PathBuf], Option<&ShiftArgs>),
     (builder, resources): (&Builder, &Resources),
 ) -> Result<Numbers, Failure> {
     if let Some(path) = files.iter().find(|path| is_read_once(path)) {
@@ -67,7 +68,12 @@ fn read(
     let mut chooser = Chooser { filter, started_count: 0, numbers: Numbers::new(len_max) };
     // The second pass reports the problems of the input.
     let mut silent = Console::silent();
-    if let Some(mut input) = Input::open(files, resources, &mut silent) {
+    if let Some(input) = Input::open(files, resources, &mut silent) {
+        // Shifted times change the order of packets, and so the numbers of flows.
+        let mut input = match shift {
+            Some(shift) => input.shifted(shift),
+            None => input,
+        };
         input.run(builder.build(boxed(&mut chooser))?, &mut silent)?;
     }
     let numbers = chooser.numbers;

@@ -122,7 +122,8 @@ pub(crate) fn run(args: &PacketsArgs, console: &mut Console) -> Result<(), Failu
     // Each fragment is a packet.
     let builder = builder.fragments(FragmentHandling::AsTheyCome);
     check::<Flows>(&builder)?;
-    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&builder, &resources))?;
+    let choice =
+        Choice::new(&args.community_id, filter.as_ref(), (&args.files, None), (&builder, &resources))?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
     let is_stream = input.is_stream();

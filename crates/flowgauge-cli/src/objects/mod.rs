@@ -78,7 +78,12 @@ pub(crate) fn run(args: &ObjectsArgs, console: &mut Console) -> Result<(), Failu
     streams.ack_grace = args.grace.ack_grace;
     let builder = flows.clone().streams(streams);
     check::<Sessions<Standard>>(&builder)?;
-    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files, Some(&args.grace.shift)),
+        (&flows, &resources),
+    )?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let input = input.shifted(&args.grace.shift);
     let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());

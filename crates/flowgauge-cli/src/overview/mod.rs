@@ -4,6 +4,7 @@ mod continued;
 mod pass;
 pub(crate) mod report;
 mod screen;
+mod selected;
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::num::NonZeroUsize;

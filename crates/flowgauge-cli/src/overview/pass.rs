@@ -9,8 +9,10 @@ use flowgauge_summary::text::{shell_file, shell_word};
 use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
 
 use super::continued::{Continued, Earlier};
+use super::selected::Selected;
 use crate::args::{Pages, SharedArgs, ShiftArgs, check, parse_filter};
 use crate::checkpoint::{self, CheckpointArgs};
+use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::input::Input;
 use crate::interrupt;
@@ -40,8 +42,15 @@ pub(super) struct Pass<K> {
     pub(super) totals: Totals,
 }
 
+/// How captures are read.
+struct Run<'a> {
+    builder: &'a Builder,
+    resources: &'a Resources,
+    is_terminal_free: bool,
+}
+
 impl PassArgs {
-    /// Reads the captures. `is_terminal_free` states whether a progress bar may be shown. `None` if no capture can be read, which is
+    /// Reads the captures, twice if the filter needs complete flows. `is_terminal_free` states whether a progress bar may be shown. `None` if no capture can be read, which is
     /// reported.
     pub(super) fn read<K: TransactionSink>(
         &self,
@@ -55,11 +64,34 @@ impl PassArgs {
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;
-        let Some(input) = Input::open(&self.files, &resources, console) else { return Ok(None) };
-        let mut input = input.shifted(&self.shift).with_progress(!self.shared.quiet && is_terminal_free);
+        let choice =
+            Choice::new(&[], filter.as_ref(), (&self.files, Some(&self.shift)), (&builder, &resources))?;
+        let run = Run { builder: &builder, resources: &resources, is_terminal_free };
+        if matches!(choice, Choice::All) {
+            return self.run(sink, &run, console);
+        }
+        Ok(self.run(Selected::new(sink, choice), &run, console)?.map(|pass| {
+            let Pass { sink: Selected { inner, flow_count, .. }, frames, mut totals } = pass;
+            totals.flow_count = flow_count;
+            Pass { sink: inner, frames, totals }
+        }))
+    }
+
+    /// Reads the captures once.
+    fn run<K: TransactionSink>(
+        &self,
+        sink: K,
+        Run { builder, resources, is_terminal_free }: &Run<'_>,
+        console: &mut Console,
+    ) -> Result<Option<Pass<K>>, Failure>
+    where
+        K::State: 'static,
+    {
+        let Some(input) = Input::open(&self.files, resources, console) else { return Ok(None) };
+        let mut input = input.shifted(&self.shift).with_progress(!self.shared.quiet && *is_terminal_free);
         let mut sink = Transactions::new(sink);
         let mut pipeline = builder.build(boxed(&mut sink))?;
-        let watch = Watch::new(&resources)?;
+        let watch = Watch::new(resources)?;
         let stats =
             input.run_with(console, |source, options| pipeline.run(&mut watch.source(source), options))?;
         let mut totals = Totals::default();
@@ -78,6 +110,11 @@ impl PassArgs {
     ) -> Result<(Facts, Earlier), Failure> {
         self.shift.exclude("--checkpoint", true)?;
         let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
+        if filter.as_ref().is_some_and(|filter| !filter.is_final()) {
+            let usage =
+                "--checkpoint requires a filter without src, dst and vlan, which apply to whole flows";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
         let resources = self.shared.resources();
         let builder = self.builder(&resources, filter.as_ref())?;
         let watch = Watch::new(&resources)?;

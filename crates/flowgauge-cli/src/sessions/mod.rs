@@ -67,7 +67,12 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
         }
         return continue_sessions(args, (&builder, &resources), started_at, console);
     }
-    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files, Some(&args.grace.shift)),
+        (&flows, &resources),
+    )?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     // A progress bar would interfere with rows that are written to the same terminal.
     let input = input.shifted(&args.grace.shift);

@@ -79,7 +79,8 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     let builder = args.shared.builder(&resources, filter.as_ref(), Pages::Huge);
     let builder = builder.fragments(FragmentHandling::AsTheyCome).time_check(false);
     check::<Flows>(&builder)?;
-    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&builder, &resources))?;
+    let choice =
+        Choice::new(&args.community_id, filter.as_ref(), (&args.files, None), (&builder, &resources))?;
     let Some(input) = Input::open_for_frames(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet);
     let mut pipeline = builder.build(Slicer::new(choice, output, Fragments::new(resources.limits)))?;

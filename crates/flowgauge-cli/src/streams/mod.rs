@@ -56,7 +56,12 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
         args.shared.builder(&resources, filter.as_ref(), Pages::Huge).checksums(args.checksums.into());
     let builder = flows.clone().streams(args.reassembler());
     check::<Streams>(&builder)?;
-    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files, Some(&args.grace.shift)),
+        (&flows, &resources),
+    )?;
     let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.shifted(&args.grace.shift).with_progress(!args.shared.quiet);
     let mut sink = OctetSink::new(choice, args)?;

@@ -167,6 +167,75 @@ fn a_filter_selects_numbers_that_are_named() {
     );
 }
 
+/// Words of a filter that depend on the whole flow select the same flows, packets and octets as in `flows`.
+#[test]
+fn a_filter_of_whole_flows_selects_those_of_flows() {
+    let filters = [
+        ("vlan.pcapng", "vlan 999"),
+        ("vlan.pcapng", "not vlan"),
+        ("vlan.pcapng", "vlan 40"),
+        ("vlan.pcapng", "vlan 100"),
+        ("vlan.pcapng", "vlan 10 and tcp"),
+        ("web.pcap", "src port 80"),
+        ("web.pcap", "dst port 80"),
+        ("web.pcap", "dst port 443 or src port 443"),
+        ("web.pcap", "src host 10.77.0.2"),
+        ("web.pcap", "dst host 10.77.0.2"),
+        ("web.pcap", "not dst host 10.77.0.1"),
+        ("mail.pcap", "tcp src portrange 1024-65535"),
+    ];
+    // Timeouts between shifted times divide flows.
+    let shift = ["--shift-time", "02:00:00:77:00:02=-600s"];
+    let cases = filters.map(|(capture, filter)| (capture, filter, &[][..]));
+    let shifted = [("web.pcap", "dst port 80", &shift[..]), ("web.pcap", "src host 10.77.0.2", &shift)];
+    let mut counts = Vec::new();
+    for (capture, filter, options) in cases.into_iter().chain(shifted) {
+        let run = |args: &[&str]| run(&[args, options].concat());
+        let flows = run(&["flows", capture, "-F", filter, "--format", "ndjson", "-q"]);
+        let flows = objects(&flows.out);
+        let sum = |fields: [&str; 2]| {
+            flows.iter().flat_map(|flow| fields.map(|field| number(flow, field))).sum::<u64>()
+        };
+        let plural = |count: u64, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+        let packets = plural(sum(["packet_count", "reverse_packet_count"]), "packet");
+        let expected = (
+            format!("Selected by the filter: {packets}, "),
+            format!(" octets, {}", plural(flows.len() as u64, "flow")),
+        );
+        let is_expected = |line: &str| line.starts_with(&expected.0) && line.ends_with(&expected.1);
+        let shown = run(&["summary", capture, "-F", filter, "-q"]);
+        assert_eq!(shown.status, 0, "{}", shown.err);
+        let line = shown.out.lines().nth(1).unwrap();
+        assert!(is_expected(line), "{capture}, {filter}: {line}, not {expected:?}");
+        let page = run(&["report", capture, "-F", filter, "-o", "-", "-q"]).out;
+        assert!(page.contains(&format!("<p>{line}</p>")), "{capture}, {filter}");
+        // The hosts of the lists are those of the flows.
+        let hosts: std::collections::BTreeSet<_> = flows
+            .iter()
+            .flat_map(|flow| [&flow["source_address"], &flow["destination_address"]])
+            .map(Value::as_str)
+            .collect();
+        let listed = run(&["summary", capture, "-F", filter, "--section", "hosts", "-q"]).out;
+        assert_eq!(listed.lines().filter(|line| line.starts_with("  ")).count(), hosts.len(), "{listed}");
+        counts.push(flows.len());
+    }
+    assert!(counts.contains(&0) && counts.iter().any(|count| *count > 1), "{counts:?}");
+}
+
+#[test]
+fn a_filter_of_whole_flows_requires_files_that_can_be_read_twice() {
+    for filter in ["src port 80", "vlan 10"] {
+        let piped = run_with_input(&["summary", "-", "-F", filter, "-q"], &data("web.pcap"));
+        assert_eq!(piped.status, 2, "{}", piped.err);
+        assert!(piped.err.contains("can be read only once"), "{}", piped.err);
+        let folder = Folder::new();
+        let state = folder.path("state");
+        let continued = run(&["summary", "web.pcap", "-F", filter, "--checkpoint", &state, "-q"]);
+        assert_eq!(continued.status, 2, "{}", continued.err);
+        assert!(continued.err.contains("without src, dst and vlan"), "{}", continued.err);
+    }
+}
+
 #[test]
 fn a_truncated_input_is_stated_at_the_top() {
     let folder = Folder::new();
