@@ -3,7 +3,7 @@
 use flowgauge::row::{Column, Type};
 
 use crate::literal::Literal;
-use crate::names::field_name;
+use crate::names::{field_name, is_caseless};
 use crate::node::{Comparison, Node, Operand, Operation};
 use crate::pattern::Pattern;
 use crate::problem::Problem;
@@ -228,6 +228,9 @@ impl<'c> Compiler<'c> {
         {
             if path == &["protocol"] && types.contains(&Type::Unsigned(8)) {
                 literal.name_protocol();
+            }
+            if is_caseless(path) {
+                literal.ignore_case();
             }
             let misfits = types.iter().map(|column_type| literal.misfit(*column_type));
             if let Some(expected) = misfits.min().flatten() {

@@ -26,6 +26,8 @@ pub(crate) struct Text {
     duration: Option<Duration>,
     time: Option<Timestamp>,
     network: Option<(IpAddr, u8)>,
+    /// Texts that differ in the case of ASCII letters only are equal.
+    ignores_case: bool,
 }
 
 /// Parses a network, such as `10.0.0.0/8`, or an address.
@@ -61,8 +63,16 @@ impl Literal {
             duration: parse_duration(&text).ok(),
             time: time(&text),
             network: network(&text),
+            ignores_case: false,
             text,
         })
+    }
+
+    /// Lets a text equal those that differ in the case of ASCII letters only.
+    pub(crate) const fn ignore_case(&mut self) {
+        if let Self::Text(text) = self {
+            text.ignores_case = true;
+        }
     }
 
     pub(crate) fn number(text: &str) -> Option<Self> {
@@ -165,6 +175,9 @@ pub(crate) fn compare(value: &Value, literal: &Literal) -> Option<Ordering> {
         }
         // Names are of a closed set, none of which differ in case only.
         (Value::Name(name), Literal::Text(text)) => Some(compare_without_case(name, &text.text)),
+        (value, Literal::Text(text)) if text.ignores_case => {
+            Some(compare_without_case(&text_of(value)?, &text.text))
+        }
         (value, Literal::Text(text)) => Some(text_of(value)?.as_str().cmp(text.text.as_str())),
         _ => None,
     }

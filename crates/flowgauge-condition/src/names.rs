@@ -32,6 +32,17 @@ pub const ALIASES: [(&str, &str); 28] = [
     ("ts", "start"),
 ];
 
+/// Columns of names without case: those of applications, and those of hosts in DNS (RFC 4343) and what uses them.
+const CASELESS: [&[&str]; 5] = [&["application"], &["dns_names"], &["host"], &["query"], &["server_name"]];
+
+/// Lists of questions and records of DNS, each of which has a name.
+const DNS_LISTS: [&str; 4] = ["questions", "answers", "authorities", "additionals"];
+
+/// Returns whether the texts of a column are compared without case. The names of the column are those from the row inward.
+pub(crate) fn is_caseless(path: &[&str]) -> bool {
+    CASELESS.contains(&path) || matches!(path, [list, "name"] if DNS_LISTS.contains(list))
+}
+
 /// Names that could mean both directions or one of them, with the column that is suggested for them.
 const AMBIGUOUS: [(&str, &str); 3] =
     [("bytes", "octet_count"), ("octets", "octet_count"), ("packets", "packet_count")];
@@ -51,9 +62,37 @@ pub(crate) fn suggested(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use flowgauge::FlowRecord;
-    use flowgauge::row::RowType as _;
+    use flowgauge::row::{Column, RowType as _, Type, Union as _};
 
     use super::*;
+
+    #[test]
+    fn names_without_case_are_columns_of_text() {
+        let tables =
+            flowgauge::Message::tables().into_iter().chain(flowgauge::transaction::Content::tables());
+        let columns: Vec<&Column> =
+            FlowRecord::columns().into_iter().chain(tables.flat_map(|table| table.columns)).collect();
+        let types = |name: &'static str| {
+            let named = columns.iter().filter(move |column| column.name == name);
+            named.map(|column| match column.column_type {
+                Type::List(item) => item.column_type,
+                column_type => column_type,
+            })
+        };
+        for path in CASELESS {
+            let [name] = path else { panic!("{path:?}") };
+            assert!(types(name).count() > 0, "{name}");
+            assert!(types(name).all(|column_type| column_type == Type::Text), "{name}");
+        }
+        for list in DNS_LISTS {
+            let has_name = |column_type| {
+                let Type::Group(members) = column_type else { return false };
+                members.iter().any(|member| (member.name, member.column_type) == ("name", Type::Text))
+            };
+            assert!(types(list).any(has_name), "{list}");
+        }
+        assert!(!is_caseless(&["method"]) && !is_caseless(&["name"]) && !is_caseless(&["questions", "type"]));
+    }
 
     #[test]
     fn aliases_are_names_of_columns() {

@@ -232,10 +232,10 @@ fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
         .try_map(move |name| all().find(|format| format.name() == name).ok_or("unknown format"))
 }
 
-/// Checks that a text is the name of a protocol that has a parser, and returns the name.
+/// Checks that a text is the name of a protocol that has a parser, in any case, and returns the name.
 fn parse_protocol(text: &str) -> Result<&'static str, String> {
     let table = Standard::TABLE;
-    let known = table.iter().find(|entry| entry.protocol.name() == text);
+    let known = table.iter().find(|entry| entry.protocol.name().eq_ignore_ascii_case(text));
     match known {
         Some(entry) if entry.has_parser => Ok(entry.protocol.name()),
         Some(_) => Err(format!(

@@ -111,6 +111,67 @@ fn names_of_codes_compare_without_case() {
     assert_eq!(count("kind = 'DNS' and query_type = 'aaaa'"), count("query_type = 'AAAA'"));
 }
 
+/// Names of applications and of DNS (RFC 4343) compare without case; methods of HTTP (RFC 9110 section 9.1) do not.
+#[test]
+fn names_of_applications_and_hosts_compare_without_case() {
+    let cases = [
+        (&["flows", "web.pcap", "--format", "ndjson"][..], "application", true),
+        (&["sessions", "web.pcap", "-t"], "host", true),
+        (&["sessions", "web.pcap", "-t"], "server_name", true),
+        (&["sessions", "web.pcap", "-t"], "method", false),
+        (&["sessions", "dns.pcap", "-t"], "query", true),
+    ];
+    for (args, column, ignores_case) in cases {
+        let rows = |condition: &str| {
+            let run = run(&[args, &["-q", "--where", condition]].concat());
+            assert_eq!((run.status, run.err.as_str()), (0, ""), "{condition}");
+            run.out
+        };
+        let values: std::collections::BTreeSet<_> = objects(&rows(&format!("{column} is not null")))
+            .iter()
+            .map(|row| row[column].as_str().unwrap().to_owned())
+            .collect();
+        assert!(!values.is_empty(), "{column}");
+        for value in values {
+            let of = |row: &&Value| {
+                row[column]
+                    .as_str()
+                    .is_some_and(|other| other == value || ignores_case && other.eq_ignore_ascii_case(&value))
+            };
+            let all = objects(&rows(&format!("{column} is not null")));
+            let expected = all.iter().filter(of).count();
+            let count = |condition: String| rows(&condition).lines().count();
+            assert_eq!(count(format!("{column} = '{value}'")), expected, "{column} = {value}");
+            let other = if value.bytes().any(|octet| octet.is_ascii_lowercase()) {
+                value.to_ascii_uppercase()
+            } else {
+                value.to_ascii_lowercase()
+            };
+            if other == value {
+                continue;
+            }
+            let other_expected = if ignores_case { expected } else { 0 };
+            assert_eq!(count(format!("{column} = '{other}'")), other_expected, "{column} = {other}");
+            assert_eq!(count(format!("'{other}' = {column}")), other_expected);
+            assert_eq!(count(format!("{column} in ('{other}')")), other_expected);
+            assert_eq!(count(format!("{column} <> '{other}'")), all.len() - other_expected);
+            assert_eq!(count(format!("{column} like '{other}'")), 0, "LIKE has ILIKE");
+        }
+    }
+    let questions = |name: &str| {
+        let condition = format!("questions.name = '{name}'");
+        run(&["sessions", "dns.pcap", "-q", "--where", &condition]).out
+    };
+    let all = objects(&run(&["sessions", "dns.pcap", "-q", "--where", "questions is not null"]).out);
+    let name = all.iter().find_map(|row| row["questions"][0]["name"].as_str()).unwrap();
+    assert!(!questions(name).is_empty());
+    assert_eq!(questions(&name.to_ascii_uppercase()), questions(&name.to_ascii_lowercase()), "{name}");
+    assert!(questions(&name.to_ascii_uppercase()).contains(name));
+    let named = |name: &str| run(&["sessions", "web.pcap", "-p", name, "-q"]);
+    assert!(!named("http").out.is_empty());
+    assert_eq!(named("HTTP").out, named("http").out, "{}", named("HTTP").err);
+}
+
 #[test]
 fn zero_rows_say_what_there_was() {
     let all = run(&["sessions", "dns.pcap", "-t", "-q"]).out.lines().count();
