@@ -16,7 +16,8 @@ struct Sent {
 
 /// A TCP connection that is captured in order.
 struct Connection {
-    port: u16,
+    /// Ports of the client and of the server.
+    ports: [u16; 2],
     micros: u64,
     /// Next sequence numbers of the client and of the server.
     next: [u32; 2],
@@ -26,14 +27,18 @@ struct Connection {
 impl Connection {
     /// Creates a connection to a port of the server, with its handshake.
     fn new(port: u16) -> Self {
-        let mut connection = Self { port, micros: 1_000_000, next: [u32::MAX - 20, 5000], sent: Vec::new() };
+        Self::between([40_000, port])
+    }
+
+    fn between(ports: [u16; 2]) -> Self {
+        let mut connection = Self { ports, micros: 1_000_000, next: [u32::MAX - 20, 5000], sent: Vec::new() };
         connection.segment(false, "S", "").segment(true, "SA", "").segment(false, "A", "");
         connection
     }
 
     /// Adds a segment 300 microseconds after the previous one.
     fn segment(&mut self, is_reply: bool, flags: &str, text: &str) -> &mut Self {
-        let (client, server) = (([10, 0, 0, 1], 40_000), ([10, 0, 0, 2], self.port));
+        let (client, server) = (([10, 0, 0, 1], self.ports[0]), ([10, 0, 0, 2], self.ports[1]));
         let (from, to) = if is_reply { (server, client) } else { (client, server) };
         let [seq, ack] = if is_reply { [self.next[1], self.next[0]] } else { self.next };
         let mut builder =
@@ -77,7 +82,11 @@ impl Connection {
 
 /// Returns five requests with their responses, each in segments of its own, with a pause between them.
 fn http(pause: u64) -> Vec<Sent> {
-    let mut connection = Connection::new(80);
+    http_between([40_000, 80], pause)
+}
+
+fn http_between(ports: [u16; 2], pause: u64) -> Vec<Sent> {
+    let mut connection = Connection::between(ports);
     for number in 1..=5 {
         let request = format!("GET /{number} HTTP/1.1\r\nHost: a.example\r\n\r\n");
         let response = format!("HTTP/1.1 21{number} OK\r\nContent-Length: 3\r\n\r\n");
@@ -213,6 +222,24 @@ fn a_late_direction_changes_no_pair_of_a_connection_without_its_syn() {
                     let case = format!("{name}, the {late} {micros} us late, with pauses of {pause} us");
                     assert_eq!((found, stats.streams.gap_octet_count), (expected.clone(), 0), "{case}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_direction_changes_no_pair_if_ports_do_not_show_the_server() {
+    let expected: Vec<_> = (1..=5).map(|number| format!("/{number} Some(21{number})")).collect();
+    for ports in [[50_000, 50_080], [50_080, 50_000], [50_000, 50_000]] {
+        for pause in [0, 30_000, 200_000] {
+            let sent = picked_up(http_between(ports, pause));
+            for (is_reply, micros) in
+                [(false, 0), (false, 3), (false, 3_000), (false, 45_000), (true, 3_000), (true, 45_000)]
+            {
+                let (found, stats) = transactions(&skewed(sent.clone(), is_reply, micros));
+                let late = if is_reply { "server" } else { "client" };
+                let case = format!("ports {ports:?}, the {late} {micros} us late, with pauses of {pause} us");
+                assert_eq!((&found, stats.streams.gap_octet_count), (&expected, 0), "{case}");
             }
         }
     }

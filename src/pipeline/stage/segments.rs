@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::base::{IpProtocol, Side, Timestamp};
+use crate::base::{DirectionEvidence, IpProtocol, Side, Timestamp};
 use crate::base::{Packet, Transport};
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -152,6 +152,12 @@ pub(super) fn segment(
     }
 }
 
+/// Returns whether a side is the responder, or may be, because the only evidence is that it sent the first packet.
+#[cold]
+fn may_respond(view: &FlowView<'_>, side: Side) -> bool {
+    side != view.initiator() || view.direction_evidence() == DirectionEvidence::FirstSeen
+}
+
 /// Processes a TCP segment whose acknowledgment concerns the stream of the opposite side.
 #[inline(never)]
 fn acknowledged(
@@ -172,7 +178,7 @@ fn acknowledged(
         if consumer.is_muted() {
             return;
         }
-        if Streams::begins_early(own, other, &segment) && side != view.initiator() {
+        if Streams::begins_early(own, other, &segment) && may_respond(view, side) {
             streams.await_beginning(other);
         }
         if !own.is_held() && Streams::is_delivered(other, &segment) {
