@@ -42,6 +42,8 @@ struct End {
     /// `None` while unknown.
     scale: Option<u8>,
     has_fin: bool,
+    /// Its first sequence number is that of a SYN that does not count, and later ones arrived before it.
+    has_skipped_first: bool,
     /// It sent octets in a segment without SYN, FIN, and RST.
     has_data: bool,
     /// It sent a valid RST.
@@ -264,7 +266,13 @@ impl Flow {
                 own.next = Some(end);
             }
             // Octets before all that were seen, and that were not acknowledged, move the beginning.
-            let is_early = own.isn.is_none() && !is_after(seq, first);
+            // Those after a SYN that does not count were skipped, if later ones arrived first.
+            let fills_skipped = own.has_skipped_first && seq == first;
+            let is_early = own.isn.is_none() && !is_after(seq, first) && !fills_skipped;
+            if end != seq {
+                own.has_skipped_first |= next == first && is_after(seq, next);
+                own.has_skipped_first &= is_after(seq, first) || !is_after(end, first);
+            }
             let is_new = peers_ack.is_none_or(|acked| is_after(end, acked));
             if end != seq && !is_after(end, next) && !is_after(seq, next) && is_early && is_new {
                 own.first = Some(seq.wrapping_sub(1));

@@ -107,7 +107,6 @@ impl Run<'_> {
         }
         let pipeline = builder.build(sink(PublishSink::new(publisher.clone()).with_keys(args.keys)))?;
         let mut stats = input.run(pipeline, console)?;
-        drop(pipeline);
         stats.sessions.suppressed_message_count += self.omitted_count.get();
         let published = publisher.close(DRAIN);
         if !is_quiet {
