@@ -221,24 +221,25 @@ impl Exchanges {
         mut unanswered: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
-        let is_free = self.inline.iter().any(Option::is_none);
-        // Rank and index of the exchange that is replaced first, if all places are taken.
-        let mut first = (u64::MAX, 0);
-        for (place, known) in self.all_mut().enumerate() {
-            let is_same =
-                known.id == subject.id && known.question == question && known.querier == subject.querier;
-            if is_same
-                && !is_early
-                && let Some(count) = known.add_query(now, subject.is_datagram)
-            {
-                return (known.transaction, count);
+        let is_same = |known: &Exchange| {
+            known.id == subject.id && known.question == question && known.querier == subject.querier
+        };
+        if !is_early {
+            for known in self.inline.iter_mut().flatten() {
+                if is_same(known)
+                    && let Some(count) = known.add_query(now, subject.is_datagram)
+                {
+                    return (known.transaction, count);
+                }
             }
-            if !is_free {
-                first = first.min((known.rank(now), place));
+            for known in &mut self.more {
+                if is_same(known)
+                    && let Some(count) = known.add_query(now, subject.is_datagram)
+                {
+                    return (known.transaction, count);
+                }
             }
         }
-        let (rank, place) = first;
-        let is_over = rank >> RANK_TIME_BITS == 0;
         let transaction = self.next;
         self.next += 1;
         let exchange = Exchange {
@@ -255,7 +256,11 @@ impl Exchanges {
         };
         if let Some(free) = self.inline.iter_mut().find(|place| place.is_none()) {
             *free = Some(exchange);
-        } else if !is_over && self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
+            return (transaction, 0);
+        }
+        let (rank, place) = self.first_replaced(now);
+        let is_over = rank >> RANK_TIME_BITS == 0;
+        if !is_over && self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
             self.more.push(exchange);
         } else if let Some(replaced) = self.all_mut().nth(place) {
             if !replaced.is_answered() {
@@ -264,6 +269,24 @@ impl Exchanges {
             *replaced = exchange;
         }
         (transaction, 0)
+    }
+
+    /// Returns rank and index of the exchange that is replaced first.
+    fn first_replaced(&self, now: Timestamp) -> (u64, usize) {
+        let mut first = (u64::MAX, 0);
+        for (place, known) in self.inline.iter().flatten().enumerate() {
+            let rank = known.rank(now);
+            if rank < first.0 {
+                first = (rank, place);
+            }
+        }
+        for (place, known) in self.more.iter().enumerate() {
+            let rank = known.rank(now);
+            if rank < first.0 {
+                first = (rank, INLINE_COUNT + place);
+            }
+        }
+        first
     }
 
     /// Assigns a DNS response to its query. Returns its relation to the query; `None` if no such query is kept.
