@@ -1,9 +1,9 @@
 //! Octets that may be the padding of a minimal Ethernet frame, which the IP length of some network cards includes.
 //!
 //! An acknowledgment in a frame of 60 octets, or 64 with a VLAN tag or the checksum, has room for six octets of padding. If
-//! its length says that they are payload, they are delivered when something confirms them: a segment of their sender that follows them or repeats them, an
-//! acknowledgment of their receiver, or the end of the flow. A segment with other octets in their place contradicts them. They
-//! are zeros, so that only their number is kept.
+//! its length says that they are payload, they are delivered when something confirms them: a segment of their sender that
+//! follows them or repeats them, an acknowledgment of their receiver, or the end of the flow. A segment with other octets in
+//! their place contradicts them. They are zeros, so that only their number is kept.
 
 use super::event::{Chunk, Conflict, Extent, StreamEvent};
 use super::pieces::{New, Origin, Out, difference};

@@ -7,8 +7,8 @@ use super::table::{Row, RowType};
 /// one by the columns, so that a row costs one comparison.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// The identity of the columns of the latest row; zero before the first.
-    shape_id: usize,
+    /// The identity of the columns of the latest row.
+    shape_id: Option<usize>,
     columns: Vec<&'static Column>,
 }
 
@@ -22,7 +22,7 @@ impl Shape {
     /// Returns the shape of rows with these columns.
     #[must_use]
     pub const fn new(columns: Vec<&'static Column>) -> Self {
-        Self { shape_id: 0, columns }
+        Self { shape_id: None, columns }
     }
 
     /// Returns the columns in the order of the row.
@@ -39,7 +39,7 @@ impl Shape {
     #[inline]
     pub fn check(&mut self, row: &impl Row) -> Result<(), String> {
         let shape_id = row.shape_id();
-        if self.shape_id == shape_id { Ok(()) } else { self.compare(shape_id, &row.own_columns()) }
+        if self.shape_id == Some(shape_id) { Ok(()) } else { self.compare(shape_id, &row.own_columns()) }
     }
 
     #[cold]
@@ -62,7 +62,7 @@ impl Shape {
                 ));
             }
         }
-        self.shape_id = shape_id;
+        self.shape_id = Some(shape_id);
         Ok(())
     }
 }

@@ -110,9 +110,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             self.driver.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
-        let answer = match is_open && probing.is_within_line(bytes) {
-            true => Answer::Undecided,
-            false => probing.run_probes::<P>(ports),
+        let answer = if is_open && probing.is_within_line(bytes) {
+            Answer::Undecided
+        } else {
+            probing.run_probes::<P>(ports)
         };
         let is_open = is_open || matches!(answer, Answer::Undecided) && probing.continues_lines::<P>();
         let side = side_of(from, self.session.client);

@@ -38,6 +38,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Memory in bytes that the budget of a command with files does not count: 128 open files with buffers of 16 KiB, and what
+/// `docs/limits.md` states for each pipeline.
+pub(crate) const UNCOUNTED_LEN: usize = (128 * (16 << 10)) + (2 << 20);
+
 /// Returns by how many bytes the memory of this thread exceeds at its peak during a call what it is before, and the result.
 pub(crate) fn peak_of<T>(call: impl FnOnce() -> T) -> (usize, T) {
     let (before, _) = COUNTS.get();

@@ -238,6 +238,8 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
+    /// Reads what follows the labels. A function of its own, so that the walk over other frames stays small.
+    #[inline(never)]
     fn unlabeled(&mut self) -> Step {
         let data = self.rest();
         let by_version = ip::ether_type(data);
@@ -247,9 +249,10 @@ impl<H: HeaderRecorder> Walk<'_, H> {
             return Ok(Next::Protocol(ether_type));
         }
         let control_word_end = self.at + pseudowire::CONTROL_WORD_LEN;
-        let with_control_word = match pseudowire::may_be_control_word(data) {
-            true => self.likelihood_of_ethernet(control_word_end),
-            false => Likelihood::No,
+        let with_control_word = if pseudowire::may_be_control_word(data) {
+            self.likelihood_of_ethernet(control_word_end)
+        } else {
+            Likelihood::No
         };
         let is_usual = pseudowire::is_reserved_zero(data);
         if with_control_word == Likelihood::Protocol && is_usual {

@@ -780,13 +780,9 @@ mod tests {
     use flowgauge::{Frame, Pipeline};
 
     use super::*;
-    use crate::heap::peak_of;
+    use crate::heap::{UNCOUNTED_LEN, peak_of};
 
     const LIMIT: u64 = 4 << 20;
-
-    /// Memory that the budget does not count: 128 open files with buffers of 16 KiB, and what `docs/limits.md` states for each
-    /// pipeline.
-    const OTHER: usize = (128 * (16 << 10)) + (2 << 20);
 
     #[derive(clap::Parser)]
     struct Line {
@@ -875,7 +871,7 @@ mod tests {
             });
             let ObjectSink { flows_len, cut_count, row_count, ranges, outcome, .. } = &sink;
             println!("{name}: {peak} bytes, {held_max} charged at most, {row_count} rows, {cut_count} cut");
-            assert!(outcome.is_ok() && peak <= LIMIT as usize + OTHER, "{name}: {peak} bytes");
+            assert!(outcome.is_ok() && peak <= LIMIT as usize + UNCOUNTED_LEN, "{name}: {peak} bytes");
             assert_eq!((*flows_len, ranges.held_len()), (0, 0), "{name}: what is freed is not charged");
             assert!(held_max > 100_000, "{name}: {held_max} bytes");
             let is_cut = name == "bodies";
