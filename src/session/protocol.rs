@@ -371,7 +371,7 @@ impl Protocol {
 
     /// Declares that a server may send lines of text before the protocol begins. While its probe is undecided, the number
     /// of segments in which the lines arrive does not end the recognition. The probe must limit the number of lines.
-    #[cfg(any(test, feature = "protocols"))]
+    #[cfg(feature = "protocols")]
     pub(crate) const fn following_lines(self) -> Self {
         Self { follows_lines: true, ..self }
     }
