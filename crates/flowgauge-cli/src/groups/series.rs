@@ -56,7 +56,9 @@ pub(crate) struct SeriesArgs {
     /// Each packet counts in the interval in which it was captured. A row has `time`, the start of the interval; `flow_count`, the
     /// number of flows with packets in it; and `packet_count`, `octet_count`, `reverse_packet_count` and
     /// `reverse_octet_count`. Intervals without packets have no row. The rows are written at the end. Records that were
-    /// collected have no packets: their counts are spread evenly over their time.
+    /// collected have no packets: their counts are spread evenly over their time. A record with more than 4096 intervals counts
+    /// in its first one only, and so does one with which the records so far would have more than 320 on average, after the
+    /// first 65,536.
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     time_series: Option<Duration>,
 
@@ -111,7 +113,7 @@ impl SeriesArgs {
     /// Creates a writer of counts over time from records without their packets, of which those of events are flows if
     /// `counts_events`.
     pub(crate) fn writer(&self, target: Target, counts_events: bool) -> impl RowWriter + Send + 'static {
-        SeriesWriter { series: self.series(), target, counts_events }
+        SeriesWriter::new(self.series(), target, counts_events)
     }
 
     fn series(&self) -> Series {
@@ -249,10 +251,21 @@ struct SeriesWriter {
     series: Series,
     target: Target,
     counts_events: bool,
+    /// Number of intervals over which further records may be spread.
+    spread_credit: u64,
+    /// Records with more intervals than that, or than a record may have.
+    unspread_count: u64,
 }
 
 /// Maximum number of intervals of a record. The counts of one with more are those of its first interval.
 const SPREAD_MAX: u64 = 4096;
+
+/// Number of intervals that each record permits, spread or not: those of 1 s in the usual active timeout of 5 minutes, which
+/// exporters exceed by some seconds. The work for a record is constant on average.
+const SPREAD_CREDIT: u64 = 320;
+
+/// Number of intervals that are permitted in addition, for a few records that last long.
+const SPREAD_CREDIT_FIRST: u64 = 1 << 16;
 
 /// Returns the part of a count that belongs to the nanoseconds before `until` of a record of a length.
 fn share(count: u64, until: u64, len: u64) -> u64 {
@@ -261,15 +274,28 @@ fn share(count: u64, until: u64, len: u64) -> u64 {
 }
 
 impl SeriesWriter {
+    fn new(series: Series, target: Target, counts_events: bool) -> Self {
+        Self { series, target, counts_events, spread_credit: SPREAD_CREDIT_FIRST, unspread_count: 0 }
+    }
+
+    /// Returns whether a record may be spread over a number of intervals, and takes them from the credit.
+    fn permits(&mut self, interval_count: u64) -> bool {
+        self.spread_credit = self.spread_credit.saturating_add(SPREAD_CREDIT);
+        let is_permitted = interval_count <= SPREAD_MAX.min(self.spread_credit);
+        self.spread_credit -= if is_permitted { interval_count } else { 1 };
+        self.unspread_count += u64::from(!is_permitted);
+        is_permitted
+    }
+
     fn add(&mut self, record: &FlowRecord) {
         let is_flow = self.counts_events || !record.is_event();
         if !is_flow && record.packet_count() == 0 && record.octet_count() == 0 {
             return;
         }
+        let first = self.series.number(record.start);
+        let last = self.series.number(record.end).max(first);
+        let last = if self.permits((last - first).saturating_add(1)) { last } else { first };
         let series = &mut self.series;
-        let (first, last) =
-            (series.number(record.start), series.number(record.end).max(series.number(record.start)));
-        let last = if last - first < SPREAD_MAX { last } else { first };
         let start_ns = record.start.as_nanos();
         let len = record.end.as_nanos().saturating_sub(start_ns).saturating_add(1);
         let interval_ns = u64::try_from(series.interval.as_nanos()).unwrap_or(u64::MAX);
@@ -308,7 +334,15 @@ impl RowWriter for SeriesWriter {
     }
 
     fn finish(self: Box<Self>, _: bool) -> Result<(), Failure> {
-        self.series.finish(self.target).map(drop)
+        let Self { series, target, unspread_count, .. } = *self;
+        series.finish(target)?;
+        if unspread_count > 0 {
+            let records = plural(unspread_count, "record");
+            write_line(&format!(
+                "{records} counted in the first interval only, because there are too many intervals"
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -416,8 +450,7 @@ mod tests {
             by: Some(fields("source_port").unwrap()),
         };
         let (peak, (row_count, omitted_count)) = crate::heap::peak_of(|| {
-            let mut writer =
-                SeriesWriter { series: args.series(), target: Target::Table, counts_events: false };
+            let mut writer = SeriesWriter::new(args.series(), Target::Table, false);
             writer.series.held_max = LIMIT;
             for number in 0..20 {
                 let (key, side) = FlowKey::new(

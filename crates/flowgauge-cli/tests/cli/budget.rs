@@ -8,7 +8,8 @@
 //! | connections, gaps and conflicts of `streams` | `streams::tests::allocated_memory_is_within_the_budget` |
 //! | window of a decoder | `objects::decode::tests::windows_are_limited` |
 //! | groups | `groups::tests::allocated_memory_is_within_the_limit` |
-//! | rows over time; intervals of a collected record | `groups::series::tests` |
+//! | rows over time | `groups::series::tests` |
+//! | intervals of collected and merged records | `records_are_spread_over_as_many_intervals_as_their_number_permits` |
 //! | records of `--sort` and `--top` | `order::tests::allocated_memory_is_within_the_limit` |
 //! | locations of addresses | `joined::locations::tests::allocated_memory_is_within_the_limit` |
 //! | numbers of selected flows | `choice::tests::allocated_memory_is_within_the_limit` |
@@ -140,8 +141,8 @@ fn fragments() -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// IPFIX messages with records of flows that each last 4 seconds.
-fn long_records() -> Vec<u8> {
+/// IPFIX messages with records of flows of a client each, which begin at the same time and last as many milliseconds.
+fn long_records(count: u32, duration_ms: u64) -> Vec<u8> {
     let message = |number: u32, set: &[u8]| {
         let mut message = vec![0, 10];
         message.extend((16 + set.len() as u16).to_be_bytes());
@@ -158,12 +159,13 @@ fn long_records() -> Vec<u8> {
         template.extend([u16::to_be_bytes(element), u16::to_be_bytes(len)].concat());
     }
     let mut file = message(0, &template);
-    for number in 0..90_u32 {
+    for number in 0..count {
         let mut set = vec![1, 0, 0, 4 + 45, 17];
-        set.extend([[10, 0, 0, number as u8], [192, 0, 2, 1]].concat());
+        let [_, a, b, c] = number.to_be_bytes();
+        set.extend([[10, a, b, c], [192, 0, 2, 1]].concat());
         set.extend([9, 9, 7, 7]);
         let start = 1_700_000_000_000_u64;
-        set.extend([start, start + 4000, 8000, 800_000].map(u64::to_be_bytes).concat());
+        set.extend([start, start + duration_ms, 8000, 800_000].map(u64::to_be_bytes).concat());
         file.extend(message(number, &set));
     }
     file
@@ -303,7 +305,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         })
         .collect();
     let records = folder.file("records.ndjson", records.as_bytes());
-    let long_records = folder.file("long.ipfix", &long_records());
+    let long_records = folder.file("long.ipfix", &long_records(1500, 300));
     let fragments = capture(&folder, "fragments.pcap", fragments());
     let certificates = capture(&folder, "certificates.pcap", certificates());
     let answers = capture(&folder, "answers.pcap", answers());
@@ -395,4 +397,64 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let object_count = fs::read_dir(der).unwrap().count();
     let line_count = fs::read_to_string(format!("{tls_logs}/x509.log")).unwrap().lines().count();
     assert!(object_count > 500 && line_count > 500, "{object_count} objects, {line_count} lines");
+}
+
+/// Records of 5 minutes in intervals of a second are exact, whatever their number. Of records of an hour, as many are spread as
+/// all of them permit, and the others are counted in their first interval: no packet is lost.
+#[test]
+fn records_are_spread_over_as_many_intervals_as_their_number_permits() {
+    const MINUTES_5: u64 = 300;
+    const HOUR: u64 = 3600;
+    let folder = Folder::new();
+    for (count, duration, by) in [
+        (3000, MINUTES_5, &[][..]),
+        (18, HOUR, &[]),
+        (19, HOUR, &[]),
+        (1000, HOUR, &[]),
+        (100, HOUR, &["--by", "source_address"]),
+        (10, 4095, &[]),
+        (10, 4096, &[]),
+    ] {
+        let path = folder.file("records.ipfix", &long_records(count, 1000 * duration));
+        let args = [&["collect", &path, "-q", "--time-series", "1s", "-f", "ndjson"], by].concat();
+        let run = run(&args);
+        assert_eq!(run.status, 0, "{}", run.err);
+        let stated: u64 = run
+            .err
+            .lines()
+            .find_map(|line| line.split_once(" counted in the first interval")?.0.split(' ').next())
+            .map_or(0, |number| number.replace(',', "").parse().unwrap());
+        let count = u64::from(count);
+        // A record ends in the interval after its last full one.
+        let interval_count = duration + 1;
+        let (mut credit, mut unspread_count) = (65_536, 0);
+        for _ in 0..count {
+            credit += 320;
+            let is_spread = interval_count <= credit && interval_count <= 4096;
+            credit -= if is_spread { interval_count } else { 1 };
+            unspread_count += u64::from(!is_spread);
+        }
+        assert_eq!(stated, unspread_count, "{count} records of {duration} s: {}", run.err);
+        assert!(
+            duration != MINUTES_5 || stated == 0,
+            "{count} records of {duration} s: {stated} are not exact"
+        );
+        let rows: Vec<serde_json::Value> =
+            run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
+        let spread_count = count - unspread_count;
+        // Each record counts as a flow in all of its intervals.
+        assert_eq!(sum("flow_count"), spread_count * interval_count + unspread_count);
+        assert!(sum("flow_count") <= 65_536 + 320 * count);
+        assert_eq!((sum("packet_count"), sum("octet_count")), (8000 * count, 800_000 * count));
+        let first = 1_700_000_000_000_000_000_u64;
+        let in_first: Vec<_> = rows.iter().filter(|row| row["time"] == first).collect();
+        let first_count: u64 = in_first.iter().map(|row| row["flow_count"].as_u64().unwrap()).sum();
+        assert_eq!(first_count, count);
+        // A second has its part of the octets of each record, and the last millisecond that of a millisecond.
+        let part = 800_000 * 1000 / (1000 * duration + 1);
+        let expected = spread_count * part + 800_000 * unspread_count;
+        let octets: u64 = in_first.iter().map(|row| row["octet_count"].as_u64().unwrap()).sum();
+        assert!(octets.abs_diff(expected) <= count, "{octets} octets instead of {expected}");
+    }
 }
