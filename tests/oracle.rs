@@ -8,9 +8,6 @@
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
 //! ```
 
-#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
-#[path = "oracle/agreement.rs"]
-mod agreement;
 #[cfg(feature = "protocols")]
 #[path = "oracle/applications.rs"]
 mod applications;

@@ -1,5 +1,6 @@
 //! A capture in memory, and the records of captures.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,6 +53,30 @@ pub(crate) struct Capture {
     pub(crate) records: Vec<Fields>,
     /// Computed when first used.
     pub(crate) unchanged: Unchanged,
+    /// What the relations checked so far.
+    pub(crate) checked: Cell<Checked>,
+}
+
+/// Numbers of what relations checked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Checked {
+    /// Answers that were captured before their flow.
+    pub(crate) answer_count: usize,
+    /// Flows with packets before and after the clock was set back.
+    pub(crate) divided_count: usize,
+    /// Records that all outputs have.
+    pub(crate) record_count: usize,
+    /// Rows of transactions in logs of Zeek, and events of EVE.
+    pub(crate) row_count: usize,
+}
+
+impl Checked {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.answer_count += other.answer_count;
+        self.divided_count += other.divided_count;
+        self.record_count += other.record_count;
+        self.row_count += other.row_count;
+    }
 }
 
 impl Capture {
@@ -74,7 +99,15 @@ impl Capture {
         let octets = is_short.then(|| fs::read(path).expect("a file"));
         let records = of_frames(&builder(), &frames);
         let (name, unchanged) = (path.display().to_string(), Unchanged::default());
-        Self { name, path: path.to_owned(), octets, frames, interfaces, records, unchanged }
+        let checked = Cell::default();
+        Self { name, path: path.to_owned(), octets, frames, interfaces, records, unchanged, checked }
+    }
+
+    /// Notes what a relation checked.
+    pub(crate) fn note(&self, note: impl FnOnce(&mut Checked)) {
+        let mut checked = self.checked.get();
+        note(&mut checked);
+        self.checked.set(checked);
     }
 }
 

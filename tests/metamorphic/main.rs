@@ -12,10 +12,14 @@
 //! Without `FLOWGAUGE_CORPUS`, the relations are checked for the captures of the examples only.
 #![cfg(all(feature = "compression", feature = "protocols", feature = "serde"))]
 
+mod agreement;
 mod capture;
 #[path = "../oracle/corpus.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod corpus;
+mod flows;
+#[path = "../support/memory.rs"]
+mod memory;
 mod merging;
 mod packets;
 mod pairs;
@@ -24,7 +28,7 @@ mod scoreboard;
 
 use std::thread;
 
-use capture::Capture;
+use capture::{Capture, Checked};
 use relations::{Outcome, RELATIONS};
 use scoreboard::Score;
 
@@ -45,7 +49,7 @@ fn relations_hold_for_the_examples() {
     for path in capture::examples() {
         check(&Capture::read(&path), &mut scores);
     }
-    pairs::check_known(pairs::KNOWN_OF_EXAMPLES, &scores);
+    pairs::check_known(pairs::KNOWN_OF_EXAMPLES, &[pairs::EXPECTED], &scores);
     for (relation, score) in RELATIONS.iter().zip(&scores) {
         assert!(score.equal_count + score.different.len() >= 3, "{}: too few captures", relation.name);
         let has_pairs = relation.expected == pairs::EXPECTED;
@@ -68,7 +72,7 @@ fn merged_records_are_those_of_one_pass_in_the_examples() {
 fn relations_hold_for_the_corpus_as_before() {
     let Some(captures) = corpus::captures() else { return };
     let (mut scores, mut comparisons) = (scoreboard::empty(), merging::empty());
-    let mut swapped_counts = [0; 2];
+    let (mut swapped_counts, mut checked) = ([0; 2], Checked::default());
     let read = || {
         captures
             .iter()
@@ -78,11 +82,16 @@ fn relations_hold_for_the_corpus_as_before() {
         scope.spawn(|| read().for_each(|capture| merging::check(&capture, &mut comparisons)));
         read().for_each(|capture| {
             check(&capture, &mut scores);
+            checked.add(capture.checked.get());
             let counts = pairs::swapped_counts(&capture);
             swapped_counts = [0, 1].map(|index| swapped_counts[index] + counts[index]);
         });
     });
-    pairs::check_known(pairs::KNOWN, &scores);
+    pairs::check_known(pairs::KNOWN, &[pairs::EXPECTED], &scores);
+    pairs::check_known(flows::KNOWN, &flows::EXPECTED, &scores);
     comparisons.iter().for_each(merging::Comparison::check_causes);
-    scoreboard::compare(&scores, &comparisons, swapped_counts);
+    let Checked { answer_count, divided_count, record_count, row_count } = checked;
+    assert!(answer_count > 1000 && divided_count > 100, "{checked:?}");
+    assert!(record_count > 5000 && row_count > 5000, "{checked:?}");
+    scoreboard::compare(&scores, &comparisons, (swapped_counts, checked));
 }

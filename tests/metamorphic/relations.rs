@@ -1,6 +1,7 @@
 //! Changes of a capture, and the records that are expected after them.
 
 use std::io::{Cursor, Read, Write as _};
+use std::time::Duration;
 
 use flowgauge::base::{FrameBatch, LinkType, Side};
 use flowgauge::source::{Files, PcapngWriter};
@@ -8,7 +9,7 @@ use flowgauge::{Builder, FileSource, Filter, Next, Source as _, Timestamp};
 use serde_json::{Value, json};
 
 use super::capture::{Capture, Fields, Owned, builder, of_batches, of_frames, of_shards, of_source, sort};
-use super::{packets, pairs};
+use super::{agreement, flows, packets, pairs};
 
 /// Result of a check.
 pub(crate) enum Outcome {
@@ -126,6 +127,26 @@ pub(crate) const RELATIONS: &[Relation] = &[
         name: "neighboring frames of both directions swapped",
         expected: pairs::EXPECTED,
         check: pairs::swapped,
+    },
+    Relation {
+        name: "the first answer of each flow before its first packet too",
+        expected: flows::DIRECTION,
+        check: flows::answered_before,
+    },
+    Relation {
+        name: "the clock set back by 1 s in the middle",
+        expected: flows::DURATION,
+        check: |capture| flows::clock_set_back(capture, Duration::from_secs(1)),
+    },
+    Relation {
+        name: "the clock set back by an hour in the middle",
+        expected: flows::DURATION,
+        check: |capture| flows::clock_set_back(capture, Duration::from_secs(3600)),
+    },
+    Relation {
+        name: "records, messages, transactions, events of EVE, logs of Zeek",
+        expected: flows::OUTPUTS,
+        check: agreement::of_outputs,
     },
     Relation { name: "first and second half merged", expected: ALL, check: halves },
     Relation { name: "odd and even frames merged", expected: ALL, check: alternating },

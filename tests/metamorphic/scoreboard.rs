@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use flowgauge::FlowRecord;
 use flowgauge::row::Table as _;
 
+use super::capture::Checked;
 use super::merging::{CAUSES, COUNT, Comparison, DIVISIONS};
-use super::pairs;
 use super::relations::RELATIONS;
+use super::{flows, pairs};
 
 /// Results of a relation.
 #[derive(Default)]
@@ -28,13 +29,17 @@ fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/scoreboard.md")
 }
 
+/// Numbers of neighboring frames that were swapped and that were not, and what other relations checked.
+type Counts = ([usize; 2], Checked);
+
 /// Returns the page.
-fn page(scores: &[Score], comparisons: &[Comparison], swapped_counts: [usize; 2]) -> String {
+fn page(scores: &[Score], comparisons: &[Comparison], (swapped_counts, checked): Counts) -> String {
     let mut page = String::from(
         "# Scoreboard\n\n\
          Some changes of a capture must not change its records, or only in a known way. This page has the number of captures\n\
          of the test corpus for which that holds, at most the first 20,000 frames of each. A change applies to a capture if\n\
-         all of its frames can be changed: a VLAN tag needs Ethernet, and pcap one link type.\n\n\
+         all of its frames can be changed: a VLAN tag needs Ethernet, and pcap one link type.\n\
+         The row that lists outputs changes nothing: it compares all outputs of each flow.\n\n\
          `tests/metamorphic` makes the changes, and fails if a number is worse than here. This command writes the page:\n\n\
          ```sh\n\
          UPDATE_DOCS=1 FLOWGAUGE_CORPUS=../corpus cargo test --test metamorphic --features compression,protocols,serde\n\
@@ -68,6 +73,7 @@ fn page(scores: &[Score], comparisons: &[Comparison], swapped_counts: [usize; 2]
         }
     }
     pairs::write(&mut page, swapped_counts);
+    flows::write(&mut page, checked);
     merged(&mut page, comparisons);
     page
 }
@@ -125,8 +131,8 @@ fn numbers(page: &str) -> Vec<(String, usize, usize)> {
 }
 
 /// Compares the results with the page, or writes it.
-pub(crate) fn compare(scores: &[Score], comparisons: &[Comparison], swapped_counts: [usize; 2]) {
-    let page = page(scores, comparisons, swapped_counts);
+pub(crate) fn compare(scores: &[Score], comparisons: &[Comparison], counts: Counts) {
+    let page = page(scores, comparisons, counts);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(path(), page).expect("a page");
         return;
@@ -159,7 +165,7 @@ fn numbers_are_read_from_the_page() {
     scores[1].different.push(("a.pcap".to_owned(), "x | y".to_owned()));
     let mut comparisons = super::merging::empty();
     comparisons[1].different.insert("start".to_owned(), 5);
-    let page = page(&scores, &comparisons, [3, 1]);
+    let page = page(&scores, &comparisons, ([3, 1], Checked::default()));
     let differing = differing(&page);
     assert_eq!(differing.len(), CAUSES.len());
     assert_eq!(differing[1], ("`start`".to_owned(), vec![0, 5, 0]));
