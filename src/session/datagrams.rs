@@ -56,6 +56,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
         self.driver.release(self.session);
         let Some(found) = found else {
+            if is_fresh && self.await_datagram(side, payload, &opening) {
+                return;
+            }
             self.driver.turn_off(self.session, Cause::Unparsed);
             return;
         };

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use super::awaiting::{Announcers, Arrived};
 use super::charged::Charged;
 use super::context::FlowContext;
 use super::expected::ExpectedFlows;
@@ -36,6 +37,7 @@ pub struct Driver<P: Protocols> {
     /// True if a session was charged for memory since the last call of `take_charged`.
     pub(super) is_charged: bool,
     pub(super) expected: ExpectedFlows,
+    pub(super) announcers: Announcers,
     pub(super) stats: DriverStats,
     /// False if the checkpoint from which the driver was restored is of another set of protocols, so that its indexes of
     /// table entries have no meaning.
@@ -70,6 +72,7 @@ impl<P: Protocols> Driver<P> {
             charged: Charged::default(),
             is_charged: false,
             expected: ExpectedFlows::default(),
+            announcers: Announcers::default(),
             stats: DriverStats::default(),
             knows_entries: true,
             set: std::marker::PhantomData,
@@ -194,11 +197,17 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 let from = self.session.role(side);
                 self.resume_chunk(Octets { from, offset, bytes })
             }
+            State::Awaiting(_) => {
+                if self.begins_late() {
+                    return self.chunk(side, chunk);
+                }
+                self.keep_awaited(side, Arrived::Octets { offset, bytes })
+            }
             State::Datagrams(_) | State::Paused { .. } => ControlFlow::Break(()),
         }
     }
 
-    fn gap(&mut self, side: Side, gap: &Gap) -> ControlFlow<()> {
+    pub(super) fn gap(&mut self, side: Side, gap: &Gap) -> ControlFlow<()> {
         if is_done(self.session, side) {
             return ControlFlow::Break(());
         }
@@ -212,7 +221,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                     self.decide_by_port();
                 }
             }
-            State::Parsing(_) | State::Resuming(_) => {}
+            State::Parsing(_) | State::Resuming(_) | State::Awaiting(_) => {}
+        }
+        if matches!(self.session.state(), State::Awaiting(_)) && !self.begins_late() {
+            return self.keep_awaited(side, Arrived::Gap(*gap));
         }
         let from = self.session.role(side);
         if let Some(parsing) = self.session.parsing_mut() {
@@ -229,7 +241,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     }
 
     #[inline]
-    fn datagram(&mut self, side: Side, payload: Payload<'_>) {
+    pub(super) fn datagram(&mut self, side: Side, payload: Payload<'_>) {
         if payload.bytes.is_empty() {
             return;
         }
@@ -259,6 +271,12 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 }
             }
             State::Datagrams(_) => self.probe_datagram(side, payload),
+            State::Awaiting(_) => {
+                if !self.begins_late() {
+                    let _ = self.keep_awaited(side, Arrived::Datagram(payload));
+                    return;
+                }
+            }
         }
         let from = self.session.role(side);
         if let Some(parsing) = self.session.parsing_mut() {
@@ -278,9 +296,12 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
     }
 
-    fn fin(&mut self, side: Side) {
+    pub(super) fn fin(&mut self, side: Side) {
         if matches!(self.session.state(), State::Stream(_)) {
             self.decide_by_port();
+        }
+        if matches!(self.session.state(), State::Awaiting(_)) && !self.begins_late() {
+            let _ = self.keep_awaited(side, Arrived::Fin);
         }
         let from = self.session.role(side);
         if let Some(parsing) = self.session.parsing_mut()
@@ -308,8 +329,13 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 let found = probing.decide::<P>(self.context.ports(self.session.client));
                 self.name(found);
             }
-            State::Parsing(_) | State::Resuming(_) | State::Paused { .. } | State::Off => {}
+            State::Parsing(_)
+            | State::Resuming(_)
+            | State::Paused { .. }
+            | State::Awaiting(_)
+            | State::Off => {}
         }
+        self.begins_late();
         self.end_resuming();
         if let Some(parsing) = self.session.parsing_mut() {
             parsing.end(Role::Client, kind, self.context.timestamp, self.receiver);
@@ -333,6 +359,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
         if !entry.has_parser || self.driver.is_naming_only {
             return self.driver.not_started(self.session, Cause::Unparsed);
+        }
+        if entry.protocol.announces_streams {
+            self.driver.announcers.insert(self.context.key);
         }
         let len = size_of::<Parsing<P>>() as u64;
         if self.driver.allowance.take(len).is_err() {

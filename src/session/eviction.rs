@@ -115,7 +115,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 self.driver.close(self.session);
                 self.name(found);
             }
-            State::Resuming(_) | State::New | State::Paused { .. } | State::Off => {
+            State::Resuming(_) | State::Awaiting(_) | State::New | State::Paused { .. } | State::Off => {
                 self.driver.close(self.session)
             }
         }

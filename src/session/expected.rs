@@ -9,7 +9,7 @@ use super::expectation::Expectation;
 use super::probing::Found;
 use super::protocol::Role;
 use super::protocols::Protocols;
-use crate::base::{FlowKey, Side, Timestamp};
+use crate::base::{FlowKey, IpProtocol, Side, Timestamp};
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 
@@ -142,20 +142,32 @@ impl ExpectedFlows {
         self.restored = expected;
     }
 
+    /// Removes a flow from those that were announced up to a time, and returns its protocol as [`take`](Self::take) does.
+    pub(super) fn take_late(&mut self, context: &FlowContext<'_>, until: Timestamp) -> Option<Found> {
+        self.find(context, |expected| expected.announced <= until)
+    }
+
     #[cold]
     #[inline(never)]
     fn search(&mut self, context: &FlowContext<'_>) -> Option<Found> {
         if let Some(restored) = self.restored.take() {
             return Some(restored);
         }
+        self.find(context, |_| true)
+    }
+
+    /// Removes the flow that was announced last and for which a condition holds.
+    fn find(&mut self, context: &FlowContext<'_>, may_be: impl Fn(&Expected) -> bool) -> Option<Found> {
         let now = context.timestamp;
         while self.flows.front().is_some_and(|first| now.saturating_since(first.announced) > EXPECTED_TIME) {
             self.flows.pop_front();
         }
         // Without the SYN, the initiator is presumed only.
-        let openers = [Some(context.initiator), (!context.is_from_start).then(|| context.initiator.other())];
+        let is_presumed = !context.is_from_start || context.key.protocol() != IpProtocol::TCP;
+        let openers = [Some(context.initiator), is_presumed.then(|| context.initiator.other())];
         let (place, opener) = openers.into_iter().flatten().find_map(|opener| {
-            Some((self.flows.iter().rposition(|expected| expected.ends.are_of(context.key, opener))?, opener))
+            let is_of = |expected: &Expected| may_be(expected) && expected.ends.are_of(context.key, opener);
+            Some((self.flows.iter().rposition(is_of)?, opener))
         })?;
         let Expected { entry, opened_by, ends, .. } = self.flows.remove(place)?;
         let is_foreign = ends.is_foreign(context.key, opener);

@@ -36,6 +36,8 @@ pub(super) struct Index {
     pub(super) resumed: Entries,
     /// Entries with a parser whose messages are searched for in streams that were captured from the middle on too.
     pub(super) resumed_in_middle: Entries,
+    /// Entries with a parser of announced flows that begin with known datagrams.
+    pub(super) early: Entries,
 }
 
 /// The entries that are recognized over one kind of transport.
@@ -63,7 +65,7 @@ impl Index {
         assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
         let (mut streams, mut datagrams) = (Recognized::EMPTY, Recognized::EMPTY);
         let (mut parsed, mut first_parsed, mut resumed, mut resumed_in_middle) = (0, 0, 0, 0);
-        let mut after_lines = 0;
+        let (mut after_lines, mut early) = (0, 0);
         let mut entry = 0;
         while entry < P::TABLE.len() {
             let protocol = P::TABLE[entry].protocol;
@@ -77,6 +79,7 @@ impl Index {
             if P::TABLE[entry].has_parser {
                 first_parsed |= if parsed == only(entry) - 1 { only(entry) } else { 0 };
                 parsed |= only(entry);
+                early |= if protocol.early.is_some() { only(entry) } else { 0 };
                 if let Some(resumption) = &protocol.resumption {
                     resumed |= only(entry);
                     resumed_in_middle |= if resumption.is_for_middle { only(entry) } else { 0 };
@@ -84,7 +87,7 @@ impl Index {
             }
             entry += 1;
         }
-        Self { streams, datagrams, parsed, first_parsed, after_lines, resumed, resumed_in_middle }
+        Self { streams, datagrams, parsed, first_parsed, after_lines, resumed, resumed_in_middle, early }
     }
 }
 

@@ -306,6 +306,10 @@ pub struct Protocol {
     message_len_min: u32,
     /// True if a server may send lines of text before the protocol begins.
     pub(super) follows_lines: bool,
+    /// True if messages of the protocol announce streams.
+    pub(super) announces_streams: bool,
+    /// Function that returns whether an announced flow of the protocol may begin with a datagram.
+    pub(super) early: Option<fn(&DatagramOpening<'_>) -> bool>,
 }
 
 impl Protocol {
@@ -336,6 +340,8 @@ impl Protocol {
             message_len_max: 0,
             message_len_min: MESSAGE_OCTET_COUNT as u32,
             follows_lines: false,
+            announces_streams: false,
+            early: None,
         }
     }
 
@@ -374,6 +380,19 @@ impl Protocol {
     #[cfg(feature = "protocols")]
     pub(crate) const fn following_lines(self) -> Self {
         Self { follows_lines: true, ..self }
+    }
+
+    /// Declares that messages of the protocol announce streams between the same hosts, which may be captured before.
+    #[cfg(any(test, feature = "protocols"))]
+    pub(crate) const fn announcing_streams(self) -> Self {
+        Self { announces_streams: true, ..self }
+    }
+
+    /// Declares the datagrams with which an announced flow of the protocol begins. A flow that begins with one and is not
+    /// recognized waits for its announcement, which may be captured later.
+    #[cfg(any(test, feature = "protocols"))]
+    pub(crate) const fn announced_late_by(self, early: fn(&DatagramOpening<'_>) -> bool) -> Self {
+        Self { early: Some(early), ..self }
     }
 
     /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the

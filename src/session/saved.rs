@@ -38,7 +38,8 @@ impl<P: Protocols> Driver<P> {
         out.bool(evidence == Some(Evidence::Port))?;
         out.bool(session.client == Side::B)?;
         match session.state() {
-            State::Off => Ok(out.be(OFF)?),
+            // What waits for an announcement is not saved.
+            State::Off | State::Awaiting(_) => Ok(out.be(OFF)?),
             State::Parsing(parsing) => {
                 out.be(PARSING)?;
                 out.prefixed(Prefix::U8, parsing.protocol.name())?;
@@ -242,6 +243,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         if self.driver.is_naming_only() || self.driver.allowance.take(len).is_err() {
             self.driver.turn_off(self.session, Cause::Refused);
             return Ok(());
+        }
+        if protocol.announces_streams {
+            self.driver.announcers.insert(self.context.key);
         }
         let mut parsing = Parsing::new(P::start(entry), protocol, self.session.client, now);
         (parsing.charged, parsing.is_expected, parsing.handover_count) = (len, is_expected, handover_count);

@@ -10,24 +10,27 @@
 //! | `Resuming` | a message of the protocol of the port, after octets of another protocol | the last octets |
 //! | `Parsing` | octets or datagrams for a parser | the parser, and incomplete messages |
 //! | `Paused` | a datagram with which a later conversation begins | nothing |
+//! | `Awaiting` | the announcement of the flow by another one | what has arrived |
 //! | `Off` | nothing: octets are refused | nothing |
 //!
 //! | from | cause | to | when |
 //! |---|---|---|---|
 //! | `New` | `Undecided` | `Stream`, `Datagrams` | a probe needs more than the first octets |
-//! | `New`, `Stream`, `Resuming`, `Datagrams` | `Recognized` | `Parsing` | a probe or the port names a protocol with a parser; the search found a message |
+//! | `New`, `Stream` | `Undecided` | `Awaiting` | no probe matches, and another flow may announce this one |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Awaiting` | `Recognized` | `Parsing` | a probe or the port names a protocol with a parser; the search found a message; another flow announced this one |
 //! | `Parsing` | `Paused` | `Paused` | the parser of datagrams is done or stopped, and its protocol recognizes later conversations |
 //! | `Paused` | `Recognized` | `Parsing` | a datagram begins a later conversation |
 //! | `New`, `Stream` | `Searched` | `Resuming` | no probe matches, and messages of the protocol of the port can be searched for |
 //! | `Parsing` | `Handover` | `Parsing` | the parser names the next protocol, or a datagram is of the protocol of the port |
 //! | `Parsing` | `Handover` | `Stream` | the parser requests the handover to an unknown protocol |
-//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Unparsed` | `Off` | the protocol has no parser, or is unknown; the search ended without a message |
-//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
-//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Awaiting` | `Unparsed` | `Off` | the protocol has no parser, or is unknown; the search ended without a message; no flow announced this one |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused`, `Awaiting` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing`, `Paused`, `Awaiting` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
 //!
 //! No transition leaves `Off`. [`Session::transition`] is the only place that changes the state; it asserts the table
 //! ([`TRANSITIONS`]) in debug builds, and `transition_tests.rs` checks that each entry is taken.
 
+use super::awaiting::Awaiting;
 use super::charged::{Charged, Node};
 use super::datagram_probing::DatagramProbing;
 use super::parsing::Parsing;
@@ -73,6 +76,8 @@ pub(super) enum State<P: Protocols> {
     /// State of a session whose parser of datagrams is done, while a later conversation may begin.
     /// The fields are those of [`Paused`]: as one field, they would enlarge every session.
     Paused { entry: u8, count: u8, received: u32, mark: u64 },
+    /// State of a session whose flow another one may announce.
+    Awaiting(Box<Awaiting>),
     /// State of a session that is closed: octets are refused.
     Off,
 }
@@ -99,6 +104,7 @@ impl<P: Protocols> State<P> {
             Self::Datagrams(_) => StateKind::Datagrams,
             Self::Parsing(_) => StateKind::Parsing,
             Self::Paused { .. } => StateKind::Paused,
+            Self::Awaiting(_) => StateKind::Awaiting,
             Self::Off => StateKind::Off,
         }
     }
@@ -152,6 +158,10 @@ impl<P: Protocols> Session<P> {
         if let State::Datagrams(probing) = &mut self.state { Some(probing) } else { None }
     }
 
+    pub(super) fn awaiting_mut(&mut self) -> Option<&mut Awaiting> {
+        if let State::Awaiting(awaiting) = &mut self.state { Some(awaiting) } else { None }
+    }
+
     /// Changes the state of the session. Returns the previous state, whose memory the driver releases.
     pub(super) fn transition(&mut self, next: State<P>, cause: Cause) -> State<P> {
         let transition = (self.state.kind(), cause, next.kind());
@@ -184,6 +194,7 @@ impl<P: Protocols> Session<P> {
                 State::Stream(probing) => probing.allocated_len() as u64,
                 State::Resuming(resuming) => resuming.allocated_len() as u64,
                 State::Datagrams(_) => size_of::<DatagramProbing>() as u64,
+                State::Awaiting(awaiting) => awaiting.allocated_len() as u64,
                 State::New | State::Paused { .. } | State::Off => 0,
             }
     }

@@ -9,6 +9,7 @@ pub(super) enum StateKind {
     Datagrams,
     Parsing,
     Paused,
+    Awaiting,
     Off,
 }
 
@@ -29,17 +30,19 @@ pub(super) enum Cause {
 pub(super) type Transition = (StateKind, Cause, StateKind);
 
 /// All transitions that a session can make.
-pub(super) const TRANSITIONS: [Transition; 29] = {
+pub(super) const TRANSITIONS: [Transition; 35] = {
     use Cause::{Closed, Handover, Recognized, Refused, Searched, Undecided, Unparsed};
-    use StateKind::{Datagrams, New, Off, Parsing, Paused, Resuming, Stream};
+    use StateKind::{Awaiting, Datagrams, New, Off, Parsing, Paused, Resuming, Stream};
     [
         (New, Undecided, Stream),
         (New, Undecided, Datagrams),
+        (New, Undecided, Awaiting),
         (New, Recognized, Parsing),
         (New, Searched, Resuming),
         (New, Unparsed, Off),
         (New, Refused, Off),
         (New, Closed, Off),
+        (Stream, Undecided, Awaiting),
         (Stream, Recognized, Parsing),
         (Stream, Searched, Resuming),
         (Stream, Unparsed, Off),
@@ -62,6 +65,10 @@ pub(super) const TRANSITIONS: [Transition; 29] = {
         (Paused, Recognized, Parsing),
         (Paused, Refused, Off),
         (Paused, Closed, Off),
+        (Awaiting, Recognized, Parsing),
+        (Awaiting, Unparsed, Off),
+        (Awaiting, Refused, Off),
+        (Awaiting, Closed, Off),
     ]
 };
 

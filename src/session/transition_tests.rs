@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use super::transition::{SEEN, TRANSITIONS};
 use super::{
-    AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Fault, FlowContext, Input,
-    MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Payload, Progress,
-    Protocol, Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Remains, Role, Search, Session, StreamOpening,
-    Verdict,
+    AWAITED_COUNT_MAX, AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Expectation,
+    Fault, FlowContext, Input, MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX,
+    Parser, Payload, Progress, Protocol, Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Remains, Role, Search,
+    Session, StreamOpening, Verdict,
 };
 use crate::base::{Account, Allowance, Budget, FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use crate::reassembler::{Chunk, Gap, GapReason};
@@ -42,12 +42,19 @@ impl Parser for Commands {
         Ok(Progress::Took(input.bytes.len()))
     }
 
-    fn datagram(&mut self, datagram: &Datagram<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        if datagram.bytes == b"A" {
+            out(());
+        }
         Ok(if datagram.bytes == b"." { Progress::Done } else { Progress::Took(0) })
     }
 
     fn gap(&mut self, _: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
         AfterGap::Stop
+    }
+
+    fn expectation((): &()) -> Option<Expectation> {
+        Some(Expectation { protocol: &OTHER, opened_by: Role::Client, address: None, port: Some(9) })
     }
 
     fn remains(&self) -> Option<Remains> {
@@ -59,10 +66,12 @@ static COMMANDS: Protocol = Protocol::new("commands")
     .over_streams(&[7000], Some(|opening| begins(opening, b"C!")))
     .over_datagrams(&[7000], Some(|opening| is(opening, b"C!")))
     .resumed_anywhere_by(search)
+    .announcing_streams()
     .repeated_by((0xff, b'C'), |opening, _| opening.bytes == b"C!");
 static OTHER: Protocol = Protocol::new("other")
     .over_streams(&[], Some(|opening| begins(opening, b"O!")))
-    .over_datagrams(&[], Some(|opening| is(opening, b"O!")));
+    .over_datagrams(&[], Some(|opening| is(opening, b"O!")))
+    .announced_late_by(|opening| opening.bytes == b"E!");
 static NAMED: Protocol = Protocol::new("named")
     .over_streams(&[7002], Some(|opening| begins(opening, b"N!")))
     .over_datagrams(&[7002], Some(|opening| is(opening, b"N!")));
@@ -157,6 +166,29 @@ fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
     assert!(session.is_off() && driver.stats().held_bytes == 0);
 }
 
+/// Announces a flow of datagrams after its first one, and begins a stream that another one may announce.
+fn announce_late() {
+    let key =
+        |protocol, port, to| FlowKey::new(protocol, ([10, 0, 0, 1].into(), port), ([10, 0, 0, 2].into(), to));
+    let mut driver = Driver::<Set>::default();
+    let mut sessions: [Session<Set>; 4] = Default::default();
+    for (index, port, bytes) in [(0, 9, b"E!".as_slice()), (1, 7000, b"C!"), (1, 7000, b"A"), (0, 9, b"x")] {
+        let (key, side) = key(IpProtocol::UDP, 40_000, port);
+        let context = FlowContext::new(&key, side, Timestamp::ZERO);
+        let payload = Payload { bytes, len: bytes.len() };
+        driver.datagram(&mut sessions[index], &context, side, payload, &mut Ignored);
+    }
+    for (index, port, offset, bytes) in [(2, 7000, 0, b"C!".as_slice()), (3, 9, 0, b"C"), (3, 9, 1, b"zz")] {
+        let (key, side) = key(IpProtocol::TCP, 40_000, port);
+        let context = FlowContext::new(&key, side, Timestamp::ZERO);
+        let _ = driver.chunk(&mut sessions[index], &context, side, &Chunk::new(offset, bytes), &mut Ignored);
+    }
+    let held_bytes: u64 = sessions.iter().map(Session::held_bytes).sum();
+    assert_eq!(held_bytes, driver.stats().held_bytes);
+    sessions.iter_mut().for_each(|session| driver.close(session));
+    assert_eq!(driver.stats().held_bytes, 0);
+}
+
 /// Refuses the memory for a later conversation, because another session has it.
 fn refuse_a_later_conversation() {
     let (end, other) = (([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 7000));
@@ -222,6 +254,7 @@ fn sessions_make_exactly_the_transitions_of_the_table() {
         datagrams(&[b"zz", b"C!"]),
         datagrams(&vec![b"O?".as_slice(); usize::from(PROBE_DATAGRAM_COUNT_MAX) + 1]),
         vec![Step::Datagram(b"O?"), Step::Close],
+        datagrams(&vec![b"E!".as_slice(); AWAITED_COUNT_MAX + 1]),
     ];
     SEEN.take();
     for script in &scripts {
@@ -235,5 +268,6 @@ fn sessions_make_exactly_the_transitions_of_the_table() {
         }
     }
     refuse_a_later_conversation();
+    announce_late();
     assert_eq!(SEEN.take(), BTreeSet::from(TRANSITIONS));
 }

@@ -65,6 +65,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                 let from = self.session.role(side);
                 return self.resume_chunk(Octets { from, offset, bytes });
             }
+            if !is_picked_up && self.await_stream(side, offset, bytes) {
+                return ControlFlow::Continue(());
+            }
             self.driver.turn_off(self.session, Cause::Unparsed);
             if is_picked_up {
                 self.name_by_port();
@@ -170,7 +173,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let Some(probing) = self.session.stream_mut() else { return };
         let expected = probing.expected;
         let Some(found) = self.preferred(found, expected) else {
-            return self.driver.close_for(self.session, Cause::Unparsed);
+            if !self.await_probed() {
+                self.driver.close_for(self.session, Cause::Unparsed);
+            }
+            return;
         };
         let Started { previous, has_parser } = self.start(found);
         let State::Stream(probing) = previous else { return };

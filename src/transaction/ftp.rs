@@ -168,12 +168,13 @@ impl FtpOpen {
                 }
                 self.has_password |= command.verb.0.eq_ignore_ascii_case(b"PASS");
                 if is_transfer(command.verb) {
-                    connections.transfer(Transfer {
+                    let transfer = Transfer {
                         control,
                         number: command.transaction,
                         command: copier.text(command.verb),
                         name: argument.as_deref().and_then(last_part).map(Into::into),
-                    });
+                    };
+                    connections.transfer(transfer, meta.timestamp);
                 }
                 let ftp = Ftp {
                     number: command.transaction,

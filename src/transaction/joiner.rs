@@ -205,7 +205,10 @@ impl OpenFlow {
                 joins.is_changed = true;
                 open.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
             }
-            Open::FtpData(open) => open.finish((joins, flow), &mut |ended| out(ended.into())),
+            Open::FtpData(open) => {
+                joins.is_changed = true;
+                open.finish((joins, flow), &mut |ended| out(ended.into()));
+            }
         }
     }
 }

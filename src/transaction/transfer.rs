@@ -35,9 +35,10 @@ impl Transfer {
         allocated(size_of::<Self>()) + allocated(self.command.len()) + name_len
     }
 
-    /// Returns whether the client sends the file.
-    pub(super) fn is_upload(&self) -> bool {
-        ["STOR", "STOU", "APPE"].iter().any(|known| self.command.eq_ignore_ascii_case(known))
+    /// Returns the role of the sender of the file.
+    pub(super) fn sender(&self) -> Role {
+        let is_upload = ["STOR", "STOU", "APPE"].iter().any(|known| self.command.eq_ignore_ascii_case(known));
+        if is_upload { Role::Client } else { Role::Server }
     }
 }
 

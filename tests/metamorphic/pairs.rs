@@ -88,20 +88,6 @@ pub(crate) const KNOWN: &[Known] = &[
     },
 ];
 
-/// Differences in the examples.
-pub(crate) const KNOWN_OF_EXAMPLES: &[Known] = &[Known {
-    capture: "transfer.pcap",
-    changes: &[
-        "the first side of each flow 1 ms late",
-        "the second side of each flow 1 ms late",
-        "the first side of each flow 3 ms late",
-        "the second side of each flow 3 ms late",
-        "the first side of each flow 20 ms late",
-        "the second side of each flow 20 ms late",
-    ],
-    reason: "data connections of FTP and files of TFTP begin before the late message that announces them",
-}];
-
 /// Pairs and packets of a capture as it is.
 #[derive(Default)]
 pub(crate) struct Unchanged(OnceCell<(Vec<String>, Vec<Option<Sent>>)>);

@@ -7,8 +7,8 @@ use flowgauge::base::{Evidence, FlowKey, IpProtocol, Side, Timestamp};
 use flowgauge::protocols::{Message, Standard, ftp_data};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    Driver, EXPECTED_MAX, EXPECTED_TIME, EndKind, FlowContext, MessageMeta, Receiver, Role, Session,
-    SessionEvent,
+    AWAITED_TIME, Driver, EXPECTED_MAX, EXPECTED_TIME, EndKind, FlowContext, MessageMeta, Receiver, Role,
+    Session, SessionEvent,
 };
 use flowgauge::transaction::{Content, FlowTransactions, Joins};
 
@@ -349,6 +349,8 @@ struct Lab {
     driver: Driver<Standard>,
     joins: Joins,
     rows: Vec<String>,
+    /// Time of what arrives next.
+    millis: u64,
 }
 
 /// Receives the messages of a flow.
@@ -399,24 +401,31 @@ impl Lab {
     fn send(&mut self, flow: &mut Joined, from_initiator: bool, octets: &str) {
         let Joined { key, initiator, session, open, offsets } = flow;
         let side = if from_initiator { *initiator } else { initiator.other() };
-        let Self { driver, joins, rows } = self;
+        let Self { driver, joins, rows, millis } = self;
         let mut receiver = Joining { joins, rows, open, key: *key };
         let chunk = Chunk::new(offsets[side.index()], octets.as_bytes());
-        let context = FlowContext::new(key, *initiator, seconds(1));
+        let context = FlowContext::new(key, *initiator, Timestamp::from_nanos(*millis * 1_000_000));
         let _ = driver.chunk(session, &context, side, &chunk, &mut receiver);
         offsets[side.index()] += octets.len() as u64;
     }
 
-    fn end(&mut self, flow: &mut Joined, kind: EndKind) {
+    fn fin(&mut self, flow: &mut Joined, from_initiator: bool) {
         let Joined { key, initiator, session, open, .. } = flow;
-        let Self { driver, joins, rows } = self;
-        let context = FlowContext::new(key, *initiator, seconds(2));
-        let mut receiver = Joining { joins, rows, open, key: *key };
+        let side = if from_initiator { *initiator } else { initiator.other() };
+        let Self { driver, joins, rows, millis } = self;
+        let context = FlowContext::new(key, *initiator, Timestamp::from_nanos(*millis * 1_000_000));
+        driver.fin(session, &context, side, &mut Joining { joins, rows, open, key: *key });
+    }
+
+    fn end(&mut self, flow: &mut Joined, kind: EndKind) {
         if kind == EndKind::Fin {
-            for side in [Side::A, Side::B] {
-                driver.fin(session, &context, side, &mut receiver);
-            }
+            self.fin(flow, flow.initiator == Side::A);
+            self.fin(flow, flow.initiator == Side::B);
         }
+        let Joined { key, initiator, session, open, .. } = flow;
+        let Self { driver, joins, rows, millis } = self;
+        let context = FlowContext::new(key, *initiator, Timestamp::from_nanos(*millis * 1_000_000));
+        let mut receiver = Joining { joins, rows, open, key: *key };
         driver.finish(session, &context, EndKind::Flow, &mut receiver);
         open.end(joins, |ended| rows.extend(describe(&ended.content)));
     }
@@ -486,4 +495,183 @@ fn a_command_without_a_reply_has_its_file() {
     lab.download(50_000, "all octets");
     lab.end(&mut control, EndKind::Flow);
     assert_eq!(lab.rows, ["file 2 a.txt 10 true", "RETR a.txt Some(150) Some(10)"]);
+}
+
+/// One side of the connections of a transfer in the order in which it is captured, each step with its time in milliseconds.
+enum Step {
+    /// A line of the client, or of the server, in the control connection.
+    Command(&'static str),
+    Reply(&'static str),
+    /// Octets of the file, and its FIN.
+    File(&'static str),
+    /// The FIN of the other end of the data connection.
+    Fin,
+}
+
+/// Returns the rows of a transfer. The data connection is opened by the end that comes first in `ends`, and the one that is the
+/// sender has `is_from_opener`.
+fn transfer(ends: Ends, is_from_opener: bool, steps: &[(u64, Step)]) -> Vec<String> {
+    let mut lab = Lab::default();
+    let mut control = Lab::flow([(CLIENT, 40_000), (SERVER, 21)]);
+    lab.send(&mut control, false, "220 ready\r\n");
+    lab.send(&mut control, true, "USER a\r\n");
+    lab.send(&mut control, false, "230 OK\r\n");
+    let mut data = Lab::flow(ends);
+    for (millis, step) in steps {
+        lab.millis = *millis;
+        match step {
+            Step::Command(line) => lab.send(&mut control, true, &format!("{line}\r\n")),
+            Step::Reply(line) => lab.send(&mut control, false, &format!("{line}\r\n")),
+            Step::File(octets) => {
+                lab.send(&mut data, is_from_opener, octets);
+                lab.fin(&mut data, is_from_opener);
+            }
+            Step::Fin => lab.fin(&mut data, !is_from_opener),
+        }
+    }
+    lab.millis = 60_000;
+    lab.end(&mut data, EndKind::Flow);
+    lab.end(&mut control, EndKind::Flow);
+    assert_eq!(lab.driver.stats().held_bytes, 0);
+    lab.rows
+}
+
+#[test]
+fn a_file_may_be_captured_before_its_command_and_its_announcement() {
+    use Step::{Command, File, Fin, Reply};
+    let (client, server, opener) = ((CLIENT, 50_001), (SERVER, 50_000), (SERVER, 20_000));
+    let passive = "227 Entering Passive Mode (10,0,0,2,195,80)";
+    let down = ["RETR a.txt Some(226) Some(7)", "file 2 a.txt 7 true"];
+    let up = ["STOR b.txt Some(226) Some(7)", "file 2 b.txt 7 true"];
+    let cases = [
+        // The client is late: the command follows the file.
+        (
+            [client, server],
+            false,
+            vec![
+                (0, Command("PASV")),
+                (0, Reply(passive)),
+                (1, File("content")),
+                (20, Command("RETR a.txt")),
+                (20, Reply("150 here")),
+                (20, Reply("226 done")),
+                (21, Fin),
+            ],
+            down,
+        ),
+        // Both the announcement and the command do.
+        (
+            [opener, (CLIENT, 50_000)],
+            true,
+            vec![
+                (1, File("content")),
+                (20, Command("PORT 10,0,0,1,195,80")),
+                (20, Reply("200 OK")),
+                (21, Command("RETR a.txt")),
+                (21, Reply("150 here")),
+                (22, Fin),
+                (22, Reply("226 done")),
+            ],
+            down,
+        ),
+        // The port of data connections.
+        (
+            [(SERVER, 20), (CLIENT, 50_000)],
+            true,
+            vec![
+                (1, File("content")),
+                (20, Command("PORT 10,0,0,1,195,80")),
+                (20, Reply("200 OK")),
+                (21, Command("RETR a.txt")),
+                (21, Reply("150 here")),
+                (22, Fin),
+                (22, Reply("226 done")),
+            ],
+            down,
+        ),
+        // The server is late: its announcement follows the file of the client.
+        (
+            [client, server],
+            true,
+            vec![
+                (0, Command("PASV")),
+                (1, Command("STOR b.txt")),
+                (1, File("content")),
+                (20, Reply(passive)),
+                (21, Reply("150 here")),
+                (21, Fin),
+                (22, Reply("226 done")),
+            ],
+            up,
+        ),
+        // Octets for which the probes are undecided.
+        (
+            [client, server],
+            true,
+            vec![
+                (0, Command("PASV")),
+                (1, Command("STOR b.txt")),
+                (1, File("220 ab\n")),
+                (20, Reply(passive)),
+                (21, Reply("150 here")),
+                (21, Fin),
+                (22, Reply("226 done")),
+            ],
+            up,
+        ),
+    ];
+    for (index, (ends, is_from_opener, steps, expected)) in cases.iter().enumerate() {
+        let mut rows = transfer(*ends, *is_from_opener, steps);
+        rows.sort();
+        assert_eq!(rows, expected, "case {index}");
+    }
+}
+
+/// What is too late, or was not between the hosts of a control connection, is not joined.
+#[test]
+fn the_time_within_which_a_command_or_an_announcement_may_follow_is_bounded() {
+    use Step::{Command, File, Fin, Reply};
+    let (client, server) = ((CLIENT, 50_001), (SERVER, 50_000));
+    let passive = "227 Entering Passive Mode (10,0,0,2,195,80)";
+    let late = AWAITED_TIME.as_millis() as u64 + 1;
+    for (millis, expected) in [(late, 1), (late + 1, 0)] {
+        // The announcement.
+        let rows = transfer(
+            [client, server],
+            true,
+            &[
+                (0, Command("PASV")),
+                (1, File("content")),
+                (millis, Reply(passive)),
+                (millis, Command("STOR b.txt")),
+                (millis, Reply("150 here")),
+                (millis, Fin),
+                (millis, Reply("226 done")),
+            ],
+        );
+        let has_file = |row: &&String| row.starts_with("file");
+        assert_eq!(rows.iter().filter(has_file).count(), expected, "{rows:?}");
+        // The command.
+        let rows = transfer(
+            [client, server],
+            false,
+            &[
+                (0, Command("PASV")),
+                (0, Reply(passive)),
+                (1, File("content")),
+                (millis, Command("RETR a.txt")),
+                (millis, Reply("150 here")),
+                (millis, Reply("226 done")),
+                (millis, Fin),
+            ],
+        );
+        let named = rows.iter().filter(|row| *row == "file 2 a.txt 7 true").count();
+        assert_eq!((rows.iter().filter(has_file).count(), named), (1, expected), "{rows:?}");
+    }
+    // Other hosts.
+    let mut lab = Lab::default();
+    let mut data = Lab::flow([client, server]);
+    lab.send(&mut data, true, "content");
+    lab.fin(&mut data, true);
+    assert_eq!(data.session.held_bytes(), 0);
 }

@@ -6,7 +6,8 @@ use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
 use flowgauge::protocols::tftp::Message as Tftp;
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::{
-    Driver, EndKind, FlowContext, MessageMeta, Payload, Receiver, Role, Session, SessionEvent,
+    AWAITED_COUNT_MAX, AWAITED_LEN_MAX, Driver, EndKind, FlowContext, MessageMeta, Payload, Receiver, Role,
+    Session, SessionEvent,
 };
 use flowgauge::transaction::{Content, File, FlowTransactions, Joins};
 
@@ -127,6 +128,82 @@ fn a_file_arrives_from_the_port_that_the_server_chose() {
     assert!(file.is_complete);
     // Only one flow was announced.
     assert!(network.flow([DATA, CLIENT], &[(DATA, BLOCK)]).0.is_empty());
+}
+
+/// Returns the files of a flow that a request announces, of which the datagrams are captured at these times in
+/// milliseconds; the request is the one from the client to the port of requests.
+fn with_late_request(datagrams: &[(u64, End, &[u8])]) -> Vec<File> {
+    let mut network = Network::default();
+    let Network { driver, joins } = &mut network;
+    let end = |(address, port)| (IpAddr::from(address), port);
+    let (mut sessions, mut opens) = ([Session::default(), Session::default()], [None, None]);
+    let (mut files, mut initiators) = (Vec::new(), [None, None]);
+    let mut call = |index: usize, millis: u64, sent: Option<(End, &[u8])>| {
+        let (key, of_client) = FlowKey::new(IpProtocol::UDP, end(CLIENT), end([REQUESTS, DATA][index]));
+        let side = sent.map(|(sender, _)| if sender == CLIENT { of_client } else { of_client.other() });
+        let initiator = *initiators[index].get_or_insert(side.unwrap_or(of_client));
+        let context = FlowContext::new(&key, initiator, Timestamp::from_nanos(millis * 1_000_000));
+        let open = opens[index].take().unwrap_or_default();
+        let mut reports = Reports { joins, key, open, messages: Vec::new(), files: Vec::new() };
+        match sent.zip(side) {
+            Some(((_, bytes), side)) => {
+                let payload = Payload { bytes, len: bytes.len() };
+                driver.datagram(&mut sessions[index], &context, side, payload, &mut reports);
+            }
+            None => driver.finish(&mut sessions[index], &context, EndKind::Flow, &mut reports),
+        }
+        files.append(&mut reports.files);
+        opens[index] = Some(reports.open);
+    };
+    for (millis, sender, bytes) in datagrams {
+        let is_request = matches!(bytes, [0, 1 | 2, ..]);
+        call(usize::from(!is_request), *millis, Some((*sender, bytes)));
+    }
+    // The flows end much later.
+    [0, 1].into_iter().for_each(|index| call(index, 60_000, None));
+    assert_eq!(driver.stats().held_bytes, 0);
+    files
+}
+
+#[test]
+fn a_request_may_be_captured_after_the_first_blocks() {
+    let first = [&b"\0\x03\0\x01"[..], &[b'x'; 512]].concat();
+    let second = b"\0\x03\0\x02end";
+    for (datagrams, expected) in [
+        // The client is late.
+        (
+            vec![(0, DATA, &first[..]), (1, DATA, second), (20, CLIENT, READ), (21, CLIENT, b"\0\x04\0\x01")],
+            Some(515),
+        ),
+        // Nothing follows the request, and the file is one block.
+        (vec![(0, DATA, BLOCK), (50, CLIENT, READ)], Some(6)),
+        // The server is late: acknowledgments precede what they acknowledge.
+        (vec![(0, CLIENT, READ), (1, CLIENT, b"\0\x04\0\x01"), (20, DATA, BLOCK)], Some(6)),
+        (vec![(0, DATA, BLOCK), (51, CLIENT, READ), (52, CLIENT, b"\0\x04\0\x01")], None),
+        (vec![(0, DATA, b"\0\x03\0\x07octets"), (1, CLIENT, READ), (2, CLIENT, b"\0\x04\0\x07")], None),
+    ] {
+        let files = with_late_request(&datagrams);
+        let found: Vec<_> =
+            files.iter().map(|file| (file.name.as_deref(), file.seen_len, file.is_complete)).collect();
+        let expected: Vec<_> = expected.into_iter().map(|len| (Some("a.txt"), len, true)).collect();
+        assert_eq!(found, expected, "{datagrams:?}");
+    }
+}
+
+/// Octets are kept for a bounded time and up to a bounded length.
+#[test]
+fn what_is_kept_for_a_late_request_is_bounded() {
+    let blocks: Vec<Vec<u8>> =
+        (1..=200_u16).map(|number| [&[0, 3], &number.to_be_bytes()[..], &[b'x'; 512]].concat()).collect();
+    for (count, is_found) in
+        [(AWAITED_COUNT_MAX - 1, true), (AWAITED_COUNT_MAX, true), (AWAITED_COUNT_MAX + 1, false)]
+    {
+        let datagrams = blocks.iter().take(count).map(|block| (0, DATA, &block[..]));
+        let datagrams: Vec<_> = datagrams.chain([(1, CLIENT, READ)]).collect();
+        let files = with_late_request(&datagrams);
+        let is_short = count * 516 <= AWAITED_LEN_MAX;
+        assert_eq!(files.len(), usize::from(is_found && is_short), "{count}");
+    }
 }
 
 #[test]

@@ -78,6 +78,7 @@ pub const PENDING_COUNT_MAX: usize = 64;
 pub static PROTOCOL: Protocol = Protocol::new("ftp")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(probe::search)
+    .announcing_streams()
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'5')));
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.

@@ -13,6 +13,12 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(is_name && is_mode)
 }
 
+/// Returns whether a datagram may be the first answer to a request: the first block, the acknowledgment of a request to
+/// write, that of options, or an error.
+pub(super) fn may_be_answer(opening: &DatagramOpening<'_>) -> bool {
+    matches!(opening.bytes, [0, 3, 0, 1, ..] | [0, 4, 0, 0] | [0, 5, 0, _, ..] | [0, 6, b'!'..=b'~', ..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
