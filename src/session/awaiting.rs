@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use super::datagram_probing::PROBE_DATAGRAM_COUNT_MAX;
 use super::driver::{Started, Turn, off, side_of};
 use super::index::Index;
 use super::octets::{Octets, Payload};
@@ -28,6 +29,9 @@ pub const AWAITED_LEN_MAX: usize = 64 << 10;
 
 /// Maximum number of segments or datagrams of a flow that are kept until its announcement.
 pub const AWAITED_COUNT_MAX: usize = 128;
+
+/// Maximum number of datagrams of a flow that are kept until one of the other side.
+const EARLY_COUNT_MAX: usize = PROBE_DATAGRAM_COUNT_MAX as usize;
 
 /// Maximum number of flows that are known to announce others. At the limit, the first one is forgotten.
 const ANNOUNCER_COUNT_MAX: usize = 64;
@@ -204,6 +208,50 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         }
         self.session.transition(State::Awaiting(Box::new(awaiting)), Cause::Undecided);
         true
+    }
+
+    /// Keeps a datagram that the parser cannot read before one of the other side, if there is enough memory.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep_early(&mut self, side: Side, payload: Payload<'_>) {
+        let Some(parsing) = self.session.parsing_mut() else { return };
+        let before = parsing.early.as_ref().map_or(0, |early| early.allocated_len());
+        let early = parsing.early.get_or_insert_default();
+        let is_other = early.kept.first().is_some_and(|first| first.side != side);
+        if !is_other && early.kept.len() < EARLY_COUNT_MAX {
+            early.push(side, self.context.timestamp, Arrived::Datagram(payload));
+        }
+        let grown = (early.allocated_len() - before) as u64;
+        if self.driver.allowance.take(grown).is_ok() {
+            parsing.charged += grown;
+        } else {
+            parsing.early = None;
+            parsing.charged -= before as u64;
+            self.driver.allowance.give(before as u64);
+            self.driver.stats.refused_count += 1;
+        }
+    }
+
+    /// Passes the datagrams of the other side again that the parser could not read before one of `side`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn pass_early(&mut self, side: Side) {
+        let Some(parsing) = self.session.parsing_mut() else { return };
+        let Some(early) = parsing.early.take_if(|early| early.kept.iter().all(|kept| kept.side != side))
+        else {
+            return;
+        };
+        let len = early.allocated_len() as u64;
+        parsing.charged -= len;
+        self.driver.allowance.give(len);
+        let is_late = self.context.timestamp > early.until();
+        for (side, timestamp, arrived) in early.arrived().take_while(|_| !is_late) {
+            if let Arrived::Datagram(payload) = arrived {
+                let context = self.context.at(timestamp);
+                let Self { driver, session, receiver, .. } = self;
+                Turn { driver, session, context: &context, receiver: *receiver }.datagram(side, payload);
+            }
+        }
     }
 
     /// Starts the parser of a flow that waits for its announcement, if it was announced. Returns whether it was; what

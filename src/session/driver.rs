@@ -289,7 +289,9 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             }
             self.driver.stats.count_suppressed(&mut parsing.quota);
             match outcome {
+                Outcome::More if parsing.early.is_some() => self.pass_early(side),
                 Outcome::More | Outcome::Handover(_) => {}
+                Outcome::Early => self.keep_early(side, payload),
                 Outcome::Done => self.end_conversation(),
                 Outcome::Fault(fault) => self.stop(from, 0, fault),
             }
@@ -426,7 +428,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     fn apply_outcome(&mut self, from: Role, offset: u64, outcome: Outcome) -> ControlFlow<()> {
         let State::Parsing(parsing) = self.session.state() else { return off(self.session) };
         match outcome {
-            Outcome::More => ControlFlow::Continue(()),
+            Outcome::More | Outcome::Early => ControlFlow::Continue(()),
             Outcome::Done => {
                 if parsing.lanes.iter().all(|lane| lane.is_done || lane.is_ended) {
                     self.driver.close(self.session);

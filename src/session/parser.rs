@@ -109,6 +109,11 @@ pub enum Progress {
         /// The protocol that follows; `None` if the probes must identify it.
         next: Option<&'static Protocol>,
     },
+    /// The parser cannot read this datagram before one of the other side, which may be captured later. The driver keeps the
+    /// first [`PROBE_DATAGRAM_COUNT_MAX`](super::PROBE_DATAGRAM_COUNT_MAX) of them, and passes them again, with their times,
+    /// after each datagram of the other side within [`AWAITED_TIME`](super::AWAITED_TIME). Has the effect of `Took(0)` in a
+    /// stream.
+    Early,
 }
 
 impl Progress {
@@ -259,7 +264,8 @@ pub trait Parser: Sized + 'static {
         Err(Fault::UNSUPPORTED_TRANSPORT)
     }
 
-    /// Processes a datagram. [`Progress::Done`] ends both directions; any other progress has no effect.
+    /// Processes a datagram. [`Progress::Done`] ends both directions, and [`Progress::Early`] keeps the datagram; any other
+    /// progress has no effect.
     ///
     /// # Errors
     ///

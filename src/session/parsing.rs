@@ -1,5 +1,6 @@
 //! A parser that processes a flow, and the octets of each direction that the parser did not consume.
 
+use super::awaiting::Awaiting;
 use super::expectation::Expectation;
 use super::octets::Octets;
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
@@ -145,6 +146,8 @@ pub(super) enum Outcome {
     More,
     /// The parser needs no more octets of this direction.
     Done,
+    /// The parser cannot read the datagram before one of the other side.
+    Early,
     /// The parser stopped with a fault.
     Fault(Fault),
     /// Another protocol follows; `None` if it is unknown. Octets that the parser did not consume are kept.
@@ -180,6 +183,8 @@ pub(super) struct Parsing<P> {
     pub(super) is_expected: bool,
     /// Flows that messages announced since the driver expected the last ones.
     pub(super) announced: Vec<Expectation>,
+    /// Datagrams of one side that the parser cannot read before one of the other side.
+    pub(super) early: Option<Box<Awaiting>>,
 }
 
 impl<P: Protocols> Parsing<P> {
@@ -198,6 +203,7 @@ impl<P: Protocols> Parsing<P> {
             port_owner: None,
             is_expected: false,
             announced: Vec::new(),
+            early: None,
         }
     }
 
@@ -253,6 +259,7 @@ impl<P: Protocols> Parsing<P> {
                 .bytes(&input, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
             let (step, need, then) = match progress {
                 Ok(Progress::Took(step)) => (step, 0, Outcome::More),
+                Ok(Progress::Early) => (0, 0, Outcome::More),
                 Ok(Progress::Needs { taken, need }) => (taken, need, Outcome::More),
                 Ok(Progress::Handover { taken, next }) => (taken, 0, Outcome::Handover(next)),
                 Ok(Progress::Done) => (rest.len(), 0, Outcome::Done),
@@ -307,6 +314,7 @@ impl<P: Protocols> Parsing<P> {
             .datagram(datagram, &mut |message| quota.pass_announcing(&meta, message, announced, receiver));
         match progress {
             Ok(Progress::Done) => Outcome::Done,
+            Ok(Progress::Early) => self.charge_heap(allowance).map_or(Outcome::Early, Outcome::Fault),
             Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
             Err(fault) => Outcome::Fault(fault),
         }

@@ -132,6 +132,31 @@ fn roles_are_exchanged_when_the_answer_is_captured_first() {
 }
 
 #[test]
+fn an_answer_that_is_captured_first_is_read_once() {
+    for (port, datagrams) in [(443, v1()), (4433, v2())] {
+        let expected = dialogue(port, &datagrams);
+        let [client, server] = datagrams;
+        // Repeated, and with a packet behind it that cannot be read.
+        let late = |front: &[&(Role, Vec<u8>)]| {
+            let datagrams: Vec<_> =
+                front.iter().map(|datagram| (*datagram).clone()).chain([client.clone()]).collect();
+            dialogue(port, &datagrams)
+        };
+        for front in [vec![&server], vec![&server; 2], vec![&server; 8]] {
+            let found = late(&front);
+            assert_eq!(found.messages(), expected.messages());
+        }
+        // The datagrams of the client keep the one of the server waiting if they cannot be read.
+        let unreadable = (Client, server.1.clone());
+        assert_eq!(late(&[&server, &unreadable]).messages(), expected.messages());
+        let mut waiting = Dialogue::<Set>::new(IpProtocol::UDP, port, describe);
+        (0..10).for_each(|_| waiting.send_datagram(Server, &server.1));
+        assert!((1000..20_000).contains(&waiting.held_bytes()), "{}", waiting.held_bytes());
+        assert_eq!(waiting.finish().messages().len(), 0);
+    }
+}
+
+#[test]
 fn truncated_datagrams_yield_no_messages() {
     for datagrams in [v1(), v2()] {
         for end in 0..datagrams[0].1.len() {

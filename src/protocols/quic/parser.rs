@@ -101,7 +101,13 @@ impl Parser for QuicParser {
             || self.failed_count >= FAILED_COUNT_MAX
             || self.connection_count > CONNECTION_COUNT_MAX
             || self.connection.as_ref().is_some_and(|connection| connection.is_done());
-        Ok(if is_done { Progress::Done } else { Progress::Took(0) })
+        // The keys of the server's packets are derived from the client's first packet, which may be captured later.
+        let is_early = has_failed && datagram.from == Role::Server && self.connection.is_none();
+        Ok(match (is_done, is_early) {
+            (true, _) => Progress::Done,
+            (false, true) => Progress::Early,
+            (false, false) => Progress::Took(0),
+        })
     }
 
     fn remains(&self) -> Option<Remains> {
