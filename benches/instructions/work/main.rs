@@ -142,7 +142,7 @@ fn ftp(feeding: Feeding) -> Feeding {
     feeding.feed()
 }
 
-#[library_benchmark(setup = inputs::coded::prepared, teardown = inputs::coded::checked)]
+#[library_benchmark(setup = inputs::coded::digested, teardown = inputs::coded::checked)]
 #[bench::benign(inputs::coded::benign)]
 #[bench::bombs(inputs::coded::bombs)]
 #[bench::bombs_of_flows(inputs::coded::bombs_of_flows)]
@@ -150,6 +150,17 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::bodies(inputs::coded::tiny_bodies)]
 #[bench::bodies_of_flows(inputs::coded::tiny_bodies_of_flows)]
 fn coded(feeding: Feeding<Joining>) -> Feeding<Joining> {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = inputs::coded::undigested, teardown = inputs::coded::checked)]
+#[bench::benign(inputs::coded::benign)]
+#[bench::bombs(inputs::coded::bombs)]
+#[bench::bombs_of_flows(inputs::coded::bombs_of_flows)]
+#[bench::members(inputs::coded::members)]
+#[bench::bodies(inputs::coded::tiny_bodies)]
+#[bench::bodies_of_flows(inputs::coded::tiny_bodies_of_flows)]
+fn coded_without_digests(feeding: Feeding<Joining>) -> Feeding<Joining> {
     feeding.feed()
 }
 
@@ -300,6 +311,7 @@ library_benchmark_group!(
         smtp,
         ftp,
         coded,
+        coded_without_digests,
         tracker,
         reassembler,
         fragment,

@@ -1,5 +1,5 @@
-//! Bodies in gzip, decoded and digested as for logs: pages, and bodies that expand far more, or whose decoders are
-//! initialized often.
+//! Bodies in gzip, decoded as for logs, with digests and without: pages, and bodies that expand far more, or whose decoders
+//! are initialized often.
 
 use std::io::Write as _;
 
@@ -28,9 +28,9 @@ pub(crate) struct Joining {
 }
 
 impl Joining {
-    fn new() -> Self {
+    fn new(has_hashes: bool) -> Self {
         let mut config = TransactionConfig::default();
-        (config.has_hashes, config.decodes) = (true, true);
+        (config.has_hashes, config.decodes) = (has_hashes, true);
         let end = |last, port| ([10, 0, 0, last].into(), port);
         let (flow, _) = FlowKey::new(IpProtocol::TCP, end(1, 10_000), end(2, 80));
         let joins = Joins::new(config);
@@ -57,12 +57,22 @@ impl Receiver<Standard> for Joining {
     fn event(&mut self, _: &SessionEvent) {}
 }
 
-pub(crate) fn prepared(make: fn() -> Case) -> Feeding<Joining> {
+pub(crate) fn digested(make: fn() -> Case) -> Feeding<Joining> {
+    prepared(make, true)
+}
+
+/// Without digests, as logs are written by default.
+pub(crate) fn undigested(make: fn() -> Case) -> Feeding<Joining> {
+    prepared(make, false)
+}
+
+fn prepared(make: fn() -> Case, has_hashes: bool) -> Feeding<Joining> {
     let (input, file_count_min) = make();
     assert_eq!(input.len(), INPUT_LEN, "the input does not have INPUT_LEN octets");
     let expected = Expected::messages(file_count_min);
-    let feeding = Feeding { driver: Driver::default(), input, expected, writer: Joining::new() }.feed();
-    Feeding { writer: Joining::new(), ..feeding }
+    let writer = Joining::new(has_hashes);
+    let feeding = Feeding { driver: Driver::default(), input, expected, writer }.feed();
+    Feeding { writer: Joining::new(has_hashes), ..feeding }
 }
 
 pub(crate) fn checked(feeding: Feeding<Joining>) {
