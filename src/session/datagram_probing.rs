@@ -11,7 +11,8 @@ use crate::codec::{self, Reader};
 pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
 
 /// Number of datagrams of a flow within which the protocol to which the port belongs is searched for, although the
-/// first datagrams were of another protocol. Applies to ports of protocols with a parser.
+/// first datagrams were of another protocol. Applies to ports of protocols with a parser, and on any port to DTLS after STUN
+/// (RFC 7983).
 pub const RESUME_DATAGRAM_COUNT_MAX: u8 = 64;
 
 /// Number of octets of a datagram that are kept for the probes of later datagrams.
@@ -95,7 +96,12 @@ impl DatagramProbing {
     }
 
     /// Passes one more datagram of the flow to the probes. `opening` need not contain previous datagrams.
-    pub(super) fn run_probes<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
+    /// `is_named` is true if a protocol without a parser was recognized, which another one may follow.
+    pub(super) fn run_probes<P: Protocols>(
+        &mut self,
+        opening: &DatagramOpening<'_>,
+        is_named: bool,
+    ) -> Answer {
         let (from, bytes) = (opening.from, opening.bytes);
         let opening = DatagramOpening {
             previous: from.of(&self.previous).as_slice(),
@@ -103,7 +109,7 @@ impl DatagramProbing {
             ..*opening
         };
         // After the general window, only the owner of the port is still searched for.
-        let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX;
+        let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX && (self.owner.is_some() || !is_named);
         let mut refuted = if is_late { !self.owner.map_or(0, only) } else { self.refuted };
         let before = refuted;
         let mut answer = run_datagram_probes::<P>(&mut refuted, &opening);
@@ -126,16 +132,17 @@ impl DatagramProbing {
         self.count = self.count.saturating_add(1);
         from.of_mut(&mut self.previous).set(bytes);
         match answer {
-            Answer::Undecided if self.is_over() => Answer::Unknown,
+            Answer::Undecided if self.is_over(is_named) => Answer::Unknown,
             answer => answer,
         }
     }
 
     /// Returns whether enough datagrams were probed, so that the port identifies the protocol. If datagrams of another
-    /// protocol arrived on the port of `owner`, the window is longer.
-    pub(super) fn is_over(&self) -> bool {
+    /// protocol arrived on the port of `owner`, or a protocol without a parser was recognized, the window is longer.
+    pub(super) fn is_over(&self, is_named: bool) -> bool {
         let is_doubted = self.owner.is_some_and(|owner| self.doubted & only(owner) != 0);
-        self.count >= if is_doubted { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
+        self.count
+            >= if is_doubted || is_named { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
     }
 
     /// Excludes a table entry that matched but has no parser from further probing, and waits for a match of `owner`.

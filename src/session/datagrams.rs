@@ -21,13 +21,13 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let is_fresh = matches!(self.session.state(), State::New);
         let (is_named, ports) = (self.session.protocol.is_some(), self.context.ports(self.session.client));
         let probing = self.session.datagrams_mut().unwrap_or(&mut fresh);
-        let answer = probing.run_probes::<P>(&opening);
+        let answer = probing.run_probes::<P>(&opening, is_named);
         let mut named = None;
         let found = match answer {
             // A protocol without a parser does not exclude one with a parser that may follow it, as DTLS follows STUN.
             Answer::Found(found)
                 if is_only_named::<P>(found)
-                    && !probing.is_over()
+                    && !probing.is_over(is_named)
                     && (found.is_early || probing.owner.is_some()) =>
             {
                 named = probing.set_aside(found);
@@ -82,7 +82,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn probe_expected(&mut self, side: Side, payload: Payload<'_>, expected: Found) {
         let opening = opening(self.context, side, self.session.role(side), payload);
         let mut probing = DatagramProbing::default();
-        let answer = probing.run_probes::<P>(&opening);
+        let answer = probing.run_probes::<P>(&opening, false);
         let is_nameless = matches!(answer, Answer::Unknown)
             && probing.decide::<P>(self.context.ports(self.session.client)).is_none();
         if is_nameless {

@@ -270,10 +270,14 @@ impl TlsOpen {
             && std::mem::replace(&mut self.random, random) != random
         {
             // Another handshake ends the one before. A client may change its random value if the server requests another hello
-            // (early versions of OpenSSL).
+            // (early versions of OpenSSL); the request may be captured later than that hello.
             if self.open.get(0).is_some_and(|pending| {
                 let tls = &pending.content;
-                tls.offered_version.is_some() && (tls.version.is_some() || !tls.has_retry)
+                let is_other = match hello.message_sequence {
+                    0 => tls.version.is_some() || !tls.has_retry,
+                    _ => tls.is_established == Some(true),
+                };
+                tls.offered_version.is_some() && is_other
             }) {
                 self.finish(out);
                 (self.changed, self.encrypted) = ([false; 2], [false; 2]);

@@ -48,30 +48,6 @@ pub(crate) const KNOWN: &[Known] = &[
         reason: "the next connection between the same ports begins 1 ms after the last FIN, and so before the late one",
     },
     Known {
-        capture: "arkime/wireshark-dtls0.pcap",
-        changes: &[
-            "the second side of each flow 1 ms late",
-            "the first side of each flow 3 ms late",
-            "the second side of each flow 3 ms late",
-            "the first side of each flow 20 ms late",
-            "the second side of each flow 20 ms late",
-            "neighboring frames of both directions swapped",
-        ],
-        reason: "the client (OpenSSL before 0.9.8f) changes its random value after a HelloVerifyRequest, without which its \
-                 second ClientHello is that of another handshake",
-    },
-    Known {
-        capture: "Malcolm-Test-Artifacts/protocols/STUN.pcap",
-        changes: &[
-            "the second side of each flow 1 ms late",
-            "the first side of each flow 3 ms late",
-            "the second side of each flow 3 ms late",
-            "the first side of each flow 20 ms late",
-            "the second side of each flow 20 ms late",
-        ],
-        reason: "eight datagrams are probed, and the ninth one begins DTLS; with a late side, it is an earlier one",
-    },
-    Known {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",
         changes: &["the second side of each flow 20 ms late"],
         reason: "packets changed by a fuzzer",

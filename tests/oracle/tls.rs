@@ -46,7 +46,8 @@ const LISTED: &[(&str, &str, &str)] = &[
     ("merged/iot-public.pcap", "8443>3452", BY_PORT),
 ];
 const DECRYPTED: &str = "tshark has the keys, so it decrypts the certificates of TLS 1.3";
-const AFTER_STUN: &str = "the handshake follows more STUN datagrams than probes examine";
+const AFTER_STUN: &str =
+    "the handshake follows more STUN datagrams than probes examine in a set of protocols without STUN";
 const BY_PORT: &str =
     "tshark identifies the protocol by a port: HTTP, gearman, SABP, or an incomplete message of them";
 const STARTTLS: &str =

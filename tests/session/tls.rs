@@ -5,7 +5,9 @@ use crate::message_json::as_json;
 use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
 use flowgauge::protocols::Standard;
 use flowgauge::protocols::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
-use flowgauge::session::{Driver, FlowContext, MessageMeta, Payload, Receiver, Role, Session, Text};
+use flowgauge::session::{
+    Driver, FlowContext, MessageMeta, Payload, RESUME_DATAGRAM_COUNT_MAX, Receiver, Role, Session, Text,
+};
 use flowgauge::transaction::{Content, FlowTransactions, Joins};
 
 use crate::harness::{
@@ -556,7 +558,23 @@ fn each_dtls_handshake_of_a_flow_is_a_transaction() {
     assert_eq!(connections(&parts), expected);
     // The client changes its random value after the server requested a cookie.
     let parts = [dtls12()[..2].to_vec(), dtls12_again(1)[2..].to_vec()].concat();
-    assert_eq!(connections(&parts), [(name, Some(true))]);
+    assert_eq!(connections(&parts), [(name.clone(), Some(true))]);
+    // The same with a late server, whose request follows the second hello, and with a late client.
+    let [first, request, second, answer] = [0, 1, 2, 3].map(|index| parts[index].clone());
+    for front in [[&first, &second, &request, &answer], [&request, &answer, &first, &second]] {
+        let parts: Vec<_> = front.into_iter().cloned().chain(parts[4..].iter().cloned()).collect();
+        assert_eq!(connections(&parts), [(name.clone(), Some(true))]);
+    }
+}
+
+#[test]
+fn a_dtls_handshake_may_follow_many_datagrams_of_stun() {
+    let stun = (Client, b"\x00\x01\x00\x00\x21\x12\xa4\x42abcdefghijkl".to_vec());
+    let last = usize::from(RESUME_DATAGRAM_COUNT_MAX) - 1;
+    for (count, expected) in [(1, 1), (8, 1), (9, 1), (last, 1), (last + 1, 0)] {
+        let datagrams = [vec![stun.clone(); count], dtls12()].concat();
+        assert_eq!(connections(&datagrams).len(), expected, "after {count}");
+    }
 }
 
 #[test]

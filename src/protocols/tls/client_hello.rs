@@ -38,6 +38,9 @@ pub struct ClientHello<'a> {
     pub compression_methods: Hex<'a>,
     /// Extensions of the ClientHello.
     pub extensions: Extensions<'a>,
+    /// Number of the message in its handshake over DTLS, which is 1 after a HelloVerifyRequest; 0 for other protocols, and in
+    /// a message that [`parse`](Self::parse) returns.
+    pub message_sequence: u16,
 }
 
 impl<'a> ClientHello<'a> {
@@ -66,6 +69,7 @@ impl<'a> ClientHello<'a> {
             cipher_suites,
             compression_methods,
             extensions,
+            message_sequence: 0,
         })
     }
 

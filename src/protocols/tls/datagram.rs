@@ -1,6 +1,6 @@
 //! Parser of DTLS records in datagrams.
 
-use super::client_hello::Transport;
+use super::client_hello::{ClientHello, Transport};
 use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
 use super::handshake::{CLIENT_HELLO, Handshake};
 use super::message::{Alert, ChangeCipherSpec, Message};
@@ -155,7 +155,15 @@ impl DtlsParser {
             let Some(fragments) = fragments.get_mut(place) else { return };
             if let Some(whole) = fragments.add(&fragment, join_credit) {
                 // A malformed hello is ignored.
-                let _ = handshake.take((fragment.kind, &whole), out);
+                let _ = handshake.take((fragment.kind, &whole), &mut |message| {
+                    out(match message {
+                        Message::ClientHello(hello) => {
+                            let message_sequence = fragment.sequence;
+                            Message::ClientHello(ClientHello { message_sequence, ..hello })
+                        }
+                        message => message,
+                    });
+                });
             }
         }
     }
