@@ -231,9 +231,18 @@ pub(super) struct TlsOpen {
     encrypted: [bool; 2],
     /// First octets of the client's random value, which differ in another handshake of the flow (DTLS); zero before.
     random: u64,
+    /// Hash of the session id of a server whose hello is captured before that of the client (DTLS).
+    early_session: Option<u64>,
 }
 
-state! { struct TlsOpen { open, changed, encrypted, random } }
+state! { struct TlsOpen { open, changed, encrypted, random, early_session } }
+
+/// Returns a hash of a session id (FNV-1a).
+fn hash_of(session_id: &[u8]) -> u64 {
+    session_id.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
 
 impl HeapLen for Tls {
     fn heap_len(&self) -> usize {
@@ -292,9 +301,22 @@ impl TlsOpen {
         let (tls, mut copier) = (&mut pending.content, Copier::default());
         note(&mut tls.history, meta.from, letter(message));
         match message {
-            Message::ClientHello(hello) => tls.client_hello(hello, &mut copier),
+            Message::ClientHello(hello) => {
+                if let Some(session) = self.early_session.take() {
+                    let sent = hello.session_id.0;
+                    // A ticket without a session id says nothing, as if the hello of the client is captured first.
+                    if !sent.is_empty() || !hello.has_session_ticket() {
+                        tls.is_resumed = Some(!sent.is_empty() && hash_of(sent) == session);
+                    }
+                }
+                tls.client_hello(hello, &mut copier);
+            }
             Message::Ssl2ClientHello(hello) => tls.offered_version = Some(hello.version),
-            Message::ServerHello(hello) => tls.server_hello(hello, &mut copier),
+            Message::ServerHello(hello) => {
+                let is_early = tls.offered_version.is_none() && hello.is_resumed.is_none();
+                self.early_session = is_early.then(|| hash_of(hello.session_id.0));
+                tls.server_hello(hello, &mut copier);
+            }
             Message::CertificateChain(chain) => {
                 let names = match meta.from {
                     Role::Client => &mut tls.client_certificates,
@@ -440,6 +462,49 @@ impl QuicOpen {
                 pending.lack(lack);
             }
             out(pending);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Side, Timestamp};
+    use crate::protocols::tls::{DTLS, Transport};
+
+    /// Returns what is known of the resumption after the hellos of both sides with these session ids.
+    fn resumed(client: &[u8], server: &[u8], is_client_late: bool) -> Option<bool> {
+        let hello = |version: &[u8], session_id: &[u8], rest: &[u8]| {
+            let parts: [&[u8]; 5] = [version, &[7; 32], &[session_id.len() as u8], session_id, rest];
+            parts.concat()
+        };
+        let sent = hello(&[0xfe, 0xfd], client, &[0, 0, 2, 0, 5, 1, 0]);
+        let answered = hello(&[0xfe, 0xfd], server, &[0, 5, 0]);
+        let known = (!is_client_late).then_some(client);
+        let messages = [
+            Message::ClientHello(ClientHello::parse(&sent, Transport::Datagram).expect("a hello")),
+            Message::ServerHello(ServerHello::parse(&answered, known).expect("a hello")),
+        ];
+        let (mut open, mut rows) = (TlsOpen::default(), Vec::new());
+        for index in if is_client_late { [1, 0] } else { [0, 1] } {
+            let from = [Role::Client, Role::Server][index];
+            let (side, timestamp) = (Side::A, Timestamp::ZERO);
+            let meta = MessageMeta { protocol: &DTLS, from, side, timestamp, received_len: 0 };
+            open.message(&meta, &messages[index], &mut |_| {});
+        }
+        open.finish(&mut |pending| rows.push(pending.content.is_resumed));
+        assert_eq!(rows.len(), 1);
+        rows[0]
+    }
+
+    #[test]
+    fn a_late_client_changes_nothing_about_the_resumption() {
+        for (client, server, expected) in
+            [(&b"id"[..], &b"id"[..], true), (b"id", b"other", false), (b"id", b"", false), (b"", b"", false)]
+        {
+            for is_client_late in [false, true] {
+                assert_eq!(resumed(client, server, is_client_late), Some(expected), "{client:?} {server:?}");
+            }
         }
     }
 }
