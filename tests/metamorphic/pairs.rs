@@ -52,16 +52,6 @@ pub(crate) const KNOWN: &[Known] = &[
         changes: &["the second side of each flow 20 ms late"],
         reason: "packets changed by a fuzzer",
     },
-    Known {
-        capture: "merged/iot-public.pcap",
-        changes: &[
-            "the first side of each flow 1 ms late",
-            "the first side of each flow 3 ms late",
-            "the first side of each flow 20 ms late",
-            "the second side of each flow 20 ms late",
-        ],
-        reason: "a port is used again before the connection before has ended, and the SYN-ACK is captured before its SYN",
-    },
 ];
 
 /// Pairs and packets of a capture as it is.

@@ -120,17 +120,24 @@ impl Flow {
         }
         let own = &self.ends[packet.side.index()];
         let is_same_syn = own.first == Some(packet.tcp.seq.0);
+        let silent = packet.timestamp.as_nanos().saturating_sub(self.last);
+        // Two maximum segment lifetimes after the side that opens the new connection has closed its direction.
+        let is_forgotten = |opener: Side| {
+            self.phase == Some(Phase::Open) && self.ends[opener.index()].has_fin && silent >= seconds(240)
+        };
         if flags.contains(TcpFlags::ACK) {
             let answers = self.pending.is_some_and(|(side, isn)| {
                 side != packet.side && (1..1 << 16).contains(&packet.tcp.ack.0.wrapping_sub(isn))
             });
-            answers || (self.is_closed() && (own.first.is_some() || own.has_refused) && !is_same_syn)
+            let is_past = self.is_closed() || is_forgotten(packet.side.other());
+            answers || (is_past && (own.first.is_some() || own.has_refused) && !is_same_syn)
         } else if is_same_syn {
             // The same SYN again, after a connection that was established has closed.
-            let silent = packet.timestamp.as_nanos().saturating_sub(self.last);
             self.is_closed() && self.ends.iter().all(|end| end.isn.is_some()) && silent >= seconds(1) / 10
         } else {
-            self.is_closed() || (self.phase == Some(Phase::SynSent) && own.isn.is_some())
+            self.is_closed()
+                || (self.phase == Some(Phase::SynSent) && own.isn.is_some())
+                || is_forgotten(packet.side)
         }
     }
 

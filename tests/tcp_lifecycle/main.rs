@@ -292,6 +292,33 @@ fn a_bare_syn_never_splits_an_open_connection() {
     ]);
 }
 
+/// A connection that one side has closed, and that was silent for twice the maximum segment lifetime.
+#[test]
+fn a_syn_splits_a_connection_that_its_side_has_closed_long_ago() {
+    let closed = [("> FA 1001 a5001", "to:fin_wait_1"), ("< A 5001 a1002", "to:fin_wait_2")];
+    let with = |steps: &[(&'static str, &'static str)]| after_handshake(&[&closed[..], steps].concat());
+    let ended = "end:end_of_flow_detected:ShAFa start to:syn_sent";
+    let records = with(&[
+        ("> S 9000 @240000", ended),
+        ("< SA 7000 a9001", "to:syn_received"),
+        ("> A 9001 a7001", "to:established est:0"),
+    ]);
+    assert_eq!((records.len(), records[1].initiator), (2, CLIENT));
+    // The SYN-ACK is captured first.
+    let ended = "end:end_of_flow_detected:ShAFa start to:syn_received";
+    let records = with(&[
+        ("< SA 7000 a9001 @240000", ended),
+        ("> S 9000", ""),
+        ("> A 9001 a7001", "to:established est:0"),
+    ]);
+    assert_eq!((records.len(), records[1].initiator), (2, CLIENT));
+    // Earlier, or from the side that has not closed, as on an open connection.
+    assert_eq!(with(&[("> S 9000 @239999", "!syn")]).len(), 1);
+    assert_eq!(with(&[("< S 9000 @240000", "!syn")]).len(), 1);
+    assert_eq!(with(&[("> SA 9000 a7001 @240000", "!unseen")]).len(), 1);
+    assert_eq!(after_handshake(&[("> S 9000 @240000", "!syn")]).len(), 1);
+}
+
 #[test]
 fn an_acknowledged_syn_splits_an_open_connection() {
     let records = after_handshake(&[

@@ -28,6 +28,10 @@ use start::has_only_syn;
 /// arrive, because two interfaces, or two queues of one interface, are read in turn.
 const OVERTAKEN_NS: u64 = 100_000_000;
 
+/// Time in nanoseconds after the last packet of a connection from which no segment of it is under way: twice the maximum
+/// segment lifetime (RFC 9293 section 3.4.2).
+const FORGOTTEN_NS: u64 = 240_000_000_000;
+
 /// Returns whether both ends of a TCP connection have closed it, by FIN or RST, so that later segments do not belong to
 /// it.
 pub(super) fn is_over(hot: &Hot) -> bool {
@@ -56,7 +60,8 @@ pub(super) fn has_sent(side: &SideState) -> bool {
 /// A SYN with the flow's own initial sequence number is a retransmission, unless the connection was accepted and has
 /// closed: then it is a new attempt with the same number. A SYN with another number begins a new connection on a
 /// closed flow, and on one in SYN-SENT. On an open flow (RFC 5961 section 4), only the SYN-ACK that acknowledges it
-/// proves that the other end accepted it. `silent_ns` is the time from the flow's last packet to the segment.
+/// proves that the other end accepted it, unless the end that opens the new connection had sent FIN, and the old one was
+/// silent for [`FORGOTTEN_NS`]. `silent_ns` is the time from the flow's last packet to the segment.
 pub(super) fn starts_anew(
     hot: &Hot,
     extra: Option<&Extra>,
@@ -79,7 +84,11 @@ pub(super) fn starts_anew(
         });
         // If this side refused a connection and then accepts one, the accepted one is a new connection.
         let has_history = own.bits.has(SideBits::SEQ) || own.endpoint == Endpoint::Reset;
-        return answers_pending || (hot.state.is_closed() && !is_retransmission && has_history);
+        // First what no usual SYN-ACK has.
+        return answers_pending
+            || (has_history
+                && !is_retransmission
+                && (hot.state.is_closed() || is_forgotten(hot, side.other(), silent_ns)));
     }
     if is_retransmission {
         let is_accepted = hot.sides.iter().all(|side| side.bits.has(SideBits::SYN));
@@ -89,8 +98,18 @@ pub(super) fn starts_anew(
         // On a closed connection, this side may not have been seen before.
         state if state.is_closed() => true,
         TcpState::SynSent => own.bits.has(SideBits::SYN),
-        _ => false,
+        _ => is_forgotten(hot, side, silent_ns),
     }
+}
+
+/// Returns whether a connection is open only in one direction, because `side` sent FIN, and was silent for so long that this
+/// side may use its ports again.
+#[cold]
+#[inline(never)]
+fn is_forgotten(hot: &Hot, side: Side, silent_ns: u64) -> bool {
+    silent_ns >= FORGOTTEN_NS
+        && matches!(hot.state, TcpState::FinWait1 | TcpState::FinWait2)
+        && hot.sides[side.index()].bits.has(SideBits::FIN)
 }
 
 /// Result of an attempt to process a TCP segment as one that does not change the state of its connection.
