@@ -152,6 +152,11 @@ impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
         }
     }
 
+    #[inline]
+    fn is_answer(&self, packet: &Packet<'_>) -> bool {
+        K::Stage::is_answer(packet)
+    }
+
     fn ending(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
         K::Stage::finish(self.engine, self.sink, flow);
     }

@@ -322,6 +322,21 @@ pub(super) mod sealed {
             None
         }
 
+        /// Returns whether the first packet of a flow is an answer, of a flow whose initiator neither a handshake, the
+        /// addresses nor the ports show. The probes of the built-in protocols decide it, so that the records of stages
+        /// without sessions have the initiator of those with them.
+        #[inline(always)]
+        fn is_answer(packet: &Packet<'_>) -> bool {
+            #[cfg(feature = "protocols")]
+            let is_answer = crate::session::is_answer::<crate::protocols::Standard>(packet);
+            #[cfg(not(feature = "protocols"))]
+            let is_answer = {
+                let _ = packet;
+                false
+            };
+            is_answer
+        }
+
         /// Reads the state of a flow that [`packet`](Self::packet) accesses first, to load its memory early.
         #[inline(always)]
         fn touch(_: &Self::PerFlow) -> u64 {

@@ -165,7 +165,7 @@ impl<P: Protocols> Driver<P> {
     }
 
     /// Returns whether flows are only named, and not parsed.
-    pub(super) const fn is_naming_only(&self) -> bool {
+    pub(crate) const fn is_naming_only(&self) -> bool {
         self.is_naming_only
     }
 

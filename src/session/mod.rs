@@ -69,6 +69,7 @@ mod driver;
 mod eviction;
 mod expectation;
 mod expected;
+mod first_packet;
 mod index;
 pub mod length_prefix;
 #[cfg(feature = "protocols")]
@@ -111,6 +112,9 @@ pub use expectation::Expectation;
 #[cfg(feature = "protocols")]
 pub(crate) use expected::AnnouncedEnds;
 pub use expected::{EXPECTED_MAX, EXPECTED_TIME};
+#[cfg(feature = "protocols")]
+pub(crate) use first_packet::is_answer;
+pub(crate) use first_packet::may_answer;
 #[doc(hidden)]
 pub use message_row::MessageHead;
 #[cfg(any(test, feature = "protocols"))]

@@ -198,6 +198,14 @@ pub trait Observer<S> {
     /// Called when a flow ends; `_state` is the caller's state of the flow.
     fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}
 
+    /// Returns whether the first packet of a flow is an answer according to its content, so that its receiver is the
+    /// initiator. Called if neither a handshake, the addresses nor the ports show that. For the adapter of this crate
+    /// between a tracker and a stage.
+    #[doc(hidden)]
+    fn is_answer(&self, _packet: &Packet<'_>) -> bool {
+        false
+    }
+
     /// Called before [`ended`](Self::ended), while the direction of the flow can still change. For the adapter of this
     /// crate between a tracker and a stage.
     #[doc(hidden)]

@@ -367,6 +367,9 @@ impl<S: Default> Tracker<S> {
         {
             (initiator, evidence) = proven;
         }
+        if evidence == DirectionEvidence::FirstSeen && observer.is_answer(packet) {
+            (initiator, evidence) = (packet.side.other(), DirectionEvidence::Content);
+        }
         let (hot, cold, _) = self.table.parts(slot);
         hot.bits.set_direction(initiator, evidence as u8);
         if initiator != packet.side {

@@ -1,8 +1,10 @@
 //! Direction by content: a capture that begins with an answer has the same client in all outputs.
 
+use std::marker::PhantomData;
+
 use etherparse::PacketBuilder;
 use flowgauge::base::{DirectionEvidence, EndReason, Frame, IpProtocol, Side, TcpFlags, Timestamp};
-use flowgauge::pipeline::{Pipeline, Sessions, Sink};
+use flowgauge::pipeline::{Flows, Pipeline, Sessions, Sink, Stage, Streams};
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
 use flowgauge::tracker::{Flow, FlowEvent, Interest};
@@ -51,12 +53,33 @@ impl Sink for Seen {
     }
 }
 
+/// The initiator and its evidence in the records of a stage without sessions.
+struct Initiators<G>(Vec<(Side, DirectionEvidence)>, PhantomData<G>);
+
+impl<G: Stage> Sink for Initiators<G> {
+    type State = ();
+    type Stage = G;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        let record = flow.view.record(reason);
+        self.0.push((record.initiator, record.direction_evidence));
+    }
+}
+
 /// One packet: whether end A sends it, the control bits of TCP, and the payload.
 type Step<'a> = (bool, TcpFlags, &'a [u8]);
 
 /// Processes packets between `192.0.2.1` (end A) and `192.0.2.2`, a millisecond apart.
 fn observe(protocol: IpProtocol, ports: (u16, u16), steps: &[Step<'_>]) -> Seen {
-    let mut pipeline = Pipeline::builder().build(Seen::default()).unwrap();
+    observe_with(Seen::default(), protocol, ports, steps)
+}
+
+fn observe_with<K: Sink>(sink: K, protocol: IpProtocol, ports: (u16, u16), steps: &[Step<'_>]) -> K {
+    let mut pipeline = Pipeline::builder().build(sink).unwrap();
     let mut next = [1000_u32, 5000];
     for (number, (is_a, flags, payload)) in steps.iter().enumerate() {
         let (a, b) = (([192, 0, 2, 1], ports.0), ([192, 0, 2, 2], ports.1));
@@ -172,6 +195,30 @@ fn an_answer_in_front_changes_no_direction() {
         assert_eq!(late.changes, [(Side::A, DirectionEvidence::Content)], "{name}");
         assert!(plain.changes.is_empty(), "{name}");
     }
+}
+
+#[test]
+fn records_without_sessions_have_the_same_direction() {
+    for (name, protocol, ports, request, answer) in exchanges() {
+        let (ask, reply): (Step<'_>, Step<'_>) = ((true, ACK, &request), (false, ACK, &answer));
+        for (steps, evidence) in [
+            (&[ask, reply][..], DirectionEvidence::FirstSeen),
+            (&[reply, ask, reply][..], DirectionEvidence::Content),
+        ] {
+            let flows = observe_with(Initiators::<Flows>(Vec::new(), PhantomData), protocol, ports, steps);
+            assert_eq!(flows.0, [(Side::A, evidence)], "{name}");
+            let streams =
+                observe_with(Initiators::<Streams>(Vec::new(), PhantomData), protocol, ports, steps);
+            assert_eq!(streams.0, [(Side::A, evidence)], "{name}");
+        }
+    }
+    // A handshake and the ports are asked before the content.
+    let syn_ack = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
+    let response = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+    let steps = [(false, syn_ack, &b""[..]), (true, ACK, response)];
+    let flows =
+        observe_with(Initiators::<Flows>(Vec::new(), PhantomData), IpProtocol::TCP, (40_000, 40_001), &steps);
+    assert_eq!(flows.0, [(Side::A, DirectionEvidence::SynAck)]);
 }
 
 #[test]

@@ -22,6 +22,12 @@ pub(super) trait Consumer {
 
     /// Returns whether the sink muted the flow, so that no more events are delivered.
     fn is_muted(&self) -> bool;
+
+    /// Returns whether a segment with the first octets of a connection without its SYN may have an answer, so that they wait
+    /// for a request that was captured later.
+    fn may_answer(&self, _packet: &Packet<'_>) -> bool {
+        true
+    }
 }
 
 /// Passes the events of one direction of a flow to a consumer until the consumer stops it.
@@ -178,7 +184,10 @@ fn acknowledged(
         if consumer.is_muted() {
             return;
         }
-        if Streams::begins_early(own, other, &segment) && may_respond(view, side) {
+        if Streams::begins_early(own, other, &segment)
+            && may_respond(view, side)
+            && consumer.may_answer(packet)
+        {
             streams.await_beginning(other);
         }
         if !own.is_held() && Streams::is_delivered(other, &segment) {

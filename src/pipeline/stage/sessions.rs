@@ -15,6 +15,7 @@ use crate::codec::Reader;
 use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{
     Driver, EndKind, FlowContext, MessageMeta, Payload, Protocols, Receiver, Session, SessionEvent,
+    may_answer,
 };
 use crate::tracker::{CallbackChanges, Flow, FlowId, FlowView, Interest, Tracker};
 
@@ -196,6 +197,11 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Consumer for Conversat
     fn is_muted(&self) -> bool {
         self.changes.is_muted()
     }
+
+    /// Names need no order of both directions.
+    fn may_answer(&self, packet: &Packet<'_>) -> bool {
+        !self.driver.is_naming_only() && may_answer::<P>(packet)
+    }
 }
 
 impl<P: Protocols> Sessions<P> {
@@ -254,6 +260,12 @@ impl<P: Protocols> sealed::Stage for Sessions<P> {
     #[inline]
     fn application(slot: &SessionState<P>) -> Option<&'static Application> {
         application(&slot.session)
+    }
+
+    /// The session of the flow learns the direction from more than the first packet.
+    #[inline(always)]
+    fn is_answer(_: &Packet<'_>) -> bool {
+        false
     }
 
     #[inline(always)]
