@@ -16,8 +16,9 @@ const SPARE_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Block {
-    /// Octets of the block; empty if the block was released.
-    bytes: Box<[u8]>,
+    /// Octets that were written since the block was last empty, in memory for [`BLOCK_LEN`] octets; no memory if the block was
+    /// released.
+    bytes: Vec<u8>,
     /// Number of octets in the block that held pieces refer to.
     live_len: u32,
 }
@@ -39,7 +40,7 @@ impl Store {
             if memory.take(BLOCK_COST).is_err() {
                 return false;
             }
-            let block = Block { bytes: vec![0; BLOCK_LEN].into(), live_len: 0 };
+            let block = Block { bytes: Vec::with_capacity(BLOCK_LEN), live_len: 0 };
             let id = match self.vacant.pop() {
                 Some(id) => id,
                 None => self.blocks.len() as u32,
@@ -81,7 +82,7 @@ impl Store {
         while self.spare.len() > SPARE_MAX {
             let Some(id) = self.spare.pop() else { return };
             if let Some(block) = self.blocks.get_mut(id as usize) {
-                block.bytes = Box::default();
+                block.bytes = Vec::new();
             }
             self.vacant.push(id);
             memory.give(BLOCK_COST);
@@ -94,10 +95,14 @@ impl Store {
         block.and_then(|block| block.bytes.get(at as usize..(at + len) as usize)).unwrap_or_default()
     }
 
-    /// Writes bytes to a part of a block that no held piece refers to yet, and counts them as in use.
+    /// Writes bytes to a block from the index `at`, at and after which no held piece refers to it yet, and counts them as in
+    /// use.
     pub(super) fn write_new(&mut self, id: u32, at: u32, bytes: &[u8]) {
-        self.write(id, at, bytes);
         if let Some(block) = self.blocks.get_mut(id as usize) {
+            debug_assert!(at as usize <= block.bytes.len(), "a block is filled from its start");
+            block.bytes.truncate(at as usize);
+            block.bytes.extend_from_slice(bytes);
+            debug_assert_eq!(block.bytes.capacity(), BLOCK_LEN, "pieces lie in their blocks");
             block.live_len += bytes.len() as u32;
         }
     }
@@ -129,7 +134,7 @@ impl Store {
     /// Panics unless the counts agree with the given ones: `live_len` octets that held pieces refer to, and
     /// `block_count` blocks in use.
     pub(super) fn check_invariants(&self, live_len: u64, block_count: u64) {
-        let present = self.blocks.iter().filter(|block| !block.bytes.is_empty()).count();
+        let present = self.blocks.iter().filter(|block| block.bytes.capacity() > 0).count();
         assert_eq!(present as u64, block_count + self.spare.len() as u64, "blocks are held or spare");
         assert_eq!(present + self.vacant.len(), self.blocks.len(), "all others are vacant");
         let live: u64 = self.blocks.iter().map(|block| u64::from(block.live_len)).sum();
