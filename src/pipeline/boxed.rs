@@ -44,14 +44,24 @@ pub fn boxed<'a, K: Sink + 'a>(sink: K) -> BoxedSink<'a, K::Stage>
 where
     K::State: 'static,
 {
-    Box::new(Erased { sink, state_count: 0 })
+    Box::new(Erased { sink, states: States { count: 0, spare: Vec::new() } })
 }
 
-struct Erased<K> {
+struct Erased<K: Sink> {
     sink: K,
-    /// Number of states that are allocated.
-    state_count: u64,
+    states: States<K::State>,
 }
+
+/// The allocations of the states of flows.
+struct States<T> {
+    /// Number of states that are allocated.
+    count: u64,
+    /// Allocations of flows that ended, for later ones.
+    spare: Vec<Box<T>>,
+}
+
+/// Maximum number of allocations that are kept for later flows.
+const SPARE_MAX: usize = 64;
 
 impl<K: Sink> Erased<K>
 where
@@ -63,26 +73,40 @@ where
         flow: &mut Flow<'_, AnyState>,
         call: impl FnOnce(&mut K, &mut Flow<'_, K::State>) -> R,
     ) -> R {
-        let Self { sink, state_count } = self;
-        flow.project(|state| state.get(state_count), |flow| call(sink, flow))
+        let Self { sink, states } = self;
+        flow.project(|state| state.get(states), |flow| call(sink, flow))
     }
 }
 
 impl AnyState {
     #[expect(clippy::expect_used, reason = "the line before creates a state of this type")]
-    fn get<T: Default + 'static>(&mut self, count: &mut u64) -> &mut T {
-        let state = self.0.get_or_insert_with(|| {
-            *count += 1;
-            // A type without size is not allocated.
-            Box::<T>::default()
-        });
+    #[inline]
+    fn get<T: Default + 'static>(&mut self, states: &mut States<T>) -> &mut T {
+        // A type without size is not allocated.
+        let state = self.0.get_or_insert_with(|| states.spare.pop().unwrap_or_else(|| states.allocated()));
         state.downcast_mut().expect("one sink uses the state")
     }
 
-    fn take<T: Default + 'static>(self, count: &mut u64) -> T {
-        let state = self.0.and_then(|state| state.downcast().ok());
-        *count -= u64::from(state.is_some());
-        state.map_or_else(T::default, |state: Box<T>| *state)
+    fn take<T: Default + 'static>(self, states: &mut States<T>) -> T {
+        let Some(mut state) = self.0.and_then(|state| state.downcast::<T>().ok()) else {
+            return T::default();
+        };
+        if states.spare.len() < SPARE_MAX {
+            let taken = std::mem::take(&mut *state);
+            states.spare.push(state);
+            taken
+        } else {
+            states.count -= 1;
+            *state
+        }
+    }
+}
+
+impl<T: Default> States<T> {
+    #[cold]
+    fn allocated(&mut self) -> Box<T> {
+        self.count += 1;
+        Box::default()
     }
 }
 
@@ -131,7 +155,7 @@ where
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: AnyState) {
-        let state = state.take(&mut self.state_count);
+        let state = state.take(&mut self.states);
         self.sink.ended(flow, reason, state);
     }
 
@@ -140,7 +164,7 @@ where
             0 => 0,
             len => len + ALLOCATION_LEN,
         };
-        self.state_count * state_len as u64 + self.sink.held_bytes(left)
+        self.states.count * state_len as u64 + self.sink.held_bytes(left)
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 
 use clap::{Args, ValueEnum};
 use flowgauge::export::{Lines, RecordWriter as _, Style};
-use flowgauge_summary::{Collector, Finding};
+use flowgauge_summary::Finding;
 
 use crate::args::parse_count;
 use crate::checkpoint::CheckpointArgs;
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &SummaryArgs, console: &mut Console) -> Result<(), Failu
     let (facts, Earlier { frames, totals, names }) = if args.checkpoint.is_used() {
         args.pass.continued(&args.checkpoint, is_terminal_free, console)?
     } else {
-        let pass = args.pass.read(Collector::default(), is_terminal_free, console)?;
+        let pass = args.pass.collect(is_terminal_free, console)?;
         let Some(Pass { sink, frames, totals }) = pass else { return Ok(()) };
         (sink.facts, Earlier { frames, totals, names: args.pass.names() })
     };

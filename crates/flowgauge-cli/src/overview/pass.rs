@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use flowgauge::pipeline::{TransactionSink, Transactions, boxed};
-use flowgauge::{Builder, Filter, Resources, Sessions, Standard};
+use flowgauge::{Builder, Filter, Resources, Sessions, Sink, Source, Standard};
 use flowgauge_summary::text::{shell_file, shell_word};
-use flowgauge_summary::{Facts, Finding, Frames, Totals, Watch};
+use flowgauge_summary::{Collector, Facts, Finding, Frames, Totals, Watch};
 
 use super::continued::{Continued, Earlier};
 use super::selected::Selected;
@@ -43,9 +43,9 @@ pub(super) struct Pass<K> {
 }
 
 /// How captures are read.
-struct Run<'a> {
-    builder: &'a Builder,
-    resources: &'a Resources,
+struct Run {
+    builder: Builder,
+    resources: Resources,
     is_terminal_free: bool,
 }
 
@@ -61,43 +61,82 @@ impl PassArgs {
     where
         K::State: 'static,
     {
-        let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
-        let resources = self.shared.resources();
-        let builder = self.builder(&resources, filter.as_ref())?;
-        let choice =
-            Choice::new(&[], filter.as_ref(), (&self.files, Some(&self.shift)), (&builder, &resources))?;
-        let run = Run { builder: &builder, resources: &resources, is_terminal_free };
+        let (run, choice) = self.prepared(is_terminal_free)?;
         if matches!(choice, Choice::All) {
-            return self.run(sink, &run, console);
+            let mut sink = Transactions::new(sink);
+            let counts = self.run(boxed(&mut sink), &run, console)?;
+            return Ok(counts.map(|(frames, totals)| Pass { sink: sink.into_inner(), frames, totals }));
         }
-        Ok(self.run(Selected::new(sink, choice), &run, console)?.map(|pass| {
-            let Pass { sink: Selected { inner, flow_count, .. }, frames, mut totals } = pass;
-            totals.flow_count = flow_count;
-            Pass { sink: inner, frames, totals }
-        }))
+        self.read_selected(sink, choice, &run, console)
     }
 
-    /// Reads the captures once.
-    fn run<K: TransactionSink>(
+    /// Reads the captures as [`read`](Self::read) does, for a summary. The pipeline is that which also continues from a
+    /// checkpoint, so that this most frequent pass calls its sink directly.
+    pub(super) fn collect(
+        &self,
+        is_terminal_free: bool,
+        console: &mut Console,
+    ) -> Result<Option<Pass<Collector>>, Failure> {
+        let (run, choice) = self.prepared(is_terminal_free)?;
+        if matches!(choice, Choice::All) {
+            let mut sink = Transactions::new(Continued::default());
+            let counts = self.run(&mut sink, &run, console)?;
+            return Ok(counts.map(|(frames, totals)| {
+                let sink = sink.into_inner().collector;
+                Pass { sink, frames, totals }
+            }));
+        }
+        self.read_selected(Collector::default(), choice, &run, console)
+    }
+
+    /// Reads the flows that a filter selects.
+    fn read_selected<K: TransactionSink>(
         &self,
         sink: K,
-        Run { builder, resources, is_terminal_free }: &Run<'_>,
+        choice: Choice,
+        run: &Run,
         console: &mut Console,
     ) -> Result<Option<Pass<K>>, Failure>
     where
         K::State: 'static,
     {
+        let mut sink = Transactions::new(Selected::new(sink, choice));
+        let counts = self.run(boxed(&mut sink), run, console)?;
+        Ok(counts.map(|(frames, mut totals)| {
+            let Selected { inner, flow_count, .. } = sink.into_inner();
+            totals.flow_count = flow_count;
+            Pass { sink: inner, frames, totals }
+        }))
+    }
+
+    /// Returns how the captures are read, and which of their flows.
+    fn prepared(&self, is_terminal_free: bool) -> Result<(Run, Choice), Failure> {
+        let filter: Option<Filter> = self.filter.as_deref().map(parse_filter).transpose()?;
+        let resources = self.shared.resources();
+        let builder = self.builder(&resources, filter.as_ref())?;
+        let choice =
+            Choice::new(&[], filter.as_ref(), (&self.files, Some(&self.shift)), (&builder, &resources))?;
+        Ok((Run { builder, resources, is_terminal_free }, choice))
+    }
+
+    /// Reads the captures once. Returns what their frames are, and what the pipeline counted.
+    fn run<K: Sink<Stage = Sessions<Standard>>>(
+        &self,
+        sink: K,
+        Run { builder, resources, is_terminal_free }: &Run,
+        console: &mut Console,
+    ) -> Result<Option<(Frames, Totals)>, Failure> {
         let Some(input) = Input::open(&self.files, resources, console) else { return Ok(None) };
         let mut input = input.shifted(&self.shift).with_progress(!self.shared.quiet && *is_terminal_free);
-        let mut sink = Transactions::new(sink);
-        let mut pipeline = builder.build(boxed(&mut sink))?;
+        let mut pipeline = builder.build(sink)?;
         let watch = Watch::new(resources)?;
-        let stats =
-            input.run_with(console, |source, options| pipeline.run(&mut watch.source(source), options))?;
+        let stats = input.run_with(console, |source, options| {
+            let source: &mut dyn Source = &mut watch.source(source);
+            pipeline.run(source, options)
+        })?;
         let mut totals = Totals::default();
         totals.add(&stats.unwrap_or_else(|| pipeline.stats()));
-        drop(pipeline);
-        Ok(Some(Pass { sink: sink.into_inner(), frames: watch.frames(), totals }))
+        Ok(Some((watch.frames(), totals)))
     }
 
     /// Reads the captures without the packets that are in a checkpoint, which is replaced. Returns the facts of all runs, and
