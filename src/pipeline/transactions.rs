@@ -10,9 +10,10 @@ use crate::checkpoint::{Invalid, Reader, Saved, State, StateWriter, Writer};
 use crate::codec::{self, Prefix};
 use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
+use crate::row::Union as _;
 use crate::session::{Fault, MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
-use crate::transaction::{FlowTransactions, Joins, Transaction, TransactionConfig};
+use crate::transaction::{Content, FlowTransactions, Joins, Transaction, TransactionConfig};
 
 /// A sink of the stage [`Sessions`] that also receives transactions.
 pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
@@ -212,11 +213,24 @@ impl<K: TransactionSink> Sink for Transactions<K> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, Self::State>, meta: &MessageMeta, message: &Message<'_>) {
+        debug_assert!(
+            meta.protocol.may_lead_to(message.row().table.prefix()),
+            "{} does not declare its table {}",
+            meta.protocol.name(),
+            message.row().table.name
+        );
         flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
         let TransactionState { open, start, inner } = &mut *flow.state;
         let view = &flow.view;
         let of = (view.key(), *start.get_or_insert(view.start()));
         open.message(&mut self.joins, of, meta, message, |transaction| {
+            debug_assert!(
+                matches!(transaction.content, Content::File(_))
+                    || transaction.protocol().may_lead_to(transaction.content.row().table.kind()),
+                "{} does not declare its table {}",
+                transaction.protocol().name(),
+                transaction.content.row().table.name
+            );
             self.inner.transaction(view, inner, &transaction);
         });
         if self.joins.flows_len() as u64 > self.held_max {

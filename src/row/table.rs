@@ -177,6 +177,13 @@ impl TableInfo {
         Self { name, ..self }
     }
 
+    /// Returns what several tables have in common: the part of the name before the dot, such as `tls` of
+    /// `tls.client_hello`.
+    #[must_use]
+    pub fn prefix(&self) -> &'static str {
+        self.name.split_once('.').map_or(self.name, |(prefix, _)| prefix)
+    }
+
     /// Returns the kind of the table's rows: the part of the name after the dot.
     #[must_use]
     pub fn kind(&self) -> &'static str {

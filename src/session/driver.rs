@@ -285,6 +285,12 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             let datagram = Datagram { bytes, len, from, timestamp, is_announced };
             let outcome = parsing.datagram(&datagram, &mut self.driver.allowance, self.receiver);
             if !parsing.announced.is_empty() {
+                debug_assert!(
+                    parsing.protocol.may_lead_on()
+                        || parsing.announced.iter().all(|flow| flow.protocol == parsing.protocol),
+                    "{} announces flows of others without declaring it",
+                    parsing.protocol.name()
+                );
                 self.driver.expected.announce::<P>(self.context, parsing.client, &mut parsing.announced);
             }
             self.driver.stats.count_suppressed(&mut parsing.quota);
@@ -450,6 +456,11 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Drops the session's parser, and passes the buffered octets of both directions to the next protocol.
     fn change_protocol(&mut self, from: Role, next: Option<&'static Protocol>) {
         let Some(parsing) = self.session.parsing_mut() else { return };
+        debug_assert!(
+            parsing.protocol.may_lead_on(),
+            "another protocol follows {}, which does not declare it",
+            parsing.protocol.name()
+        );
         let handover_count = parsing.handover_count + 1;
         if handover_count > HANDOVER_COUNT_MAX {
             let offset = from.of(&parsing.lanes).offset;

@@ -310,6 +310,10 @@ pub struct Protocol {
     pub(super) announces_streams: bool,
     /// Function that returns whether an announced flow of the protocol may begin with a datagram.
     pub(super) early: Option<fn(&DatagramOpening<'_>) -> bool>,
+    /// Kinds of the tables with the messages and transactions of the protocol; empty if they are not declared.
+    kinds: &'static [&'static str],
+    /// True if another protocol may follow in a connection, or messages announce flows of others.
+    leads_on: bool,
 }
 
 impl Protocol {
@@ -342,6 +346,8 @@ impl Protocol {
             follows_lines: false,
             announces_streams: false,
             early: None,
+            kinds: &[],
+            leads_on: false,
         }
     }
 
@@ -393,6 +399,35 @@ impl Protocol {
     #[cfg(any(test, feature = "protocols"))]
     pub(crate) const fn announced_late_by(self, early: fn(&DatagramOpening<'_>) -> bool) -> Self {
         Self { early: Some(early), ..self }
+    /// Declares the kinds of all tables that messages and transactions of the protocol belong to: `tls` for
+    /// `tls.client_hello`.
+    #[cfg(feature = "protocols")]
+    pub(crate) const fn with_kinds(self, kinds: &'static [&'static str]) -> Self {
+        Self { kinds, ..self }
+    }
+
+    /// Declares that another protocol may follow in a connection, or that messages announce flows of others.
+    #[cfg(feature = "protocols")]
+    pub(crate) const fn leading_on(self) -> Self {
+        Self { leads_on: true, ..self }
+    }
+
+    /// Returns whether a flow of this protocol may have messages or transactions in tables of a kind, such as `tls`: its own,
+    /// or those of a protocol that follows after a handover or that it announces. True for protocols that do not declare
+    /// their tables. Reading rows of one kind, a program may mute the other flows.
+    #[must_use]
+    pub fn may_lead_to(&self, kind: &str) -> bool {
+        self.leads_on || self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    #[cfg(all(test, feature = "protocols"))]
+    pub(crate) const fn kinds(&self) -> &'static [&'static str] {
+        self.kinds
+    }
+
+    /// Returns whether another protocol may follow, as far as the protocol declares what it leads to.
+    pub(super) const fn may_lead_on(&self) -> bool {
+        self.leads_on || self.kinds.is_empty()
     }
 
     /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the

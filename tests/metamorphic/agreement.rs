@@ -1,6 +1,6 @@
 //! Agreement of all outputs of a flow. Records, transactions, messages, the logs of Zeek and the events of EVE have the same
 //! initiator. Flow events and `conn.log` have as many rows as there are records, with the same ends, packets and octets: of
-//! frames in EVE, of IP packets in Zeek, each compared with that counter of the record.
+//! frames in EVE, of IP packets in Zeek, each compared with that counter of the record. Records without sessions are the same.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,8 +14,8 @@ use flowgauge::export::zeek::{Logs, ZeekConfig};
 use flowgauge::session::{MessageMeta, Role};
 use flowgauge::transaction::Transaction;
 use flowgauge::{
-    FileSource, Flow, FlowRecord, FlowView, LogSink, Message, RunOptions, Sessions, Side, Sink, Standard,
-    TransactionSink, Transactions,
+    FileSource, Flow, FlowRecord, FlowView, LogSink, Message, Records, RunOptions, Sessions, Side, Sink,
+    Standard, TransactionSink, Transactions,
 };
 use serde_json::Value;
 
@@ -233,6 +233,9 @@ pub(crate) fn of_outputs(capture: &Capture) -> Outcome {
     if record_count == 0 {
         return Outcome::NotApplicable;
     }
+    let mut of_flows = Vec::new();
+    run(&capture.path, Records::new(|record: &FlowRecord| of_flows.push(FlowRow::of_record(record, false))));
+    differences.extend(unpaired("records without sessions", of_frames.clone(), of_flows));
     let (of_eve, event_count) = eve_differences(&capture.path, of_frames);
     let (of_zeek, row_count) = zeek_differences(&capture.path, of_ip);
     differences.extend(of_eve.into_iter().chain(of_zeek));

@@ -79,7 +79,9 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(probe::search)
     .announcing_streams()
-    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'5')));
+    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'5')))
+    .with_kinds(&["ftp"])
+    .leading_on();
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -92,7 +92,9 @@ pub const PIPELINE_COUNT_MAX: u64 = 32;
 pub static PROTOCOL: Protocol = Protocol::new("http")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(resync::resume)
-    .streams_begin_with(OctetSet::range(b'A'..=b'Z').and(OctetSet::of(b"-_\r\n")));
+    .streams_begin_with(OctetSet::range(b'A'..=b'Z').and(OctetSet::of(b"-_\r\n")))
+    .with_kinds(&["http"])
+    .leading_on();
 
 /// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket");

@@ -70,4 +70,5 @@ pub use version::{Version, Versions};
 pub static PROTOCOL: Protocol = Protocol::new("quic")
     .over_datagrams(&[443], Some(probe::probe))
     // Initial packets of versions 1 and 2.
-    .repeated_by((0xe0, 0xc0), parser::begins_another);
+    .repeated_by((0xe0, 0xc0), parser::begins_another)
+    .with_kinds(&["quic", "x509"]);

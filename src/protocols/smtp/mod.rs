@@ -100,7 +100,9 @@ pub static PROTOCOL: Protocol = Protocol::new("smtp")
             .and(OctetSet::range(b'1'..=b'5'))
             .and(OctetSet::range(b'\t'..=b'\r'))
             .and(OctetSet::of(b" ")),
-    );
+    )
+    .with_kinds(&["smtp", "mail"])
+    .leading_on();
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

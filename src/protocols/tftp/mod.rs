@@ -35,4 +35,5 @@ use crate::session::{OctetSet, Protocol};
 pub static PROTOCOL: Protocol = Protocol::new("tftp")
     .over_datagrams(&[69], Some(probe::probe))
     .datagrams_begin_with(OctetSet::of(b"\0"))
-    .announced_late_by(probe::may_be_answer);
+    .announced_late_by(probe::may_be_answer)
+    .with_kinds(&["tftp"]);

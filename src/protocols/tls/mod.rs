@@ -93,10 +93,12 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
         Some(probe::probe_stream),
     )
     .resumed_by(probe::search)
-    .streams_begin_with(OctetSet::range(20..=23).and(OctetSet::range(0x80..=0xFF)));
+    .streams_begin_with(OctetSet::range(20..=23).and(OctetSet::range(0x80..=0xFF)))
+    .with_kinds(&["tls", "x509"]);
 
 /// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol = Protocol::new("dtls")
     .over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram))
     .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)))
-    .repeated_by((0xff, stream::HANDSHAKE), datagram::begins_another);
+    .repeated_by((0xff, stream::HANDSHAKE), datagram::begins_another)
+    .with_kinds(&["tls", "x509"]);

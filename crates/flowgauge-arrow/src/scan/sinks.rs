@@ -211,9 +211,7 @@ impl Sink for SessionRows<'_, '_> {
 
     fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
         match event {
-            SessionEvent::Recognized { protocol, .. } if !self.table.may_follow(protocol.name()) => {
-                flow.mute()
-            }
+            SessionEvent::Recognized { protocol, .. } if !self.table.may_follow(protocol) => flow.mute(),
             SessionEvent::Stopped { meta, .. } | SessionEvent::Suppressed { meta } => {
                 self.take(flow, meta, event);
             }

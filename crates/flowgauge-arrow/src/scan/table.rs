@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use flowgauge::features::{FeatureSet, Features};
 use flowgauge::row::{Column, RowType as _, Table as _, TableInfo, Union};
-use flowgauge::session::MessageHead;
+use flowgauge::session::{MessageHead, Protocol};
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{FlowRecord, Message, Packet, SessionEvent};
 use flowgauge_summary::Finding;
@@ -54,11 +54,6 @@ flowgauge::table! {
     }
 }
 
-/// Returns the part of a table's name before the dot.
-fn prefix(name: &'static str) -> &'static str {
-    name.split_once('.').map_or(name, |(prefix, _)| prefix)
-}
-
 /// Returns a column whose name is that of a column of another kind with another type, under a name of its own. There are
 /// few, and each is created once.
 fn renamed(table: &TableInfo, column: &Column) -> &'static Column {
@@ -94,9 +89,9 @@ impl Table {
         let tables = message_tables();
         let found = tables
             .iter()
-            .find_map(|table| [table.name, prefix(table.name)].into_iter().find(|known| *known == name));
+            .find_map(|table| [table.name, table.prefix()].into_iter().find(|known| *known == name));
         found.map(Self::Messages).ok_or_else(|| {
-            let mut known: Vec<_> = tables.iter().map(|table| prefix(table.name)).collect();
+            let mut known: Vec<_> = tables.iter().map(|table| table.prefix()).collect();
             known.sort_unstable();
             known.dedup();
             UnknownTable { name: name.to_owned(), known }
@@ -159,7 +154,7 @@ impl Table {
     /// Returns whether rows of a table of messages or transactions belong to this table.
     pub(super) fn has(&self, table: &TableInfo) -> bool {
         match self {
-            Self::Messages(name) => table.name == *name || prefix(table.name) == *name,
+            Self::Messages(name) => table.name == *name || table.prefix() == *name,
             Self::Transactions(name) => table.kind() == *name,
             _ => false,
         }
@@ -207,26 +202,13 @@ impl Table {
         records.chain(InFile::COLUMNS).map(|column| column.name).collect()
     }
 
-    /// Returns whether the messages of a flow whose protocol has this name may belong to the table, also after the protocol
-    /// has passed the connection to another one.
-    pub(super) fn may_follow(&self, protocol: &str) -> bool {
-        let wanted = match self {
-            Self::Messages(name) => prefix(name),
-            Self::Transactions(name) => name,
-            _ => return false,
-        };
-        // After CONNECT, an upgrade or STARTTLS, another protocol follows; a control connection announces others.
-        let is_first = matches!(protocol, "http" | "smtp" | "ftp");
-        match wanted {
-            "session" | "file" => true,
-            "dns" => is_first || matches!(protocol, "dns" | "mdns" | "llmnr"),
-            "tls" => is_first || matches!(protocol, "tls" | "dtls"),
-            "x509" => is_first || matches!(protocol, "tls" | "dtls" | "quic"),
-            // Requests of HTTP/2 are transactions of HTTP.
-            "http" => is_first || protocol == "http2",
-            "mail" => is_first,
-            "ftp" | "ftp_data" => is_first || protocol == "ftp_data",
-            wanted => is_first || protocol == wanted,
+    /// Returns whether a flow of this protocol may have rows of the table.
+    pub(super) fn may_follow(&self, protocol: &Protocol) -> bool {
+        match self.kind() {
+            // Any parser may stop, and several transfer files.
+            Some("session" | "file") => true,
+            Some(kind) => protocol.may_lead_to(kind.split_once('.').map_or(kind, |(prefix, _)| prefix)),
+            None => false,
         }
     }
 }
