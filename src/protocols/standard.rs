@@ -63,29 +63,7 @@ impl<'m> Message<'m> {
 mod tests {
     use super::recognizers::samples::octets;
     use super::*;
-    use crate::row::Union;
     use crate::session::{DatagramOpening, Protocols, Role, StreamOpening, Verdict};
-    use crate::transaction::Content;
-
-    #[test]
-    fn each_table_is_declared_by_a_protocol_with_a_parser() {
-        let declared: Vec<&str> = Standard::TABLE
-            .iter()
-            .filter(|entry| entry.has_parser)
-            .flat_map(|entry| {
-                assert!(!entry.protocol.kinds().is_empty(), "{} declares no table", entry.protocol.name());
-                entry.protocol.kinds()
-            })
-            .copied()
-            .collect();
-        let messages = <Message<'static> as Union>::tables().into_iter().map(|table| table.prefix());
-        // Several protocols transfer files.
-        let transactions =
-            Content::tables().into_iter().map(|table| table.kind()).filter(|kind| *kind != "file");
-        for kind in messages.chain(transactions) {
-            assert!(declared.contains(&kind), "no protocol declares {kind}");
-        }
-    }
 
     /// First octets of protocols with a parser.
     const PARSED: [&[u8]; 8] = [

@@ -114,3 +114,31 @@ where
         Self { span, lacks, content: content.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocols::{Message, Standard};
+    use crate::row::Union;
+    use crate::session::Protocols as _;
+
+    #[test]
+    fn each_table_is_declared_by_a_protocol_with_a_parser() {
+        let declared: Vec<&str> = Standard::TABLE
+            .iter()
+            .filter(|entry| entry.has_parser)
+            .flat_map(|entry| {
+                assert!(!entry.protocol.kinds().is_empty(), "{} declares no table", entry.protocol.name());
+                entry.protocol.kinds()
+            })
+            .copied()
+            .collect();
+        let messages = <Message<'static> as Union>::tables().into_iter().map(|table| table.prefix());
+        // Several protocols transfer files.
+        let transactions =
+            Content::tables().into_iter().map(|table| table.kind()).filter(|kind| *kind != "file");
+        for kind in messages.chain(transactions) {
+            assert!(declared.contains(&kind), "no protocol declares {kind}");
+        }
+    }
+}

@@ -95,7 +95,8 @@ fn a_sink_behind_a_pointer_receives_the_same_calls() {
     }
 }
 
-/// The states that are allocated for open flows are charged, and released with the flows.
+/// The states that are allocated for open flows are charged, and released with the flows, except for at most 64 that later
+/// flows use.
 #[test]
 fn allocated_states_are_held() {
     let mut journal = Journal::default();
@@ -113,5 +114,6 @@ fn allocated_states_are_held() {
     );
     pipeline.finish();
     drop(pipeline);
-    assert_eq!(sink.held_bytes(0), 0);
+    let spare_count = tracker.started_count.min(64);
+    assert_eq!(sink.held_bytes(0), spare_count * held / open_count);
 }
