@@ -2,25 +2,31 @@
 //!
 //! cargo run --example length_prefixed -- examples/data/dns.pcap
 
+use flowgauge::session::framing::{Framing, Lane, Next, U16};
 use flowgauge::{
-    Fault, FileSource, Input, LengthPrefix, Out, Parser, Pipeline, Progress, Protocol, RunOptions,
-    StreamOpening, Verdict, on_message,
+    Fault, FileSource, Input, Out, Parser, Pipeline, Progress, Protocol, RunOptions, StreamOpening, Verdict,
+    on_message,
 };
 
-/// Parser without state: the driver keeps an incomplete message until the rest arrives.
+/// Two octets of length, then the message, of which all octets are kept.
+const FRAMING: Framing = Framing::prefix(U16).keep(65_535);
+
+/// Parser whose only state is the framing: the driver keeps an incomplete message until the rest arrives.
 #[derive(Debug, Default)]
-struct LengthPrefixed;
+struct LengthPrefixed {
+    lanes: [Lane; 2],
+}
 
 impl Parser for LengthPrefixed {
     type Message<'m> = &'m [u8];
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        LengthPrefix::u16_be(65_535).split(input.bytes, |message| {
-            if message.len() < 12 {
+        input.from.of_mut(&mut self.lanes).cut(&FRAMING, input, &mut |message| {
+            if message.len < 12 {
                 return Err(Fault::new("shorter_than_a_header"));
             }
-            out(message);
-            Ok(())
+            out(message.bytes);
+            Ok(Next::More)
         })
     }
 }

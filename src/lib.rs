@@ -55,7 +55,7 @@
 //! | receive messages | `client_hellos`, `dns_messages`, `http_heads` (feature `protocols`), [`Builder::messages`] |
 //! | receive flows, packets, streams, messages | [`Sink`] with a [`Stage`]: [`Flows`], [`Streams`], [`Sessions`]; [`Flow`] with [`Flow::mute`], [`Packet`], [`StreamEvent`], [`MessageMeta`] |
 //! | track packets of your own parser | [`Packet::builder`], [`tracker::Tracker`] |
-//! | parse a protocol | [`Parser`] in a set made by [`protocols!`](crate::protocols!); [`LengthPrefix`]; [`Driver`] without a pipeline |
+//! | parse a protocol | [`Parser`] in a set made by [`protocols!`](crate::protocols!); [`Framing`]; [`Driver`] without a pipeline |
 //! | write | [`FlowRecord`], [`export::RecordWriter`], [`ipfix::Exporter`], [`table!`](crate::table!) for rows of your own |
 //!
 //! # Layers
@@ -250,7 +250,7 @@ pub use pipeline::{
 #[doc(inline)]
 pub use protocols::{Message, Standard, dns, tls};
 #[doc(inline)]
-pub use session::length_prefix::LengthPrefix;
+pub use session::framing::Framing;
 #[doc(inline)]
 pub use session::{
     Datagram, Driver, Fault, Input, Out, Parser, Progress, Protocol, Protocols, StreamOpening, Verdict,

@@ -70,8 +70,8 @@ mod eviction;
 mod expectation;
 mod expected;
 mod first_packet;
+pub mod framing;
 mod index;
-pub mod length_prefix;
 #[cfg(feature = "protocols")]
 pub mod lines;
 mod message_row;

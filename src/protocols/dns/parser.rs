@@ -9,8 +9,9 @@ use super::name::Name;
 use super::numbers::RecordType;
 use super::probe;
 use crate::base::Timestamp;
-use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::checkpoint::{Invalid, Saved, StateWriter};
 use crate::codec::Reader;
+use crate::session::framing::{Framing, Lane, Next, Pdu, U16};
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Payload, Progress, Role};
 
 crate::messages! {
@@ -39,33 +40,27 @@ crate::message! {
     }
 }
 
+/// A message over TCP, after two octets of length (RFC 1035 section 4.2.2).
+const FRAMING: Framing = Framing::prefix(U16).keep(65_535);
+
 /// Parsing state of one flow, for all variants of DNS.
 #[derive(Debug)]
 struct Core {
-    variant: Variant,
-    exchanges: Exchanges,
+    messages: Messages,
     lanes: [Lane; 2],
 }
 
-/// Parsing state of one direction of a DNS stream.
-#[derive(Debug, Default)]
-struct Lane {
-    /// Length of the current message in octets, once the length field was read.
-    len: Option<u16>,
-    /// Number of octets to skip: the rest of a message of which octets are missing because of a gap.
-    skipped_len: u16,
+/// The messages of a flow.
+#[derive(Debug)]
+struct Messages {
+    variant: Variant,
+    exchanges: Exchanges,
 }
-
-state! { struct Lane { len, skipped_len } }
 
 /// Callback that receives messages of any variant of DNS.
 type Sink<'o> = &'o mut dyn for<'m> FnMut(Message<'m>);
 
-impl Core {
-    fn new(variant: Variant) -> Self {
-        Self { variant, exchanges: Exchanges::default(), lanes: Default::default() }
-    }
-
+impl Messages {
     /// Reports a message. The query of a response may follow it if both are datagrams; `is_datagram` is true then.
     fn message(
         &mut self,
@@ -103,81 +98,60 @@ impl Core {
         out(if is_response { Message::Response(message) } else { Message::Query(message) });
     }
 
-    fn bytes(&mut self, input: &Input<'_>, out: Sink<'_>) -> Result<Progress, Fault> {
-        let mut rest = input.bytes;
-        let taken = |rest: &[u8]| input.bytes.len() - rest.len();
-        loop {
-            let lane = input.from.of_mut(&mut self.lanes);
-            if lane.skipped_len > 0 {
-                let len = rest.len().min(usize::from(lane.skipped_len));
-                lane.skipped_len -= len as u16;
-                rest = rest.get(len..).unwrap_or_default();
-            }
-            // The length is consumed at once: a message of maximum length would otherwise exceed the buffer of a
-            // direction.
-            let len = match lane.len {
-                Some(len) => len,
-                None => {
-                    let Some((len, after)) = rest.split_first_chunk() else {
-                        return Ok(Progress::Needs { taken: taken(rest), need: 2 });
-                    };
-                    rest = after;
-                    u16::from_be_bytes(*len)
-                }
-            };
-            lane.len = Some(len);
-            let len = usize::from(len);
-            if len < HEADER_LEN {
-                return Err(Fault::new("length_below_header"));
-            }
-            let Some((message, after)) = rest.split_at_checked(len) else {
-                return Ok(Progress::Needs { taken: taken(rest), need: len });
-            };
-            if !probe::fits(message, len) {
-                return Err(Fault::new("counts_beyond_length"));
-            }
-            lane.len = None;
-            self.message((Payload { bytes: message, len }, false), input.from, input.timestamp, out);
-            rest = after;
+    /// Reports the captured part of a message of a stream that remains incomplete, if its header was captured.
+    fn torn(&mut self, pdu: &Pdu<'_>, out: Sink<'_>) -> Result<Next, Fault> {
+        if pdu.bytes.len() >= HEADER_LEN {
+            self.of_stream(pdu, out);
         }
+        Ok(Next::More)
     }
 
-    /// Reports the captured part of a message that remains incomplete, if its header was captured.
-    fn torn(&mut self, rest: &[u8], from: Role, now: Timestamp, out: Sink<'_>) {
-        if let Some(len) = from.of_mut(&mut self.lanes).len.take()
-            && rest.len() >= HEADER_LEN
-        {
-            self.message((Payload { bytes: rest, len: usize::from(len) }, false), from, now, out);
-        }
+    fn of_stream(&mut self, pdu: &Pdu<'_>, out: Sink<'_>) {
+        let payload = Payload { bytes: pdu.bytes, len: pdu.len as usize };
+        self.message((payload, false), pdu.from, pdu.timestamp, out);
+    }
+}
+
+impl Core {
+    fn new(variant: Variant) -> Self {
+        let messages = Messages { variant, exchanges: Exchanges::default() };
+        Self { messages, lanes: Default::default() }
+    }
+
+    fn bytes(&mut self, input: &Input<'_>, out: Sink<'_>) -> Result<Progress, Fault> {
+        let Self { messages, lanes } = self;
+        input.from.of_mut(lanes).cut(&FRAMING, input, &mut |pdu| {
+            if pdu.bytes.len() < HEADER_LEN {
+                return Err(Fault::new("length_below_header"));
+            }
+            if !probe::fits(pdu.bytes, pdu.bytes.len()) {
+                return Err(Fault::new("counts_beyond_length"));
+            }
+            messages.of_stream(pdu, out);
+            Ok(Next::More)
+        })
     }
 
     /// Processes a gap in a DNS stream. Parsing continues only after a gap inside one message, because then the next
     /// message can be located.
     fn gap(&mut self, missing: &Missing<'_>, out: Sink<'_>) -> AfterGap {
-        let lane = missing.from.of_mut(&mut self.lanes);
-        let left = match lane.len {
-            Some(len) => u64::from(len).checked_sub(missing.rest.len() as u64),
-            None => Some(u64::from(lane.skipped_len)),
-        };
-        let Some(left) = left.and_then(|left| left.checked_sub(missing.len)) else {
-            self.torn(missing.rest, missing.from, missing.timestamp, out);
-            return AfterGap::Stop;
-        };
-        lane.skipped_len = left as u16;
-        self.torn(missing.rest, missing.from, missing.timestamp, out);
-        AfterGap::Resume
+        let Self { messages, lanes } = self;
+        missing.from.of_mut(lanes).gap(&FRAMING, missing, &mut |pdu| messages.torn(pdu, out))
     }
 
     /// Processes the end of one side's stream. Queries of the other side then receive no more responses.
     fn end(&mut self, end: &End<'_>, out: Sink<'_>) {
-        self.torn(end.rest, end.from, end.timestamp, out);
-        let reports = self.variant == Variant::Dns;
-        self.exchanges.end(end.from.other(), end.timestamp, |unanswered| report(reports, unanswered, out));
+        let Self { messages, lanes } = self;
+        end.from.of_mut(lanes).end(&FRAMING, end, &mut |pdu| messages.torn(pdu, out));
+        let reports = messages.variant == Variant::Dns;
+        messages
+            .exchanges
+            .end(end.from.other(), end.timestamp, |unanswered| report(reports, unanswered, out));
     }
 
     fn tick(&mut self, now: Timestamp, out: Sink<'_>) {
-        let reports = self.variant == Variant::Dns;
-        self.exchanges.age(now, |unanswered| report(reports, unanswered, out));
+        let reports = self.messages.variant == Variant::Dns;
+        self.messages.exchanges.age(now, |unanswered| report(reports, unanswered, out));
     }
 }
 
@@ -221,12 +195,12 @@ macro_rules! parser {
             type Message<'m> = Message<'m>;
 
             fn save(&self, writer: &mut StateWriter<'_>) -> Result<bool, Invalid> {
-                self.0.exchanges.save(writer)?;
+                self.0.messages.exchanges.save(writer)?;
                 self.0.lanes.save(writer).map(|()| true)
             }
 
             fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
-                (self.0.exchanges, self.0.lanes) = (Saved::load(reader)?, Saved::load(reader)?);
+                (self.0.messages.exchanges, self.0.lanes) = (Saved::load(reader)?, Saved::load(reader)?);
                 Ok(())
             }
 
@@ -237,7 +211,7 @@ macro_rules! parser {
             #[inline]
             fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
                 let payload = Payload { bytes: datagram.bytes, len: datagram.len };
-                self.0.message((payload, true), datagram.from, datagram.timestamp, out);
+                self.0.messages.message((payload, true), datagram.from, datagram.timestamp, out);
                 Ok(Progress::Took(datagram.bytes.len()))
             }
 
@@ -254,7 +228,7 @@ macro_rules! parser {
             }
 
             fn heap_len(&self) -> usize {
-                self.0.exchanges.heap_len()
+                self.0.messages.exchanges.heap_len()
             }
         }
     };
