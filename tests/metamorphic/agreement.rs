@@ -234,7 +234,7 @@ pub(crate) fn of_outputs(capture: &Capture) -> Outcome {
         return Outcome::NotApplicable;
     }
     let mut of_flows = Vec::new();
-    run(&capture.path, Records::new(|record: &FlowRecord| of_flows.push(FlowRow::of_record(record, false))));
+    run(&capture.path, Records::new(|record| of_flows.push(FlowRow::of_record(&record, false))));
     differences.extend(unpaired("records without sessions", of_frames.clone(), of_flows));
     let (of_eve, event_count) = eve_differences(&capture.path, of_frames);
     let (of_zeek, row_count) = zeek_differences(&capture.path, of_ip);
