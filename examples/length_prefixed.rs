@@ -2,14 +2,13 @@
 //!
 //! cargo run --example length_prefixed -- examples/data/dns.pcap
 
-use flowgauge::session::framing::{Framing, Lane, Next, U16};
 use flowgauge::{
-    Fault, FileSource, Input, Out, Parser, Pipeline, Progress, Protocol, RunOptions, StreamOpening, Verdict,
-    on_message,
+    AfterPdu, Fault, FileSource, Framing, Input, Lane, Out, Parser, Pipeline, Progress, Protocol, RunOptions,
+    StreamOpening, Verdict, Width, on_message,
 };
 
 /// Two octets of length, then the message, of which all octets are kept.
-const FRAMING: Framing = Framing::prefix(U16).keep(65_535);
+const FRAMING: Framing = Framing::prefix(Width::U16).keep(65_535);
 
 /// Parser whose only state is the framing: the driver keeps an incomplete message until the rest arrives.
 #[derive(Debug, Default)]
@@ -26,7 +25,7 @@ impl Parser for LengthPrefixed {
                 return Err(Fault::new("shorter_than_a_header"));
             }
             out(message.bytes);
-            Ok(Next::More)
+            Ok(AfterPdu::More)
         })
     }
 }

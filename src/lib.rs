@@ -250,7 +250,7 @@ pub use pipeline::{
 #[doc(inline)]
 pub use protocols::{Message, Standard, dns, tls};
 #[doc(inline)]
-pub use session::framing::Framing;
+pub use session::framing::{AfterPdu, Framing, Lane, Width};
 #[doc(inline)]
 pub use session::{
     Datagram, Driver, Fault, Input, Out, Parser, Progress, Protocol, Protocols, StreamOpening, Verdict,

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::awaiting::{Announcers, Arrived};
+use super::awaited::{Announcers, Arrived};
 use super::charged::Charged;
 use super::context::FlowContext;
 use super::expected::ExpectedFlows;

@@ -3,7 +3,7 @@
 //! A parser declares a [`Framing`] as a constant, keeps a [`Lane`] for each direction, and receives one PDU at a time:
 //!
 //! ```
-//! use flowgauge::session::framing::{Framing, Lane, Next, U16};
+//! use flowgauge::session::framing::{AfterPdu, Framing, Lane, Width};
 //! use flowgauge::session::{Fault, Input, Out, Parser, Progress, Role};
 //!
 //! /// DNS over TCP (RFC 7766 section 8): two octets of length, then the message.
@@ -12,7 +12,7 @@
 //!     lanes: [Lane; 2],
 //! }
 //!
-//! const FRAMING: Framing = Framing::prefix(U16).keep(65_535);
+//! const FRAMING: Framing = Framing::prefix(Width::U16).keep(65_535);
 //!
 //! impl Parser for DnsOverTcp {
 //!     type Message<'m> = &'m [u8];
@@ -20,7 +20,7 @@
 //!     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
 //!         input.from.of_mut(&mut self.lanes).cut(&FRAMING, input, &mut |pdu| {
 //!             out(pdu.bytes);
-//!             Ok(Next::More)
+//!             Ok(AfterPdu::More)
 //!         })
 //!     }
 //! }
@@ -50,10 +50,12 @@ pub struct Width {
 }
 
 macro_rules! widths {
-    ($($name:ident: $len:literal, $is_little:literal, $doc:literal;)+) => {$(
-        #[doc = concat!("A length field of ", $doc, ".")]
-        pub const $name: Width = Width { len: $len, is_little: $is_little };
-    )+};
+    ($($name:ident: $len:literal, $is_little:literal, $doc:literal;)+) => {
+        impl Width {$(
+            #[doc = concat!("A length field of ", $doc, ".")]
+            pub const $name: Self = Self { len: $len, is_little: $is_little };
+        )+}
+    };
 }
 
 widths! {
@@ -95,7 +97,7 @@ impl Cut {
 /// What a parser expects after a PDU.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Next {
+pub enum AfterPdu {
     /// Another PDU.
     More,
     /// Nothing more in this direction.
@@ -105,7 +107,7 @@ pub enum Next {
 }
 
 /// Callback that receives PDUs.
-pub type Each<'e> = dyn FnMut(&Pdu<'_>) -> Result<Next, Fault> + 'e;
+pub type Each<'e> = dyn FnMut(&Pdu<'_>) -> Result<AfterPdu, Fault> + 'e;
 
 #[derive(Clone, Copy, Debug)]
 enum Rule {
@@ -119,24 +121,24 @@ enum Rule {
 /// How PDUs follow each other in a stream: a constant of each protocol.
 ///
 /// ```
-/// use flowgauge::session::framing::{Cut, Framing, U8, U16, U24, U24_LE, U32};
+/// use flowgauge::session::framing::{Cut, Framing, Width};
 ///
-/// const DNS_TCP: Framing = Framing::prefix(U16).keep(65_535);
-/// const TPKT: Framing = Framing::length(2, U16);
-/// const SMB: Framing = Framing::length(1, U24).plus(4);
-/// const MYSQL: Framing = Framing::length(0, U24_LE).plus(4);
-/// const BGP: Framing = Framing::length(16, U16).len_max(4096);
+/// const DNS_TCP: Framing = Framing::prefix(Width::U16).keep(65_535);
+/// const TPKT: Framing = Framing::length(2, Width::U16);
+/// const SMB: Framing = Framing::length(1, Width::U24).plus(4);
+/// const MYSQL: Framing = Framing::length(0, Width::U24_LE).plus(4);
+/// const BGP: Framing = Framing::length(16, Width::U16).len_max(4096);
 /// const LDAP: Framing = Framing::BER;
 /// const MQTT: Framing = Framing::varint(1);
 /// // The first PDU of a client has no tag; its length is less than 2^24.
 /// const POSTGRESQL: Framing = Framing::by(|_, octets| match octets {
-///     [0, ..] => Framing::length(0, U32).measure(octets),
-///     _ => Framing::length(1, U32).plus(1).measure(octets),
+///     [0, ..] => Framing::length(0, Width::U32).measure(octets),
+///     _ => Framing::length(1, Width::U32).plus(1).measure(octets),
 /// });
 /// // The length leaves out the first five octets, and the checksum of each block of 16 octets.
 /// const DNP3: Framing = Framing::by(|_, octets| {
 ///     let blocks = |len: u64| len.saturating_sub(10).div_ceil(16);
-///     Framing::length(2, U8).plus(5).measure(octets).map(|len| len + 2 * blocks(len))
+///     Framing::length(2, Width::U8).plus(5).measure(octets).map(|len| len + 2 * blocks(len))
 /// });
 ///
 /// assert_eq!(DNS_TCP.measure(&[0, 7]), Cut::Pdu(9));
@@ -410,9 +412,9 @@ impl Lane {
                 (Place::Start, len)
             };
             match next {
-                Next::More => {}
-                Next::Done => return Ok(Progress::Done),
-                Next::Handover(next) => {
+                AfterPdu::More => {}
+                AfterPdu::Done => return Ok(Progress::Done),
+                AfterPdu::Handover(next) => {
                     rest = self.skipped(rest);
                     return Ok(Progress::Handover { taken: taken(rest), next });
                 }
@@ -451,7 +453,7 @@ impl Lane {
             let len = self.torn_len(framing, from, rest);
             let is_over = len.is_some_and(|len| {
                 let pdu = Pdu { bytes: self.torn(framing, rest), len, from, timestamp };
-                !matches!(each(&pdu), Ok(Next::More))
+                !matches!(each(&pdu), Ok(AfterPdu::More))
             });
             if is_over {
                 return AfterGap::Stop;
@@ -514,10 +516,10 @@ mod tests {
 
     const KEEP: usize = 24;
     const FRAMINGS: [Framing; 8] = [
-        Framing::prefix(U16),
-        Framing::prefix(U24_LE),
-        Framing::length(1, U8).plus(2),
-        Framing::length(2, U32_LE),
+        Framing::prefix(Width::U16),
+        Framing::prefix(Width::U24_LE),
+        Framing::length(1, Width::U8).plus(2),
+        Framing::length(2, Width::U32_LE),
         Framing::varint(1),
         Framing::BER,
         Framing::LINES,
@@ -564,7 +566,7 @@ mod tests {
                 let seen = &mut self.seen;
                 let progress = self.lane.cut(framing, &input, &mut |pdu| {
                     seen.push((pdu.bytes.to_vec(), pdu.len));
-                    Ok(Next::More)
+                    Ok(AfterPdu::More)
                 })?;
                 let (taken, need) = match progress {
                     Progress::Took(taken) => (taken, 0),
@@ -593,7 +595,7 @@ mod tests {
             self.need = 0;
             self.lane.gap(framing, &missing, &mut |pdu| {
                 seen.push((pdu.bytes.to_vec(), pdu.len));
-                Ok(Next::More)
+                Ok(AfterPdu::More)
             })
         }
     }
@@ -678,7 +680,7 @@ mod tests {
                 None => Search::From(octets.len().saturating_sub(1)),
             }
         }
-        let framing = Framing::length(1, U8).plus(2).keep(KEEP);
+        let framing = Framing::length(1, Width::U8).plus(2).keep(KEEP);
         for framing in [framing, framing.resync(search)] {
             let mut stream = Stream::default();
             stream.push(&framing, b"\x7e\x02ab").unwrap();
@@ -698,9 +700,9 @@ mod tests {
     #[test]
     fn invalid_lengths_are_faults() {
         let push = |framing: &Framing, octets: &[u8]| Stream::default().push(framing, octets);
-        assert_eq!(push(&Framing::length(0, U16), b"\0\x01"), Err(Framing::TOO_SHORT));
-        assert_eq!(push(&Framing::length(0, U8).plus(-5), b"\x04"), Err(Framing::TOO_SHORT));
-        assert_eq!(push(&Framing::length(0, U16).len_max(9), b"\0\x0a"), Err(Framing::TOO_LONG));
+        assert_eq!(push(&Framing::length(0, Width::U16), b"\0\x01"), Err(Framing::TOO_SHORT));
+        assert_eq!(push(&Framing::length(0, Width::U8).plus(-5), b"\x04"), Err(Framing::TOO_SHORT));
+        assert_eq!(push(&Framing::length(0, Width::U16).len_max(9), b"\0\x0a"), Err(Framing::TOO_LONG));
         assert_eq!(push(&Framing::varint(0), &[0xff; 5]), Err(Framing::MALFORMED));
         for head in [&b"\x3f\x01"[..], b"\x30\x80", b"\x30\x85"] {
             assert_eq!(push(&Framing::BER, head), Err(Framing::MALFORMED), "{head:?}");
@@ -712,10 +714,10 @@ mod tests {
     #[test]
     fn the_last_pdu_may_be_incomplete() {
         for (framing, octets, expected) in [
-            (Framing::prefix(U16), &b"\0\x04ab"[..], Some((b"ab".to_vec(), 4))),
-            (Framing::length(1, U8).plus(2), b"\x7e\x04ab", Some((b"\x7e\x04ab".to_vec(), 6))),
-            (Framing::length(1, U8).plus(2), b"\x7e", None),
-            (Framing::prefix(U16), b"\0", None),
+            (Framing::prefix(Width::U16), &b"\0\x04ab"[..], Some((b"ab".to_vec(), 4))),
+            (Framing::length(1, Width::U8).plus(2), b"\x7e\x04ab", Some((b"\x7e\x04ab".to_vec(), 6))),
+            (Framing::length(1, Width::U8).plus(2), b"\x7e", None),
+            (Framing::prefix(Width::U16), b"\0", None),
         ] {
             let mut stream = Stream::default();
             stream.push(&framing, octets).unwrap();
@@ -730,7 +732,7 @@ mod tests {
             stream.lane.end(&framing, &end, &mut |pdu| {
                 assert!(pdu.is_truncated());
                 seen = Some((pdu.bytes.to_vec(), pdu.len));
-                Ok(Next::More)
+                Ok(AfterPdu::More)
             });
             assert_eq!(seen, expected, "{octets:?}");
         }

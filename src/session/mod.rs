@@ -58,6 +58,7 @@
 //! After a fault, the parser is dropped, its memory is released, and [`SessionEvent::Stopped`] is reported once; the
 //! flow stays tracked.
 
+mod awaited;
 mod awaiting;
 mod charged;
 mod context;
@@ -102,7 +103,7 @@ mod window;
 
 pub use crate::base::{Application, Evidence};
 #[doc(hidden)]
-pub use awaiting::{AWAITED_COUNT_MAX, AWAITED_LEN_MAX, AWAITED_TIME};
+pub use awaited::{AWAITED_COUNT_MAX, AWAITED_LEN_MAX, AWAITED_TIME};
 pub use context::FlowContext;
 pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 #[doc(hidden)]

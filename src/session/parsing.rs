@@ -1,6 +1,6 @@
 //! A parser that processes a flow, and the octets of each direction that the parser did not consume.
 
-use super::awaiting::Awaiting;
+use super::awaited::Awaiting;
 use super::expectation::Expectation;
 use super::octets::Octets;
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};

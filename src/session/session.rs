@@ -30,7 +30,7 @@
 //! No transition leaves `Off`. [`Session::transition`] is the only place that changes the state; it asserts the table
 //! ([`TRANSITIONS`]) in debug builds, and `transition_tests.rs` checks that each entry is taken.
 
-use super::awaiting::Awaiting;
+use super::awaited::Awaiting;
 use super::charged::{Charged, Node};
 use super::datagram_probing::DatagramProbing;
 use super::parsing::Parsing;

@@ -11,7 +11,7 @@ use super::probe;
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter};
 use crate::codec::Reader;
-use crate::session::framing::{Framing, Lane, Next, Pdu, U16};
+use crate::session::framing::{AfterPdu, Framing, Lane, Pdu, Width};
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Payload, Progress, Role};
 
 crate::messages! {
@@ -41,7 +41,7 @@ crate::message! {
 }
 
 /// A message over TCP, after two octets of length (RFC 1035 section 4.2.2).
-const FRAMING: Framing = Framing::prefix(U16).keep(65_535);
+const FRAMING: Framing = Framing::prefix(Width::U16).keep(65_535);
 
 /// Parsing state of one flow, for all variants of DNS.
 #[derive(Debug)]
@@ -99,11 +99,11 @@ impl Messages {
     }
 
     /// Reports the captured part of a message of a stream that remains incomplete, if its header was captured.
-    fn torn(&mut self, pdu: &Pdu<'_>, out: Sink<'_>) -> Result<Next, Fault> {
+    fn torn(&mut self, pdu: &Pdu<'_>, out: Sink<'_>) -> Result<AfterPdu, Fault> {
         if pdu.bytes.len() >= HEADER_LEN {
             self.of_stream(pdu, out);
         }
-        Ok(Next::More)
+        Ok(AfterPdu::More)
     }
 
     fn of_stream(&mut self, pdu: &Pdu<'_>, out: Sink<'_>) {
@@ -128,7 +128,7 @@ impl Core {
                 return Err(Fault::new("counts_beyond_length"));
             }
             messages.of_stream(pdu, out);
-            Ok(Next::More)
+            Ok(AfterPdu::More)
         })
     }
 
