@@ -389,14 +389,14 @@ impl Protocol {
     }
 
     /// Declares that messages of the protocol announce streams between the same hosts, which may be captured before.
-    #[cfg(feature = "protocols")]
+    #[cfg(any(test, feature = "protocols"))]
     pub(crate) const fn announcing_streams(self) -> Self {
         Self { announces_streams: true, ..self }
     }
 
     /// Declares the datagrams with which an announced flow of the protocol begins. A flow that begins with one and is not
     /// recognized waits for its announcement, which may be captured later.
-    #[cfg(feature = "protocols")]
+    #[cfg(any(test, feature = "protocols"))]
     pub(crate) const fn announced_late_by(self, early: fn(&DatagramOpening<'_>) -> bool) -> Self {
         Self { early: Some(early), ..self }
     }
