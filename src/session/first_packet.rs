@@ -1,11 +1,17 @@
 //! What the octets of the first packet of a flow say about its sender, before or without a session.
 
 use super::index::Entries;
-use super::probing::{Answer, run_datagram_probes, run_stream_probes, stream_by_port};
-use super::protocol::{DatagramOpening, Role, Search, StreamOpening};
+#[cfg(feature = "protocols")]
+use super::probing::run_datagram_probes;
+use super::probing::{Answer, run_stream_probes, stream_by_port};
+#[cfg(feature = "protocols")]
+use super::protocol::DatagramOpening;
+use super::protocol::{Role, Search, StreamOpening};
 use super::protocols::Protocols;
 use super::searching::resumable;
-use crate::base::{Packet, Transport};
+use crate::base::Packet;
+#[cfg(feature = "protocols")]
+use crate::base::Transport;
 
 /// Returns whether the first packet of a flow is an answer: its sender is the server of the protocol whose probe matches.
 /// Calls the probes of protocols that may begin with the first octet, once, and keeps nothing.
