@@ -43,6 +43,10 @@ pub(crate) fn is_answer<P: Protocols>(packet: &Packet<'_>) -> bool {
 #[cold]
 #[inline(never)]
 pub(crate) fn may_answer<P: Protocols>(packet: &Packet<'_>) -> bool {
+    if packet.payload().is_empty() {
+        // The snap length truncated all octets.
+        return false;
+    }
     let mut refuted = 0;
     match probe_segment::<P>(packet, &mut refuted) {
         Answer::Found(found) => found.is_reversed,
