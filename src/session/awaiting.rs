@@ -122,7 +122,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             if let Arrived::Datagram(payload) = arrived {
                 let context = self.context.at(timestamp);
                 let Self { driver, session, receiver, .. } = self;
-                Turn { driver, session, context: &context, receiver: *receiver }.datagram(side, payload);
+                Turn { driver, session, context: &context, receiver: *receiver }.kept_datagram(side, payload);
             }
         }
     }
@@ -154,7 +154,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
                     let from = turn.session.role(side);
                     turn.go_on(Octets { from, offset, bytes });
                 }
-                Arrived::Datagram(payload) => turn.datagram(side, payload),
+                Arrived::Datagram(payload) => turn.kept_datagram(side, payload),
                 Arrived::Gap(gap) => {
                     let _ = turn.gap(side, &gap);
                 }

@@ -240,8 +240,15 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         off(self.session)
     }
 
-    #[inline]
-    pub(super) fn datagram(&mut self, side: Side, payload: Payload<'_>) {
+    /// Processes a datagram that was kept until now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn kept_datagram(&mut self, side: Side, payload: Payload<'_>) {
+        self.datagram(side, payload);
+    }
+
+    #[inline(always)]
+    fn datagram(&mut self, side: Side, payload: Payload<'_>) {
         if payload.bytes.is_empty() {
             return;
         }
