@@ -26,6 +26,7 @@ mod date;
 mod encapsulation;
 mod error;
 mod frame;
+mod hash;
 mod history;
 mod key;
 #[cfg(feature = "serde")]
@@ -35,7 +36,6 @@ mod limits;
 mod mac_addresses;
 mod outer_flow;
 mod packet;
-mod random;
 mod resources;
 // For the crates of this workspace.
 #[doc(hidden)]
@@ -58,6 +58,9 @@ pub use encapsulation::{Encapsulation, EncapsulationHeader, HeaderKind};
 pub use error::{Layer, ParseError, ParseErrorKind};
 pub(crate) use frame::{Descriptors, Span};
 pub use frame::{Frame, FrameBatch};
+#[cfg(feature = "protocols")]
+pub(crate) use hash::fnv1a;
+pub(crate) use hash::{hash_state, random_seeds};
 pub use history::History;
 pub(crate) use key::address_bits;
 pub use key::{FlowKey, Ports, Side};
@@ -66,7 +69,6 @@ pub use limits::Limits;
 pub use mac_addresses::MacAddresses;
 pub use outer_flow::OuterFlow;
 pub use packet::{Packet, PacketMarks, TcpSegment, Transport};
-pub(crate) use random::{hash_state, random_seeds};
 pub use resources::Resources;
 pub use seq::SeqNum;
 pub use stop::StopHandle;

@@ -21,8 +21,9 @@ const ALLOCATION_LEN: usize = 16;
 /// Makes a sink one of the type that all sinks of its stage have in common.
 ///
 /// A pipeline is compiled for each type of sink, about 90 KiB of code each. A program with many sinks, of which a run
-/// uses one, builds in less time and is smaller if they are boxed. Each callback is a call through a pointer, and a state that takes
-/// memory an allocation for each flow, which [`Sink::held_bytes`] counts.
+/// uses one, builds in less time and is smaller if they are boxed. Each callback is a call through a pointer, and a state
+/// that takes memory is an allocation for each flow. [`Sink::held_bytes`] counts them, with at most 64 of flows that ended,
+/// which later flows use.
 ///
 /// ```
 /// use flowgauge::pipeline::{BoxedSink, boxed};

@@ -1,11 +1,15 @@
 //! What the octets of the first packet of a flow say about its sender, before or without a session.
 
+#[cfg(feature = "protocols")]
+use super::context::FlowContext;
+#[cfg(feature = "protocols")]
+use super::datagrams::opening;
 use super::index::Entries;
+#[cfg(feature = "protocols")]
+use super::octets::Payload;
 #[cfg(feature = "protocols")]
 use super::probing::run_datagram_probes;
 use super::probing::{Answer, run_stream_probes, stream_by_port};
-#[cfg(feature = "protocols")]
-use super::protocol::DatagramOpening;
 use super::protocol::{Role, Search, StreamOpening};
 use super::protocols::Protocols;
 use super::searching::resumable;
@@ -26,13 +30,9 @@ pub(crate) fn is_answer<P: Protocols>(packet: &Packet<'_>) -> bool {
         Transport::Tcp => probe_segment::<P>(packet, &mut 0),
         Transport::Icmp => Answer::Unknown,
         _ => {
-            let (source_port, destination_port) = ports(packet);
-            let opening = DatagramOpening {
-                len: packet.payload_len as usize,
-                ip_protocol: packet.key.protocol().0,
-                ..DatagramOpening::first(packet.payload(), source_port, destination_port)
-            };
-            run_datagram_probes::<P>(&mut 0, &opening)
+            let context = FlowContext::new(&packet.key, packet.side, packet.timestamp);
+            let payload = Payload { bytes: packet.payload(), len: packet.payload_len as usize };
+            run_datagram_probes::<P>(&mut 0, &opening(&context, packet.side, Role::Client, payload))
         }
     };
     matches!(answer, Answer::Found(found) if found.is_reversed)

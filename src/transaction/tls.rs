@@ -4,6 +4,7 @@ use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use super::x509::X509;
+use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::protocols::tls::{
     CipherSuite, ClientHello, DistinguishedName, Message, NamedGroup, ServerHello, Version,
@@ -237,13 +238,6 @@ pub(super) struct TlsOpen {
 
 state! { struct TlsOpen { open, changed, encrypted, random, early_session } }
 
-/// Returns a hash of a session id (FNV-1a).
-fn hash_of(session_id: &[u8]) -> u64 {
-    session_id.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 impl HeapLen for Tls {
     fn heap_len(&self) -> usize {
         let names = self.certificates.capacity() + self.client_certificates.capacity();
@@ -306,7 +300,7 @@ impl TlsOpen {
                     let sent = hello.session_id.0;
                     // A ticket without a session id says nothing, as if the hello of the client is captured first.
                     if !sent.is_empty() || !hello.has_session_ticket() {
-                        tls.is_resumed = Some(!sent.is_empty() && hash_of(sent) == session);
+                        tls.is_resumed = Some(!sent.is_empty() && fnv1a(sent) == session);
                     }
                 }
                 tls.client_hello(hello, &mut copier);
@@ -314,7 +308,7 @@ impl TlsOpen {
             Message::Ssl2ClientHello(hello) => tls.offered_version = Some(hello.version),
             Message::ServerHello(hello) => {
                 let is_early = tls.offered_version.is_none() && hello.is_resumed.is_none();
-                self.early_session = is_early.then(|| hash_of(hello.session_id.0));
+                self.early_session = is_early.then(|| fnv1a(hello.session_id.0));
                 tls.server_hello(hello, &mut copier);
             }
             Message::CertificateChain(chain) => {

@@ -4,6 +4,7 @@ use super::crypto_stream::CryptoStream;
 use super::keys::{Keys, Opened};
 use super::packet::{CONNECTION_ID_LEN_MAX, FIRST_ID_LEN_MIN, Initial, LongHeader};
 use super::version::Version;
+use crate::base::fnv1a;
 use crate::session::Role;
 
 /// A connection id, copied into a buffer of fixed size.
@@ -36,11 +37,7 @@ pub(super) const MARK_BITS: u32 = 21;
 /// Returns a hash of a connection id, by which later packets of a connection are recognized. It need not be keyed: whoever
 /// chooses ids can repeat them.
 pub(super) fn mark_of(id: &[u8]) -> u64 {
-    // FNV-1a.
-    let hash = id.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
-        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
-    });
-    hash >> (u64::BITS - MARK_BITS)
+    fnv1a(id) >> (u64::BITS - MARK_BITS)
 }
 
 /// State of the Initial packets that one end of a connection sends.

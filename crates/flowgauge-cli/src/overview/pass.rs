@@ -50,8 +50,8 @@ struct Run {
 }
 
 impl PassArgs {
-    /// Reads the captures, twice if the filter needs complete flows. `is_terminal_free` states whether a progress bar may be shown. `None` if no capture can be read, which is
-    /// reported.
+    /// Reads the captures, twice if the filter needs complete flows. `is_terminal_free` states whether a progress bar may be
+    /// shown. `None` if no capture can be read, which is reported.
     pub(super) fn read<K: TransactionSink>(
         &self,
         sink: K,

@@ -1,4 +1,4 @@
-//! Keys of hashes.
+//! Hashes, and the keys of those that need them.
 
 use std::hash::BuildHasher as _;
 
@@ -17,9 +17,28 @@ pub(crate) fn hash_state(seeds: Option<[u64; 4]>) -> RandomState {
     RandomState::with_seeds(a, b, c, d)
 }
 
+/// Returns the 64-bit FNV-1a hash of octets. It has no seed, so that it is the same in a process that continues from a
+/// checkpoint: use it only where whoever chooses the octets could also repeat them.
+#[cfg(feature = "protocols")]
+#[inline]
+pub(crate) fn fnv1a(octets: &[u8]) -> u64 {
+    octets.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, octet| {
+        (hash ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The values are those that the authors of the function publish.
+    #[cfg(feature = "protocols")]
+    #[test]
+    fn fnv1a_has_the_published_values() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
 
     #[test]
     fn random_seeds_differ() {

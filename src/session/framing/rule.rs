@@ -1,0 +1,255 @@
+//! The description of a framing, and where a PDU ends by it.
+
+use crate::session::parser::Fault;
+use crate::session::protocol::{Role, StreamSearch};
+
+/// Number of octets of a PDU that are kept if [`Framing::keep`] states no other.
+const KEEP_DEFAULT: usize = 2048;
+
+/// Width and octet order of a length field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    len: usize,
+    is_little: bool,
+}
+
+macro_rules! widths {
+    ($($name:ident: $len:literal, $is_little:literal, $doc:literal;)+) => {
+        impl Width {$(
+            #[doc = concat!("A length field of ", $doc, ".")]
+            pub const $name: Self = Self { len: $len, is_little: $is_little };
+        )+}
+    };
+}
+
+widths! {
+    U8: 1, false, "one octet";
+    U16: 2, false, "two octets in network order";
+    U24: 3, false, "three octets in network order";
+    U32: 4, false, "four octets in network order";
+    U16_LE: 2, true, "two octets, least significant first";
+    U24_LE: 3, true, "three octets, least significant first";
+    U32_LE: 4, true, "four octets, least significant first";
+}
+
+impl Width {
+    fn read(self, field: &[u8]) -> u64 {
+        let shift = |value: u64, octet: &u8| value << 8 | u64::from(*octet);
+        if self.is_little { field.iter().rev().fold(0, shift) } else { field.iter().fold(0, shift) }
+    }
+}
+
+/// Result of the search for the end of a PDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// Nothing is known until this many octets of the PDU are available.
+    Need(usize),
+    /// The PDU has this many octets.
+    Pdu(u64),
+    /// The octets are not a PDU.
+    Bad(Fault),
+}
+
+impl Cut {
+    /// Changes the length of a PDU.
+    #[must_use]
+    pub fn map(self, change: impl FnOnce(u64) -> u64) -> Self {
+        if let Self::Pdu(len) = self { Self::Pdu(change(len)) } else { self }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rule {
+    Length { at: usize, width: Width, plus: i64 },
+    Varint { at: usize },
+    Ber,
+    Lines,
+    By(fn(Role, &[u8]) -> Cut),
+}
+
+/// How PDUs follow each other in a stream: a constant of each protocol.
+///
+/// ```
+/// use flowgauge::session::framing::{Cut, Framing, Width};
+///
+/// const DNS_TCP: Framing = Framing::prefix(Width::U16).keep(65_535);
+/// const TPKT: Framing = Framing::length(2, Width::U16);
+/// const SMB: Framing = Framing::length(1, Width::U24).plus(4);
+/// const MYSQL: Framing = Framing::length(0, Width::U24_LE).plus(4);
+/// const BGP: Framing = Framing::length(16, Width::U16).len_max(4096);
+/// const LDAP: Framing = Framing::BER;
+/// const MQTT: Framing = Framing::varint(1);
+/// // The first PDU of a client has no tag; its length is less than 2^24.
+/// const POSTGRESQL: Framing = Framing::by(|_, octets| match octets {
+///     [0, ..] => Framing::length(0, Width::U32).measure(octets),
+///     _ => Framing::length(1, Width::U32).plus(1).measure(octets),
+/// });
+/// // The length leaves out the first five octets, and the checksum of each block of 16 octets.
+/// const DNP3: Framing = Framing::by(|_, octets| {
+///     let blocks = |len: u64| len.saturating_sub(10).div_ceil(16);
+///     Framing::length(2, Width::U8).plus(5).measure(octets).map(|len| len + 2 * blocks(len))
+/// });
+///
+/// assert_eq!(DNS_TCP.measure(&[0, 7]), Cut::Pdu(9));
+/// assert_eq!(TPKT.measure(&[3, 0, 0]), Cut::Need(4));
+/// assert_eq!(SMB.measure(&[0, 0, 0, 64]), Cut::Pdu(68));
+/// assert_eq!(MYSQL.measure(&[1, 0, 0, 0, 0x0e]), Cut::Pdu(5));
+/// assert_eq!(BGP.measure(&[[0xff; 16].as_slice(), &[0, 19]].concat()), Cut::Pdu(19));
+/// assert_eq!(LDAP.measure(&[0x30, 0x82, 1, 0]), Cut::Pdu(260));
+/// assert_eq!(MQTT.measure(&[0x30, 0x80, 0x01]), Cut::Pdu(131));
+/// assert_eq!(POSTGRESQL.measure(&[b'Z', 0, 0, 0, 5]), Cut::Pdu(6));
+/// assert_eq!(POSTGRESQL.measure(&[0, 0, 0, 8]), Cut::Pdu(8));
+/// assert_eq!(DNP3.measure(&[5, 0x64, 5 + 17]), Cut::Pdu(10 + 17 + 4));
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    pub(super) rule: Rule,
+    /// Length of the field that is removed in front of a PDU; 0 if none is.
+    pub(super) prefix_len: usize,
+    pub(super) keep: usize,
+    len_max: u64,
+    pub(super) resync: Option<StreamSearch>,
+}
+
+impl Framing {
+    /// A definite length of BER (X.690 section 8.1.3) after one octet of tag.
+    pub const BER: Self = Self::of(Rule::Ber);
+    /// Lines that end with LF. A line that is longer than [`keep`](Self::keep) is truncated. After a gap, the rest of
+    /// a line is skipped.
+    pub const LINES: Self = Self::of(Rule::Lines);
+
+    /// Fault: a PDU is longer than the protocol allows.
+    pub const TOO_LONG: Fault = Fault::new("length_too_great");
+    /// Fault: a length field states fewer octets than are before its end.
+    pub const TOO_SHORT: Fault = Fault::new("length_too_small");
+    /// Fault: a length is not one of its encoding.
+    pub const MALFORMED: Fault = Fault::new("malformed_length");
+
+    const fn of(rule: Rule) -> Self {
+        Self { rule, prefix_len: 0, keep: KEEP_DEFAULT, len_max: u32::MAX as u64, resync: None }
+    }
+
+    /// A length field at an offset from the first octet of the PDU, which counts all octets of the PDU.
+    #[must_use]
+    pub const fn length(at: usize, width: Width) -> Self {
+        Self::of(Rule::Length { at, width, plus: 0 })
+    }
+
+    /// A length field in front of each PDU, which counts the octets after it. The field is not part of the PDU.
+    #[must_use]
+    pub const fn prefix(width: Width) -> Self {
+        Self { prefix_len: width.len, ..Self::length(0, width).plus(width.len as i64) }
+    }
+
+    /// A length of at most four octets with seven bits each, least significant first, at an offset, which counts the octets
+    /// after it (MQTT).
+    #[must_use]
+    pub const fn varint(at: usize) -> Self {
+        Self::of(Rule::Varint { at })
+    }
+
+    /// A function that finds the end of a PDU. It is called with at least one octet, once per input, and should take
+    /// constant time.
+    #[must_use]
+    pub const fn by(cut: fn(Role, &[u8]) -> Cut) -> Self {
+        Self::of(Rule::By(cut))
+    }
+
+    /// Adds octets that the length field does not count; a negative number for octets that it counts too much.
+    #[must_use]
+    pub const fn plus(self, octets: i64) -> Self {
+        match self.rule {
+            Rule::Length { at, width, plus } => {
+                Self { rule: Rule::Length { at, width, plus: plus + octets }, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Buffers only the first octets of a PDU. The others are counted and skipped. At most
+    /// [`Limits::session_side_bytes_max`](crate::base::Limits) can be buffered.
+    #[must_use]
+    pub const fn keep(self, octets: usize) -> Self {
+        Self { keep: octets, ..self }
+    }
+
+    /// Refuses PDUs that are longer, with [`TOO_LONG`](Self::TOO_LONG).
+    #[must_use]
+    pub const fn len_max(self, octets: u64) -> Self {
+        Self { len_max: octets, ..self }
+    }
+
+    /// Searches the next PDU after a gap that does not end inside of a PDU. Without it, the parser stops.
+    #[must_use]
+    pub const fn resync(self, search: StreamSearch) -> Self {
+        Self { resync: Some(search), ..self }
+    }
+
+    /// Returns the end of the PDU of a client that begins with these octets, at least one. The length includes that of the
+    /// field of [`prefix`](Self::prefix).
+    #[must_use]
+    pub fn measure(&self, octets: &[u8]) -> Cut {
+        self.find(Role::Client, octets, 0)
+    }
+
+    pub(super) fn find(&self, from: Role, octets: &[u8], seen_len: usize) -> Cut {
+        let cut = match self.rule {
+            Rule::Length { at, width, plus } => match octets.get(at..at + width.len) {
+                None => Cut::Need(at + width.len),
+                Some(field) => match width.read(field).checked_add_signed(plus) {
+                    Some(len) if len >= (at + width.len) as u64 => Cut::Pdu(len),
+                    _ => Cut::Bad(Self::TOO_SHORT),
+                },
+            },
+            Rule::Varint { at } => read_varint(at, octets),
+            Rule::Ber => read_ber(octets),
+            Rule::Lines => {
+                let new = octets.get(seen_len..).unwrap_or_default();
+                match memchr::memchr(b'\n', new) {
+                    // The length is the same whether the end of a long line was available or not.
+                    Some(end) => Cut::Pdu((seen_len + end + 1).min(self.keep + 1) as u64),
+                    None if octets.len() > self.keep => Cut::Pdu((self.keep + 1) as u64),
+                    None => Cut::Need(octets.len() + 1),
+                }
+            }
+            Rule::By(cut) => cut(from, octets),
+        };
+        match cut {
+            Cut::Pdu(len) if len > self.len_max => Cut::Bad(Self::TOO_LONG),
+            Cut::Pdu(0) => Cut::Bad(Self::TOO_SHORT),
+            Cut::Need(need) if need > self.keep.max(16) + 1 => Cut::Bad(Self::TOO_LONG),
+            cut => cut,
+        }
+    }
+}
+
+/// Reads the length of MQTT (version 5.0, section 1.5.5) at an offset.
+fn read_varint(at: usize, octets: &[u8]) -> Cut {
+    const LEN_MAX: usize = 4;
+    let mut value = 0;
+    for place in 0..LEN_MAX {
+        let Some(octet) = octets.get(at + place) else { return Cut::Need(at + place + 1) };
+        value |= u64::from(octet & 0x7f) << (7 * place);
+        if octet & 0x80 == 0 {
+            return Cut::Pdu((at + place + 1) as u64 + value);
+        }
+    }
+    Cut::Bad(Framing::MALFORMED)
+}
+
+/// Reads a tag of one octet and a definite length of at most four octets.
+fn read_ber(octets: &[u8]) -> Cut {
+    match octets {
+        [tag, ..] if tag & 0x1f == 0x1f => Cut::Bad(Framing::MALFORMED),
+        [_, len @ 0..0x80, ..] => Cut::Pdu(2 + u64::from(*len)),
+        [_, 0x80 | 0x85.., ..] => Cut::Bad(Framing::MALFORMED),
+        [_, count, rest @ ..] => {
+            let width = Width { len: usize::from(count & 0x7f), is_little: false };
+            match rest.get(..width.len) {
+                Some(field) => Cut::Pdu(2 + width.len as u64 + width.read(field)),
+                None => Cut::Need(2 + width.len),
+            }
+        }
+        _ => Cut::Need(2),
+    }
+}
