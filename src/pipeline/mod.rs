@@ -45,6 +45,7 @@ mod one_call;
 mod parts;
 #[allow(clippy::module_inception, reason = "the type that the layer is named after")]
 mod pipeline;
+mod record_sink;
 mod records;
 mod runner;
 mod shards;
@@ -70,6 +71,7 @@ pub use log_sink::LogSink;
 #[cfg(feature = "protocols")]
 pub use one_call::{Seen, client_hellos, dns_messages, http_heads};
 pub use pipeline::Pipeline;
+pub use record_sink::{RecordReceiver, RecordSink};
 pub use records::{OnMessage, Records, on_message};
 pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
 pub use sink::{MessageOf, NotInStage, Sink, Stage};

@@ -1,7 +1,9 @@
 //! The trait that a program implements to receive the output of a pipeline, and the one of the layers above the tracker
 //! that produce the output.
 
-use std::ops::ControlFlow;
+use std::cell::RefCell;
+use std::ops::{ControlFlow, Deref, DerefMut};
+use std::rc::Rc;
 
 use crate::base::Packet;
 use crate::base::{EndReason, Side};
@@ -21,6 +23,9 @@ pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 /// The calls for one packet have this order: everything due before it, `record` and `ended` of a flow that is evicted
 /// or replaced, `started`, `event`s, `packet`, then `stream`, or `session` and `message`s. [`Flow::mute`] in any of
 /// them ends all calls for the flow except `record` and `ended`, and releases the memory of its streams and session.
+///
+/// A program that uses its sink between the calls of the pipeline shares it: `&RefCell<K>` and `Rc<RefCell<K>>` are sinks
+/// too. They panic if the program has borrowed the sink during a call.
 ///
 /// A stage that does not deliver streams, messages or session events has [`NotInStage`](super::NotInStage) as their
 /// type, so that a sink with such a method and the wrong stage does not compile. Of the other methods, all are called
@@ -180,31 +185,31 @@ pub trait Sink {
     }
 }
 
-/// Forwards all methods of [`Sink`] to the referenced value.
+/// Forwards all methods of [`Sink`] to the referenced value, which two methods borrow.
 macro_rules! forward {
-    ($pointer:ty) => {
+    ($pointer:ty, $shared:ident, $exclusive:ident) => {
         impl<K: Sink + ?Sized> Sink for $pointer {
             type State = K::State;
             type Stage = K::Stage;
 
             #[inline]
             fn interest(&self) -> Interest {
-                (**self).interest()
+                self.$shared().interest()
             }
 
             #[inline]
             fn started(&mut self, flow: &mut Flow<'_, K::State>) {
-                (**self).started(flow);
+                self.$exclusive().started(flow);
             }
 
             #[inline]
             fn packet(&mut self, flow: &mut Flow<'_, K::State>, packet: &Packet<'_>) {
-                (**self).packet(flow, packet);
+                self.$exclusive().packet(flow, packet);
             }
 
             #[inline]
             fn event(&mut self, flow: &mut Flow<'_, K::State>, event: &FlowEvent) {
-                (**self).event(flow, event);
+                self.$exclusive().event(flow, event);
             }
 
             #[inline]
@@ -214,7 +219,7 @@ macro_rules! forward {
                 side: Side,
                 event: &<K::Stage as Stage>::StreamEvent<'_>,
             ) -> ControlFlow<()> {
-                (**self).stream(flow, side, event)
+                self.$exclusive().stream(flow, side, event)
             }
 
             #[inline]
@@ -224,44 +229,46 @@ macro_rules! forward {
                 meta: &MessageMeta,
                 message: &MessageOf<'_, K>,
             ) {
-                (**self).message(flow, meta, message);
+                self.$exclusive().message(flow, meta, message);
             }
 
             #[inline]
             fn session(&mut self, flow: &mut Flow<'_, K::State>, event: &<K::Stage as Stage>::SessionEvent) {
-                (**self).session(flow, event);
+                self.$exclusive().session(flow, event);
             }
 
             #[inline]
             fn record(&mut self, flow: &mut Flow<'_, K::State>, reason: EndReason) {
-                (**self).record(flow, reason);
+                self.$exclusive().record(flow, reason);
             }
 
             #[inline]
             fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: K::State) {
-                (**self).ended(flow, reason, state);
+                self.$exclusive().ended(flow, reason, state);
             }
 
             #[inline]
             fn restored(&mut self, state: &mut K::State) {
-                (**self).restored(state);
+                self.$exclusive().restored(state);
             }
 
             #[inline]
             fn held_bytes(&mut self, left: u64) -> u64 {
-                (**self).held_bytes(left)
+                self.$exclusive().held_bytes(left)
             }
 
             #[inline]
             fn batch_ended(&mut self) -> ControlFlow<()> {
-                (**self).batch_ended()
+                self.$exclusive().batch_ended()
             }
         }
     };
 }
 
-forward!(&mut K);
-forward!(Box<K>);
+forward!(&mut K, deref, deref_mut);
+forward!(Box<K>, deref, deref_mut);
+forward!(&RefCell<K>, borrow, borrow_mut);
+forward!(Rc<RefCell<K>>, borrow, borrow_mut);
 
 /// The layers above the flow tracker: [`Flows`](super::Flows), [`Streams`](super::Streams) or
 /// [`Sessions`](super::Sessions). No other type implements this trait.

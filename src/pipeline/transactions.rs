@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
+use super::record_sink::RecordSink;
 use super::sink::Sink;
 use super::stage::Sessions;
 use crate::base::{EndReason, Timestamp};
@@ -19,6 +20,11 @@ use crate::transaction::{Content, FlowTransactions, Joins, Transaction, Transact
 pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
     /// Delivers a transaction when it ends: with its last message, or with the flow.
     fn transaction(&mut self, flow: &FlowView<'_>, state: &mut Self::State, transaction: &Transaction);
+}
+
+/// Records do not depend on transactions.
+impl TransactionSink for RecordSink<'_, Sessions<Standard>> {
+    fn transaction(&mut self, _: &FlowView<'_>, (): &mut (), _: &Transaction) {}
 }
 
 /// A sink that joins the messages of each flow to transactions for a [`TransactionSink`]. All callbacks are passed on.

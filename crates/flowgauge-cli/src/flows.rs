@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use flowgauge::pipeline::RecordSink;
 use flowgauge::{Builder, Filter, FlowView, Flows, Resources, Sessions, Stage, Standard};
 
 use crate::args::{Pages, ShiftArgs, Timeout, Tunnels, check, parse_count};
@@ -18,7 +19,6 @@ use crate::joined::Named;
 use crate::order::{MEMORY_PART, Sorted};
 use crate::records::{RecordArgs, result};
 use crate::several;
-use crate::sinks::RecordSink;
 use flowgauge_condition::RowFilter;
 
 /// Print one record per bidirectional flow.
@@ -175,7 +175,7 @@ impl Run<'_> {
         let has_bar = !records.shared.quiet && !io::stdout().is_terminal();
         let origin = checkpoint::Origin::Files(files, &self.resources, has_bar);
         let run = checkpoint::Run { command, args, builder };
-        let outcome = run.run(RecordSink::<G>::new(&mut rows, self.filter), origin, console);
+        let outcome = run.run(RecordSink::<G>::new(&mut rows).with_filter(self.filter), origin, console);
         // The failure of the output is the first one.
         let written = rows.finish()?;
         let outcome = outcome?;
@@ -291,12 +291,12 @@ impl Run<'_> {
                 })?
             }
             (None, _) => {
-                let pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
+                let pipeline = builder.build(RecordSink::<G>::new(&mut rows).with_filter(self.filter))?;
                 Some(input.run(pipeline, console)?)
             }
             (Some(mut sorted), 1) => {
                 sorted.set_held_max(self.resources.limits.total_bytes_max / MEMORY_PART);
-                let pipeline = builder.build(RecordSink::<G>::new(&mut sorted, self.filter))?;
+                let pipeline = builder.build(RecordSink::<G>::new(&mut sorted).with_filter(self.filter))?;
                 let stats = input.run(pipeline, console)?;
                 rows.unmatched_before(sorted.unmatched());
                 Sorted::problem([&sorted].into_iter())
@@ -311,10 +311,10 @@ impl Run<'_> {
                     .collect();
                 let held_max = self.resources.limits.total_bytes_max / MEMORY_PART / all.len().max(1) as u64;
                 all.iter_mut().for_each(|sorted| sorted.set_held_max(held_max));
-                let mut sinks: Vec<_> =
-                    all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted, self.filter)).collect();
-                let stats = input
-                    .run_with(console, |source, options| builder.run_shards(&mut sinks, source, options))?;
+                let sinks =
+                    all.iter_mut().map(|sorted| RecordSink::<G>::new(sorted).with_filter(self.filter));
+                let stats =
+                    input.run_with(console, |source, options| builder.run_shards(sinks, source, options))?;
                 Sorted::problem(all.iter()).into_iter().for_each(|problem| console.problem(problem));
                 rows.write_all(Sorted::merge(all));
                 stats

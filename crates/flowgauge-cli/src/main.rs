@@ -43,7 +43,6 @@ mod rows;
 mod selection;
 mod sessions;
 mod several;
-mod sinks;
 mod slice;
 #[cfg(feature = "sql")]
 mod sql;

@@ -4,6 +4,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use flowgauge::EndReason;
+use flowgauge::pipeline::RecordReceiver;
 use flowgauge::record::{FlowRecord, SideRecord, SortKey};
 use flowgauge::row::{Column, Row as _, RowType as _, Type, Value};
 use flowgauge::tracker::FlowView;
@@ -361,6 +363,17 @@ impl Sorted {
     /// Returns the records of the flows that were kept, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)
+    }
+}
+
+/// Keeps the first records of the order.
+impl RecordReceiver for Sorted {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        self.add(view, || view.record(reason));
+    }
+
+    fn held_bytes(&mut self) -> u64 {
+        self.held_len() as u64
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use flowgauge::FlowRecord;
+use flowgauge::pipeline::RecordReceiver;
+use flowgauge::{EndReason, FlowRecord, FlowView};
 
 use crate::console::Failure;
 use flowgauge_condition::RowFilter;
@@ -89,11 +90,6 @@ impl Rows {
         Self { has_others, ..self }
     }
 
-    /// Returns whether there are no outputs.
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.writers.is_empty()
-    }
-
     /// Writes the row of a flow record; does nothing after a failed write.
     #[inline]
     pub(crate) fn write(&mut self, record: &FlowRecord) {
@@ -152,14 +148,6 @@ impl Rows {
         if self.failure.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Flushes the rows written so far. Returns whether no write failed.
-    pub(crate) fn flush_all(&mut self) -> bool {
-        if self.failure.is_none() {
-            self.each(|writer| writer.flush());
-        }
-        self.failure.is_none()
-    }
-
     /// States why no row met the conditions, which were evaluated before.
     pub(crate) fn unmatched_before(&mut self, reason: Option<String>) {
         self.unmatched = reason;
@@ -202,5 +190,24 @@ impl Rows {
             outcome = outcome.and(writer.finish(failed == Some(index)));
         }
         outcome.map(|()| written)
+    }
+}
+
+impl RecordReceiver for Rows {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        if !self.writers.is_empty() {
+            self.write(&view.record(reason));
+        }
+    }
+
+    fn flush(&mut self) -> ControlFlow<()> {
+        if self.failure.is_none() {
+            self.each(|writer| writer.flush());
+        }
+        if self.failure.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.flush_stream()
     }
 }

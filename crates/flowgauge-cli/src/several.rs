@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use flowgauge::pipeline::{Transactions, boxed};
+use flowgauge::pipeline::{RecordSink, Transactions, boxed};
 use flowgauge::transaction::TransactionConfig;
 use flowgauge::{Builder, Filter, PipelineStats, Sessions, Standard};
 
@@ -12,7 +12,6 @@ use crate::input::Input;
 use crate::output::Outputs;
 use crate::records::RecordArgs;
 use crate::rows::{Rows, Written};
-use crate::sinks::RecordSink;
 use crate::write::Logged;
 
 /// Writes the flows of an input to all outputs of the options. Returns the counters, and what was written, with the number of
@@ -32,7 +31,7 @@ pub(crate) fn write_flows(
     let has_logs = args.written.outputs().any(|(format, _)| format.logs().is_some());
     let mut records = Rows::several(writers, is_stream).beside(has_logs).selected(filter_of_rows.clone());
     let logs = args.written.open_logs(format, &outputs, (args.tunnels(), true))?;
-    let sink = RecordSink::<Sessions<Standard>>::new(&mut records, filter);
+    let sink = RecordSink::<Sessions<Standard>>::new(&mut records).with_filter(filter);
     let logged = Logged::new(sink, logs, (filter, &[]), is_stream).selected(filter_of_rows);
     let mut config = TransactionConfig::default();
     config.decodes = true;

@@ -43,7 +43,7 @@ pub(crate) enum Captures {
 }
 
 /// Receives a batch, and returns whether there may be others.
-pub(crate) type Receive<'r> = &'r dyn Fn(RecordBatch) -> ControlFlow<()>;
+pub(crate) type Receive<'r> = &'r (dyn Fn(RecordBatch) -> ControlFlow<()> + Sync);
 
 /// What a thread does.
 pub(crate) trait Work: Send {

@@ -8,6 +8,7 @@ use ahash::RandomState;
 use super::super::error::Error;
 use super::super::observer::StageObserver;
 use super::super::pipeline::{Direct, Pipeline};
+use super::super::record_sink::RecordSink;
 use super::super::runner::{self, Outcome, RunOptions, Summary};
 use super::super::sink::Stage;
 use super::super::stats::PipelineStats;
@@ -19,14 +20,15 @@ use crate::base::{FlowKey, FrameBatch, Timestamp, hash_state};
 use crate::checkpoint::Reader;
 use crate::record::FlowRecord;
 use crate::source::{FileSource, PartsOutcome, Source};
-use crate::tracker::FlowView;
 
 /// Keys of flows that are open.
 type Keys = HashSet<FlowKey, RandomState>;
 
 /// The pipeline that has processed all parts so far, and the reader of the last one.
-pub(super) struct Carrier<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D> {
-    pipeline: Pipeline<Kept<'a, W, G>>,
+pub(super) struct Carrier<'a, G: Stage, D> {
+    pipeline: Pipeline<RecordSink<'a, G>>,
+    /// The records of the pipeline.
+    kept: Kept,
     reader: FileSource,
     options: RunOptions,
     deliver: D,
@@ -40,14 +42,15 @@ pub(super) struct Carrier<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D> {
     source: PartsOutcome,
 }
 
-impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'a, W, G, D> {
+impl<'a, G: Stage, D: FnMut(FlowRecord)> Carrier<'a, G, D> {
     pub(super) fn new(
-        (pipeline, reader): (Pipeline<Kept<'a, W, G>>, FileSource),
+        (pipeline, kept, reader): (Pipeline<RecordSink<'a, G>>, Kept, FileSource),
         options: &RunOptions,
         deliver: D,
     ) -> Self {
         Self {
             pipeline,
+            kept,
             reader,
             options: options.clone(),
             deliver,
@@ -88,7 +91,7 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
         let mut intake = Direct { pipeline: &mut self.pipeline, batch: FrameBatch::new() };
         loop {
             let flow = runner::step(&mut self.reader, &self.options, &mut intake, &mut self.run);
-            intake.pipeline.sink.drain(&mut self.deliver);
+            self.kept.drain(&mut self.deliver);
             if flow.is_break() {
                 return self.check();
             }
@@ -116,7 +119,7 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
     /// `is_gathered` states whether the frames with a key were collected.
     pub(super) fn can_join(
         &self,
-        part: &Part<'_, W, G>,
+        part: &Part,
         gathered: &Gathered,
         is_gathered: impl Fn(&FlowKey) -> bool,
     ) -> bool {
@@ -130,7 +133,7 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
     }
 
     /// Continues the open flows with the frames of the next part, and takes over all other flows of it.
-    pub(super) fn join(&mut self, part: Part<'_, W, G>, gathered: &Gathered) -> Result<(), Error> {
+    pub(super) fn join(&mut self, part: Part, gathered: &Gathered) -> Result<(), Error> {
         let now = Timestamp::from_nanos(self.pipeline.core.clock_ns());
         self.pipeline.advance(now);
         let keys: Arc<Keys> = Arc::new({
@@ -148,9 +151,9 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
         self.source.part_counts.1 += 1;
         self.count(&part, &keys);
         self.take_over(&part, &keys)?;
-        let Part { mut kept, reader, .. } = part;
+        let Part { kept, reader, .. } = part;
         let later = kept.take_records();
-        let own = self.pipeline.sink.take_records();
+        let own = self.kept.take_records();
         merge(own, later.into_iter().filter(|record| !keys.contains(&record.key)), &mut self.deliver);
         let earlier = std::mem::replace(&mut self.reader, reader);
         self.source.add(&earlier);
@@ -158,28 +161,30 @@ impl<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage, D: FnMut(FlowRecord)> Carrier<'
     }
 
     /// Adds the flows that are open at the end of a part, except for those with the keys of this pipeline.
-    fn take_over(&mut self, part: &Part<'_, W, G>, keys: &Keys) -> Result<(), Error> {
+    fn take_over(&mut self, part: &Part, keys: &Keys) -> Result<(), Error> {
         // They are read as they were written; only limits may refuse them.
         let mut reader = Reader::new(&part.checkpoint[..]).map_err(|_| Error::Parts)?;
         self.pipeline.absorb(&mut reader, |key| !keys.contains(key)).map_err(|_| Error::Parts)
     }
 
     /// Adds the counters of a part, without the flows that this pipeline has tracked.
-    fn count(&mut self, part: &Part<'_, W, G>, keys: &Keys) {
+    fn count(&mut self, part: &Part, keys: &Keys) {
         let mut stats = part.stats.clone();
-        for (_, reason) in part.kept.ended().iter().filter(|(key, _)| keys.contains(key)) {
-            stats.tracker.uncount(*reason);
-        }
+        part.kept.each_ended(|key, reason| {
+            if keys.contains(key) {
+                stats.tracker.uncount(reason);
+            }
+        });
         self.joined.add_part(&stats);
     }
 
     /// Ends all flows. Returns the counters of the run and of all readers.
     pub(super) fn finish(self) -> (Result<Summary, Error>, PartsOutcome) {
-        let Self { mut pipeline, reader, mut deliver, run, joined, mut source, .. } = self;
+        let Self { mut pipeline, kept, reader, mut deliver, run, joined, mut source, .. } = self;
         while pipeline.end_next() {
-            pipeline.sink.drain(&mut deliver);
+            kept.drain(&mut deliver);
         }
-        pipeline.sink.drain(&mut deliver);
+        kept.drain(&mut deliver);
         let mut stats = pipeline.stats();
         stats.add_part(&joined);
         // All flows have ended, and each is counted once as such.

@@ -31,7 +31,7 @@ use crate::source::{FileParts, PartRange, PartReaders};
 use crate::tracker::FlowView;
 use carrier::Carrier;
 use gathered::{Gathered, gather};
-use kept::Kept;
+use kept::{Kept, Wants};
 use part::{Part, track};
 
 /// The index of the earliest part at whose end a flow with a key may be open; zero is the part of the carrier.
@@ -74,10 +74,11 @@ impl Builder {
         deliver: impl FnMut(FlowRecord),
     ) -> Result<Summary, Error> {
         self.check_parts::<G>(job_count)?;
-        let pipeline = self.build(Kept::<_, G>::carrier(&wants))?;
+        let kept = Kept::default();
+        let pipeline = self.build(kept.sink::<G>(&wants))?;
         let start = parts.records_at();
         let reader = parts.readers().open(PartRange { start, end: None })?;
-        let mut carrier = Carrier::new((pipeline, reader), options, deliver);
+        let mut carrier = Carrier::new((pipeline, kept, reader), options, deliver);
         let result = self.run_waves(job_count, (parts, &wants), &mut carrier);
         let (summary, outcome) = carrier.finish();
         parts.outcome = outcome;
@@ -111,11 +112,11 @@ impl Builder {
     }
 
     /// Tracks up to `job_count` parts at a time.
-    fn run_waves<W: Fn(&FlowView<'_>) -> bool + Sync, G: Stage, D: FnMut(FlowRecord)>(
+    fn run_waves<G: Stage, D: FnMut(FlowRecord)>(
         &self,
         job_count: usize,
-        (parts, wants): (&FileParts, &W),
-        carrier: &mut Carrier<'_, W, G, D>,
+        (parts, wants): (&FileParts, Wants<'_>),
+        carrier: &mut Carrier<'_, G, D>,
     ) -> Result<(), Error> {
         loop {
             let position = carrier.reader().position();
@@ -127,14 +128,13 @@ impl Builder {
             let options = carrier.options().clone();
             let tracked = thread::scope(|scope| {
                 let (readers, options) = (parts.readers(), &options);
-                let start =
-                    |range| scope.spawn(move || track::<W, G>(self, (readers, range), wants, options));
+                let start = |range| scope.spawn(move || track::<G>(self, (readers, range), wants, options));
                 let threads: Vec<_> = others.iter().map(|range| start(*range)).collect();
                 let outcome = carrier.track(own.end);
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
                     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 };
-                let tracked: Vec<Option<Part<'_, W, G>>> = threads.into_iter().map(join).collect();
+                let tracked: Vec<Option<Part>> = threads.into_iter().map(join).collect();
                 outcome.map(|()| tracked)
             })?;
             if !carrier.is_part_over() {
@@ -196,11 +196,7 @@ fn is_open_before(opened: &Opened, index: usize, key: &FlowKey) -> bool {
 }
 
 /// Returns the keys of all flows that are open at the end of a part.
-fn opened<W, G: Stage, D>(carrier: &Carrier<'_, W, G, D>, tracked: &[Option<Part<'_, W, G>>]) -> Opened
-where
-    W: Fn(&FlowView<'_>) -> bool,
-    D: FnMut(FlowRecord),
-{
+fn opened<G: Stage, D: FnMut(FlowRecord)>(carrier: &Carrier<'_, G, D>, tracked: &[Option<Part>]) -> Opened {
     let mut opened = Opened::with_hasher(hash_state(None));
     opened.extend(carrier.keys().map(|key| (key, 0)));
     for (part, index) in tracked.iter().zip(1..) {

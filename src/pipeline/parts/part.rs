@@ -5,19 +5,18 @@ use super::super::jumps::Jumps;
 use super::super::runner::RunOptions;
 use super::super::sink::Stage;
 use super::super::stats::PipelineStats;
-use super::kept::Kept;
+use super::kept::{Kept, Wants};
 use crate::base::{FlowKey, FrameBatch};
 use crate::checkpoint::Writer;
 use crate::source::{End, FileSource, Next, PartRange, PartReaders, Source};
-use crate::tracker::FlowView;
 
 /// What a pipeline has made of a part, as if no flow were open before it.
-pub(super) struct Part<'a, W, G> {
+pub(super) struct Part {
     /// The flows that are open at the end of the part.
     pub(super) checkpoint: Vec<u8>,
     pub(super) keys: Vec<FlowKey>,
     /// The flows that ended.
-    pub(super) kept: Kept<'a, W, G>,
+    pub(super) kept: Kept,
     pub(super) stats: PipelineStats,
     /// State of the time check at the end.
     pub(super) jumps: Jumps,
@@ -27,13 +26,14 @@ pub(super) struct Part<'a, W, G> {
 }
 
 /// Tracks a part alone. Returns `None` if it cannot be, so that the carrier has to track it.
-pub(super) fn track<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage>(
+pub(super) fn track<G: Stage>(
     builder: &Builder,
     (readers, range): (&PartReaders, PartRange),
-    wants: &'a W,
+    wants: Wants<'_>,
     options: &RunOptions,
-) -> Option<Part<'a, W, G>> {
-    let mut pipeline = builder.build(Kept::<'_, _, G>::part(wants, builder.budget().clone())).ok()?;
+) -> Option<Part> {
+    let kept = Kept::part(builder.budget().clone());
+    let mut pipeline = builder.build(kept.sink::<G>(wants)).ok()?;
     let mut reader = readers.open(range).ok()?;
     let mut batch = FrameBatch::new();
     loop {
@@ -44,7 +44,7 @@ pub(super) fn track<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage>(
             Ok(Next::Frames | Next::Idle(_)) => {}
         }
         let _ = pipeline.batch(&batch);
-        if options.is_stopped() || pipeline.sink().is_full() {
+        if options.is_stopped() || kept.is_full() {
             return None;
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn track<'a, W: Fn(&FlowView<'_>) -> bool, G: Stage>(
         stats,
         jumps: core.jumps().snapshot(),
         clock_ns: core.clock_ns(),
-        kept: pipeline.into_sink(),
+        kept,
         reader,
     })
 }

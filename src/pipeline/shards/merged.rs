@@ -1,19 +1,20 @@
 //! Merge of the flow records of all shards into one sequence.
 
 use std::collections::VecDeque;
-use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 use super::super::error::Error;
+use super::super::record_sink::{RecordReceiver, RecordSink};
 use super::super::runner::{RunOptions, Summary};
-use super::super::sink::{Sink, Stage};
-use super::threads::{Layers, Step, run_with};
+use super::super::sink::Stage;
+use super::threads::{Layers, run};
 use crate::base::ring::{Consumer, Producer, ring};
 use crate::base::{Account, Budget, EndReason};
 use crate::record::FlowRecord;
 use crate::source::Source;
-use crate::tracker::{Flow, FlowView, Interest};
+use crate::tracker::FlowView;
 
 /// Number of records that a shard sends together in a chunk.
 const CHUNK_LEN: usize = 256;
@@ -62,20 +63,33 @@ impl Drop for Chunk {
     }
 }
 
-/// The sink of a shard, which sends the records of its flows to the merge.
-struct Feed<'a, W, G> {
-    wants: &'a W,
+/// Sends the records of the flows of a shard to the merge. When it is dropped, the merge detects the end of the shard, while
+/// other shards still run.
+struct Feed<'a> {
+    wants: &'a (dyn Fn(&FlowView<'_>) -> bool + Sync),
     budget: Budget,
     refused_count: &'a AtomicU64,
     pending: Chunk,
-    /// Queue of records and batch ends to the merge. `None` once the shard has ended, so that the merge detects the
-    /// end while other shards still run.
-    queue: Option<Producer<Message>>,
-    stage: PhantomData<fn() -> G>,
+    /// Queue of records and batch ends to the merge.
+    queue: Producer<Message>,
 }
 
-impl<W: Fn(&FlowView<'_>) -> bool, G> Feed<'_, W, G> {
-    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+impl Feed<'_> {
+    fn flush(&mut self) {
+        if !self.pending.records.is_empty() {
+            let chunk = std::mem::take(&mut self.pending);
+            self.send(Message::Records(chunk));
+        }
+    }
+
+    fn send(&mut self, message: Message) {
+        // If the merge has ended, a panic is in progress.
+        let _ = self.queue.push(message);
+    }
+}
+
+impl RecordReceiver for Feed<'_> {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
         if !(self.wants)(view) {
             return;
         }
@@ -89,42 +103,17 @@ impl<W: Fn(&FlowView<'_>) -> bool, G> Feed<'_, W, G> {
             self.flush();
         }
     }
-}
 
-impl<W, G> Feed<'_, W, G> {
-    fn flush(&mut self) {
-        if !self.pending.records.is_empty() {
-            let chunk = std::mem::take(&mut self.pending);
-            self.send(Message::Records(chunk));
-        }
-    }
-
-    fn send(&mut self, message: Message) {
-        if let Some(queue) = &mut self.queue {
-            // If the merge has ended, a panic is in progress.
-            let _ = queue.push(message);
-        }
-    }
-
-    fn end(&mut self, step: Step) {
+    fn batch_ended(&mut self) -> ControlFlow<()> {
         self.flush();
-        match step {
-            Step::Batch => self.send(Message::BatchEnd),
-            Step::End => self.queue = None,
-        }
+        self.send(Message::BatchEnd);
+        ControlFlow::Continue(())
     }
 }
 
-impl<W: Fn(&FlowView<'_>) -> bool, G: Stage> Sink for Feed<'_, W, G> {
-    type State = ();
-    type Stage = G;
-
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        self.take(&flow.view, reason);
+impl Drop for Feed<'_> {
+    fn drop(&mut self) {
+        self.flush();
     }
 }
 
@@ -134,8 +123,7 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
     shard_count: usize,
     source: &mut (impl Source + ?Sized),
     options: &RunOptions,
-    wants: &(impl Fn(&FlowView<'_>) -> bool + Sync),
-    deliver: impl FnMut(FlowRecord) + Send,
+    (wants, deliver): (&(dyn Fn(&FlowView<'_>) -> bool + Sync), impl FnMut(FlowRecord) + Send),
 ) -> Result<Summary, Error> {
     let (_, resources) = layers;
     let refused_count = &AtomicU64::new(0);
@@ -143,15 +131,13 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
     let mut sinks = Vec::with_capacity(shard_count);
     for _ in 0..shard_count {
         let (queue, messages) = ring(WAITING_COUNT);
-        let budget = resources.budget.clone();
-        let (pending, queue) = (Chunk::default(), Some(queue));
-        sinks.push(Feed { wants, budget, refused_count, pending, queue, stage: PhantomData::<fn() -> G> });
+        let (budget, pending) = (resources.budget.clone(), Chunk::default());
+        sinks.push(RecordSink::<G>::new(Feed { wants, budget, refused_count, pending, queue }));
         merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
     }
     let mut summary = thread::scope(|scope| {
         scope.spawn(move || merge(&mut merges, deliver));
-        let mut sinks = sinks;
-        run_with(layers, &mut sinks, source, options, |feed, step| feed.end(step))
+        run(layers, sinks, source, options)
     })?;
     summary.stats.queues.refused_count += refused_count.load(Relaxed);
     Ok(summary)

@@ -17,7 +17,7 @@ use crate::tracker::FlowView;
 
 impl Builder {
     /// Runs a pipeline for each sink on its own thread, and reads the source on the current thread. Each flow is
-    /// assigned to one pipeline by a keyed hash.
+    /// assigned to one pipeline by a keyed hash. Sinks may be borrowed: `&mut sinks` of a vector.
     ///
     /// All sinks together receive the same output as a single sink, unless a limit is reached: the limit on flows is
     /// divided, the budget is shared, and all other limits apply to each shard. Fragments are processed by all shards,
@@ -35,11 +35,12 @@ impl Builder {
     /// Panics if a sink panics.
     pub fn run_shards<K: Sink + Send>(
         &self,
-        sinks: &mut [K],
+        sinks: impl IntoIterator<Item = K>,
         source: &mut (impl Source + ?Sized),
         options: &RunOptions,
     ) -> Result<Summary, Error> {
         self.check_stage::<K::Stage>()?;
+        let sinks = sinks.into_iter().collect();
         threads::run((&self.config, &self.resources), sinks, source, options)
     }
 
@@ -79,6 +80,6 @@ impl Builder {
     ) -> Result<Summary, Error> {
         self.check_stage::<G>()?;
         let layers = (&self.config, &self.resources);
-        merged::run_records::<G>(layers, shard_count, source, options, &wants, deliver)
+        merged::run_records::<G>(layers, shard_count, source, options, (&wants, deliver))
     }
 }

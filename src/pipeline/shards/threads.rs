@@ -1,8 +1,8 @@
 //! The threads of the shards: builds a pipeline on each, sends it batches, and adds up the statistics.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
+use std::panic::resume_unwind;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::super::config::Config;
@@ -22,25 +22,6 @@ use crate::tracker::Share;
 /// Settings of all layers, and the resources that the layers share.
 pub(super) type Layers<'a> = (&'a Config, &'a Resources);
 
-/// Progress of a shard, for a callback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// The shard has processed a batch.
-    Batch,
-    /// The shard has ended: all its flows have ended, or a panic is in progress.
-    End,
-}
-
-/// Runs a pipeline for each sink on its own thread.
-pub(super) fn run<K: Sink + Send>(
-    layers: Layers<'_>,
-    sinks: &mut [K],
-    source: &mut (impl Source + ?Sized),
-    options: &RunOptions,
-) -> Result<Summary, Error> {
-    run_with(layers, sinks, source, options, |_, _| {})
-}
-
 /// Returns one share of the flows for each of `count` shards.
 fn shares((config, resources): Layers<'_>, count: usize) -> Result<Vec<Share>, ConfigError> {
     if count == 0 {
@@ -53,20 +34,19 @@ fn shares((config, resources): Layers<'_>, count: usize) -> Result<Vec<Share>, C
     Ok(Share::all(count, resources.limits.flow_count_max, resources.seeds).collect())
 }
 
-/// Runs a pipeline for each sink on its own thread, and calls `after` with the sink after each batch and at the end.
-pub(super) fn run_with<K: Sink + Send>(
+/// Runs a pipeline for each sink on its own thread. Each sink is dropped when its pipeline has ended all flows.
+pub(super) fn run<K: Sink + Send>(
     layers: Layers<'_>,
-    sinks: &mut [K],
+    sinks: Vec<K>,
     source: &mut (impl Source + ?Sized),
     options: &RunOptions,
-    after: impl Fn(&mut K, Step) + Sync,
 ) -> Result<Summary, Error> {
     let (config, resources) = layers;
     let shares = shares(layers, sinks.len())?;
     let is_sharded = shares.len() > 1;
     let share = shares.first().filter(|_| is_sharded).cloned();
     let dispatcher = core::dispatcher(config, resources, share);
-    let after = &after;
+    let turn = &Mutex::new(());
     thread::scope(|scope| {
         let (stopped, stops) = channel();
         let (built, ready) = channel();
@@ -78,7 +58,7 @@ pub(super) fn run_with<K: Sink + Send>(
             queues.push(queue);
             let shard = Worker { number, share: is_sharded.then_some(share), stopped: stopped.clone() };
             let built = built.clone();
-            threads.push(scope.spawn(move || shard.work(layers, sink, built, &mut batches, after)));
+            threads.push(scope.spawn(move || shard.work(layers, sink, (turn, built), &mut batches)));
         }
         drop(built);
         let blocks = Blocks::new(resources.budget.clone(), BATCH_COUNT_MAX);
@@ -134,32 +114,29 @@ impl Worker {
     fn work<K: Sink>(
         self,
         (config, resources): Layers<'_>,
-        sink: &mut K,
-        built: Sender<bool>,
+        sink: K,
+        (turn, built): (&Mutex<()>, Sender<bool>),
         batches: &mut Consumer<Arc<Lent>>,
-        after: impl Fn(&mut K, Step),
     ) -> Result<PipelineStats, ConfigError> {
-        let outcome = catch_unwind(AssertUnwindSafe(|| {
-            let pipeline = Pipeline::new(config, resources, &mut *sink);
-            let _ = built.send(pipeline.is_ok());
-            drop(built);
-            let mut pipeline = pipeline?;
-            if let Some(share) = self.share {
-                pipeline.restrict(share);
+        // One after another: a pipeline that is refused must not take the memory of another one meanwhile, which would be
+        // refused for another reason.
+        let guard = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipeline = Pipeline::new(config, resources, sink);
+        drop(guard);
+        let _ = built.send(pipeline.is_ok());
+        drop(built);
+        let mut pipeline = pipeline?;
+        if let Some(share) = self.share {
+            pipeline.restrict(share);
+        }
+        for lent in batches.iter() {
+            let wants = pipeline.lent(&lent, self.number);
+            drop(lent);
+            if wants.is_break() {
+                let _ = self.stopped.send(());
             }
-            for lent in batches.iter() {
-                let wants = pipeline.lent(&lent, self.number);
-                drop(lent);
-                after(pipeline.sink_mut(), Step::Batch);
-                if wants.is_break() {
-                    let _ = self.stopped.send(());
-                }
-            }
-            pipeline.finish();
-            Ok(pipeline.stats())
-        }));
-        // Threads that wait for this shard are notified in either case.
-        after(sink, Step::End);
-        outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        }
+        pipeline.finish();
+        Ok(pipeline.stats())
     }
 }

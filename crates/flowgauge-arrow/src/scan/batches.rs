@@ -16,6 +16,9 @@ use crate::batch::{BatchBuilder, Places};
 const FIRST_COUNT: usize = 256;
 const GROWTH: usize = 4;
 
+/// The receiver of batches.
+pub(super) type Receive<'a> = &'a mut (dyn FnMut(RecordBatch) -> ControlFlow<()> + Send);
+
 /// Collects rows, and passes on batches until the receiver, the limit or the stop handle ends the scan.
 pub(super) struct Batches<'a> {
     builder: BatchBuilder,
@@ -23,7 +26,7 @@ pub(super) struct Batches<'a> {
     places: Vec<(&'static str, Places)>,
     /// Conditions on rows.
     filter: RowFilter,
-    receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+    receive: Receive<'a>,
     stop: StopHandle,
     /// Number of rows of the next batch. The first batch is small, so that it arrives early.
     due_count: usize,
@@ -41,7 +44,7 @@ impl<'a> Batches<'a> {
         builder: BatchBuilder,
         config: &ScanConfig,
         stop: StopHandle,
-        receive: &'a mut dyn FnMut(RecordBatch) -> ControlFlow<()>,
+        receive: Receive<'a>,
     ) -> Self {
         let left_count = config.limit.unwrap_or(u64::MAX);
         let is_over = left_count == 0;

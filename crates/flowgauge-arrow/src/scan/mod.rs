@@ -18,6 +18,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use flowgauge::export::Selection;
+use flowgauge::pipeline::{RecordSink, boxed};
 use flowgauge::record_file::RecordFormat;
 use flowgauge::row::{ColumnSide, Table as _};
 use flowgauge::session::DriverConfig;
@@ -37,8 +38,8 @@ pub use control::{Control, Notify, Warning};
 pub use error::ScanError;
 pub use table::{Table, UnknownTable};
 
-use batches::Batches;
-use sinks::{FeatureRows, FlowRows, PacketRows, Rows, SessionRows};
+use batches::{Batches, Receive};
+use sinks::{FeatureRows, PacketRows, Rows, SessionRows};
 
 use crate::batch::BatchBuilder;
 use crate::options::Options;
@@ -201,10 +202,10 @@ impl Scan {
         &self,
         captures: impl IntoIterator<Item = P>,
         control: &Control,
-        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()> + Send,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
-        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let receive: Receive<'_> = &mut receive;
         let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         if self.config.is_joined || self.table.is_joined() {
             let paths: Vec<PathBuf> = captures.into_iter().map(|path| path.as_ref().to_owned()).collect();
@@ -242,11 +243,11 @@ impl Scan {
         reader: impl Read + Send + 'static,
         name: Option<&str>,
         control: &Control,
-        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()> + Send,
     ) -> Result<(), ScanError> {
         let (resources, sources) = self.resources(control)?;
         let contents = Contents::from_reader(reader, sources)?;
-        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let receive: Receive<'_> = &mut receive;
         let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         self.file(&resources, contents, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
@@ -263,10 +264,10 @@ impl Scan {
         source: &mut impl Source,
         name: Option<&str>,
         control: &Control,
-        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()>,
+        mut receive: impl FnMut(RecordBatch) -> ControlFlow<()> + Send,
     ) -> Result<(), ScanError> {
         let (resources, _) = self.resources(control)?;
-        let receive: &mut dyn FnMut(RecordBatch) -> ControlFlow<()> = &mut receive;
+        let receive: Receive<'_> = &mut receive;
         let mut batches = Batches::new(self.builder(), &self.config, control.stop.clone(), receive);
         self.capture(&resources, source, name, control, &mut batches)?;
         batches.finish().map_err(ScanError::Batch)
@@ -369,7 +370,7 @@ impl Scan {
     fn capture(
         &self,
         resources: &Resources,
-        source: &mut impl Source,
+        source: &mut dyn Source,
         file: Option<&str>,
         control: &Control,
         batches: &mut Batches<'_>,
@@ -381,42 +382,47 @@ impl Scan {
         let whole = self.config.filter.as_ref().filter(|filter| !filter.is_final());
         let rows = Rows { batches, file, times: self.config.times };
         let has_features = self.table == Table::Flows && self.wants_features();
-        match self.table {
+        let outcome = match self.table {
             Table::Flows => match (has_features, self.wants_application()) {
-                (false, false) => read(builder, FlowRows::<Flows>::new(rows, whole), source, control),
+                (false, false) => {
+                    let sink = RecordSink::<Flows>::new(rows).with_filter(whole);
+                    read(builder, sink, source, control)
+                }
                 (false, true) => {
-                    read(builder, FlowRows::<Sessions<Standard>>::new(rows, whole), source, control)
+                    let sink = RecordSink::<Sessions<Standard>>::new(rows).with_filter(whole);
+                    read(builder, sink, source, control)
                 }
                 (true, false) => {
                     let sink = FeatureRows::<Flows>::new(rows, whole, self.config.features);
-                    read(builder, sink, source, control)
+                    read(builder, boxed(sink), source, control)
                 }
                 (true, true) => {
                     let sink = FeatureRows::<Sessions<Standard>>::new(rows, whole, self.config.features);
-                    read(builder, sink, source, control)
+                    read(builder, boxed(sink), source, control)
                 }
             },
-            Table::Packets => read(builder, PacketRows(rows), source, control),
-            Table::Messages(_) => read(builder, SessionRows::new(rows, self.table), source, control),
+            Table::Packets => read(builder, boxed(PacketRows(rows)), source, control),
+            Table::Messages(_) => read(builder, boxed(SessionRows::new(rows, self.table)), source, control),
             Table::Transactions(_) => {
                 let mut joining = TransactionConfig::default();
                 joining.has_hashes = self.table == FILES && self.wants(&DIGESTS);
                 let sink = Transactions::new(SessionRows::new(rows, self.table)).config(joining);
-                read(builder, sink, source, control)
+                read(builder, boxed(sink), source, control)
             }
             Table::Findings => {
                 let watch = Watch::new(resources)?;
                 let collector = Collector::default();
                 let control = &control.with_memory(collector.held_bytes());
-                let sink = Transactions::new(collector);
-                let (sink, stats) = run(builder, sink, &mut watch.source(source), control)?;
+                let mut sink = Transactions::new(collector);
+                let stats = read(builder, boxed(&mut sink), &mut watch.source(source), control)?;
                 let facts = sink.into_inner().facts;
                 for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
                     rows.batches.push(&finding);
                 }
-                Ok(())
+                Ok(stats)
             }
-        }
+        };
+        outcome.map(drop)
     }
 
     /// Returns whether a column of features is chosen.
@@ -426,31 +432,20 @@ impl Scan {
     }
 }
 
-/// Reads a source to its end, or until the sink ends the run.
+/// Reads a source to its end, or until the sink ends the run. Returns the counters of the run.
 fn read<K: Sink>(
     builder: &Builder,
     sink: K,
-    source: &mut impl Source,
+    source: &mut dyn Source,
     control: &Control,
-) -> Result<(), ScanError> {
-    run(builder, sink, source, control).map(drop)
-}
-
-/// Reads a source like [`read`]. Returns the sink, and the counters of the run.
-fn run<K: Sink>(
-    builder: &Builder,
-    sink: K,
-    source: &mut impl Source,
-    control: &Control,
-) -> Result<(K, PipelineStats), ScanError> {
+) -> Result<PipelineStats, ScanError> {
     let is_long = source.total_len().is_some_and(|len| len >= AHEAD_LEN_MIN);
     let mut options =
         RunOptions::default().stop(control.stop.clone()).extract_ahead(control.is_ahead && is_long);
     if let Some(progress) = control.progress.clone() {
         options = options.progress(move |state| progress(state));
     }
-    let mut pipeline = builder.build(sink)?;
-    let summary = pipeline.run(source, &options)?;
+    let summary = builder.build(sink)?.run(source, &options)?;
     control.warn(source.warnings());
-    Ok((pipeline.into_sink(), summary.stats))
+    Ok(summary.stats)
 }

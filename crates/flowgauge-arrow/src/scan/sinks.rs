@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use flowgauge::features::{FeatureSet, Features, FlowFeatures};
+use flowgauge::pipeline::RecordReceiver;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Row, TableRow, Union};
 use flowgauge::session::MessageHead;
@@ -34,37 +35,14 @@ impl Rows<'_, '_> {
     }
 }
 
-/// Rows of flow records. The stage `G` determines whether a record contains the application protocol.
-pub(super) struct FlowRows<'r, 'b, G> {
-    rows: Rows<'r, 'b>,
-    /// The part of the filter that applies to complete flows.
-    filter: Option<&'r Filter>,
-    stage: PhantomData<fn() -> G>,
-}
-
-impl<'r, 'b, G> FlowRows<'r, 'b, G> {
-    pub(super) fn new(rows: Rows<'r, 'b>, filter: Option<&'r Filter>) -> Self {
-        Self { rows, filter, stage: PhantomData }
-    }
-}
-
-impl<G: Stage> Sink for FlowRows<'_, '_, G> {
-    type State = ();
-    type Stage = G;
-
-    fn interest(&self) -> Interest {
-        Interest::RECORDS
-    }
-
-    #[inline]
-    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        if self.filter.is_none_or(|filter| filter.matches_flow(&flow.view)) {
-            self.rows.push_record(&flow.view.record(reason));
-        }
+/// Rows of flow records.
+impl RecordReceiver for Rows<'_, '_> {
+    fn record(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        self.push_record(&view.record(reason));
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
-        self.rows.batches.flow()
+        self.batches.flow()
     }
 }
 

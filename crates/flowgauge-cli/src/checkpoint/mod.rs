@@ -17,9 +17,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use flowgauge::checkpoint::{Invalid, Reader, State, Writer};
+use flowgauge::pipeline::RecordSink;
 use flowgauge::source::SourceStats;
 use flowgauge::{
-    Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, RunEnd, Sink, Source, SourceConfig,
+    Builder, ErrorPolicy, Pipeline, PipelineStats, Resources, RunEnd, Sink, Source, SourceConfig, Stage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,6 +76,12 @@ pub(crate) trait Flush {
     fn restore(&mut self, reader: &Reader<File>) -> Result<(), Invalid> {
         let _ = reader;
         Ok(())
+    }
+}
+
+impl<G: Stage> Flush for RecordSink<'_, G> {
+    fn flush(&mut self) -> bool {
+        RecordSink::flush(self).is_continue()
     }
 }
 

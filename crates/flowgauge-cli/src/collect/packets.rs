@@ -1,11 +1,14 @@
 //! Flows of the packets that exporters sampled.
 
+use std::cell::RefCell;
 use std::num::NonZeroUsize;
+use std::rc::Rc;
 use std::time::Duration;
 
 use flowgauge::base::VlanIds;
 use flowgauge::decode::extractor::Scope;
 use flowgauge::ipfix::collector::{ObservationPoint, SampledPacket};
+use flowgauge::pipeline::{BoxedSink, boxed};
 use flowgauge::record::ExportedRecord;
 use flowgauge::{
     Builder, ConfigError, EndReason, Flow, FlowRecord, Flows, FragmentHandling, Frame, Interest, KeyPolicy,
@@ -20,7 +23,10 @@ const CLOCK_DEVIATION_MAX: Duration = Duration::from_secs(60);
 const POINT_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(4096).unwrap();
 
 /// A pipeline of sampled packets, in which the flows of each observation point are separate.
-pub(super) struct SampledFlows(Pipeline<Collect>);
+pub(super) struct SampledFlows {
+    pipeline: Pipeline<BoxedSink<'static, Flows>>,
+    collected: Rc<RefCell<Collect>>,
+}
 
 impl SampledFlows {
     pub(super) fn new(resources: &Resources, active_timeout: Option<Duration>) -> Result<Self, ConfigError> {
@@ -35,7 +41,9 @@ impl SampledFlows {
             Some(timeout) => builder.active_timeout(timeout),
             None => builder,
         };
-        Ok(Self(builder.build(Collect { points: LruCache::new(POINT_COUNT_MAX), records: Vec::new() })?))
+        let collected = Collect { points: LruCache::new(POINT_COUNT_MAX), records: Vec::new() };
+        let collected = Rc::new(RefCell::new(collected));
+        Ok(Self { pipeline: builder.build(boxed(Rc::clone(&collected)))?, collected })
     }
 
     /// Tracks a packet whose message arrived at the time `now`, which is zero if it is not known.
@@ -47,23 +55,23 @@ impl SampledFlows {
         let timestamp = if is_near { frame.timestamp } else { now };
         let systems = [source_as, destination_as];
         let place = Place { point, egress_interface, timestamp, systems };
-        self.0.sink_mut().points.put(frame.interface, place);
-        self.0.frame(&Frame { timestamp, ..frame });
+        self.collected.borrow_mut().points.put(frame.interface, place);
+        self.pipeline.frame(&Frame { timestamp, ..frame });
     }
 
     /// Ends the flows that are due at the time `now`.
     pub(super) fn advance(&mut self, now: Timestamp) {
-        self.0.advance(now);
+        self.pipeline.advance(now);
     }
 
     /// Ends all flows.
     pub(super) fn finish(&mut self) {
-        self.0.finish();
+        self.pipeline.finish();
     }
 
     /// Removes the records made so far, and iterates over them.
     pub(super) fn records(&mut self) -> impl Iterator<Item = FlowRecord> {
-        self.0.sink_mut().records.drain(..)
+        std::mem::take(&mut self.collected.borrow_mut().records).into_iter()
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use flowgauge::export::Format;
+use flowgauge::pipeline::RecordSink;
 use flowgauge::source::SourceStats;
 use flowgauge::{Builder, ErrorPolicy, Filter, Flows, PipelineStats, Resources, Sessions, Stage, Standard};
 
@@ -25,7 +26,6 @@ use crate::interrupt;
 use crate::joined::Named;
 use crate::records::result;
 use crate::several;
-use crate::sinks::RecordSink;
 pub(crate) use args::LiveArgs;
 use args::ViewChoice;
 pub(crate) use monitor::Monitor;
@@ -136,7 +136,7 @@ impl Run<'_> {
     ) -> Result<(PipelineStats, SourceStats, String), Failure> {
         let mut rows = self.args.records.output.rows(&[], true)?;
         let run = checkpoint::Run { command: "live", args: &self.args.checkpoint, builder };
-        let sink = RecordSink::<G>::new(&mut rows, self.filter);
+        let sink = RecordSink::<G>::new(&mut rows).with_filter(self.filter);
         let outcome = run.run(sink, Origin::Live(Box::new(monitor)), console);
         // The failure of the output is the first one.
         let written = rows.finish()?;
@@ -179,7 +179,7 @@ impl Run<'_> {
             return Ok((stats, input.stats(), result));
         }
         let mut rows = records.output.rows(&[], true)?;
-        let pipeline = builder.build(RecordSink::<G>::new(&mut rows, self.filter))?;
+        let pipeline = builder.build(RecordSink::<G>::new(&mut rows).with_filter(self.filter))?;
         let stats = input.run(pipeline, console)?;
         let written = rows.finish()?;
         let result = result(&stats, &written);

@@ -2,6 +2,7 @@
 
 mod fragments;
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Instant;
 
 use clap::{ArgGroup, Args};
 use flowgauge::decode::extractor::PacketMarks;
+use flowgauge::pipeline::boxed;
 use flowgauge::source::PcapngWriter;
 use flowgauge::{Flow, Flows, FragmentHandling, Frame, Interest, Interface, Packet, Sink};
 
@@ -83,12 +85,16 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
         Choice::new(&args.community_id, filter.as_ref(), (&args.files, None), (&builder, &resources))?;
     let Some(input) = Input::open_for_frames(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet);
-    let mut pipeline = builder.build(Slicer::new(choice, output, Fragments::new(resources.limits)))?;
+    let slicer = RefCell::new(Slicer::new(choice, output, Fragments::new(resources.limits)));
+    let mut pipeline = builder.build(boxed(&slicer))?;
     let stats = input.run_with(console, |source, options| {
-        pipeline.run_frames(source, options, |slicer, frame, interfaces| slicer.frame(frame, interfaces))
+        let write =
+            |frame: &Frame<'_>, interfaces: &[Interface]| slicer.borrow_mut().frame(frame, interfaces);
+        pipeline.run_frames(source, options, |_, frame, interfaces| write(frame, interfaces))
     })?;
     let stats = stats.unwrap_or_else(|| pipeline.stats());
-    let Slicer { output, chosen_count, outcome, .. } = pipeline.into_sink();
+    drop(pipeline);
+    let Slicer { output, chosen_count, outcome, .. } = slicer.into_inner();
     outcome?;
     let packet_count = output.finish()?;
     if packet_count == 0 {
