@@ -44,7 +44,8 @@ pub(super) fn mark_of(id: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Half {
     keys: Option<Keys>,
-    /// The last version tried that differs from the connection's version, and its keys for this end's packets.
+    /// The last version tried that differs from the connection's version, and its keys for this end's packets; after a
+    /// change, the version before.
     other_keys: Option<(Version, Keys)>,
     /// Highest packet number that was decrypted from this end so far.
     largest: Option<u64>,
@@ -57,6 +58,8 @@ pub(super) struct Half {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) version: Version,
+    /// Version of the client's first packet.
+    first_version: Version,
     /// Connection id from which the keys are derived: the destination id of the client's first packet, or the source id
     /// of the server's Retry.
     dcid: KeptId,
@@ -86,6 +89,7 @@ impl Connection {
         let client = Half { keys: Some(keys), largest: Some(opened.number), ..Half::default() };
         let connection = Self {
             version: header.version,
+            first_version: header.version,
             dcid: KeptId::new(header.dcid)?,
             client: from,
             halves: [client, Half::default()],
@@ -111,8 +115,16 @@ impl Connection {
         self.halves.iter().all(|half| half.is_done)
     }
 
+    /// Returns whether a packet has a version and the destination of the client's first packets, so that it does not begin
+    /// another connection.
+    pub(super) fn is_of_client(&self, header: &LongHeader<'_>, from: Role) -> bool {
+        [self.version, self.first_version].contains(&header.version)
+            && self.dcid() == header.dcid
+            && self.client == from
+    }
+
     /// Decrypts a packet if it belongs to this connection. Either end may change once to a version that its peer
-    /// supports too (RFC 9368); the connection id for key derivation remains.
+    /// supports too (RFC 9368); the connection id for key derivation remains. Packets with the version before may follow.
     ///
     /// Keys are derived once for each connection id and version, whether or not they decrypt the packet.
     pub(super) fn open(
@@ -124,7 +136,9 @@ impl Connection {
         let end = self.end(from);
         let is_changed = header.version != self.version;
         if is_changed && self.has_changed {
-            return None;
+            let half = end.of_mut(&mut self.halves);
+            let (_, keys) = half.other_keys.as_ref().filter(|(version, _)| *version == header.version)?;
+            return keys.open(packet, half.largest);
         }
         let derive = || Keys::derive(header.version.rules()?, self.dcid.as_slice(), end);
         let half = end.of_mut(&mut self.halves);
@@ -138,8 +152,12 @@ impl Connection {
             (false, _) => half.keys = Some(keys),
             (true, false) => half.other_keys = Some((header.version, keys)),
             (true, true) => {
-                (half.keys, self.version, self.has_changed) = (Some(keys), header.version, true);
-                end.other().of_mut(&mut self.halves).keys = None;
+                let earlier = std::mem::replace(&mut self.version, header.version);
+                self.has_changed = true;
+                for half in &mut self.halves {
+                    half.other_keys = half.keys.take().map(|keys| (earlier, keys));
+                }
+                end.of_mut(&mut self.halves).keys = Some(keys);
             }
         }
         let opened = opened?;

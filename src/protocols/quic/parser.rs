@@ -212,8 +212,7 @@ impl QuicParser {
             if !is_other && let Some(opened) = connection.open(header, initial, from) {
                 return Some(opened);
             }
-            let is_same = connection.version == header.version && connection.dcid() == header.dcid;
-            if is_same && connection.client == from {
+            if connection.is_of_client(header, from) {
                 return None;
             }
         }

@@ -263,6 +263,25 @@ fn both_ends_may_change_to_a_common_version() {
 }
 
 #[test]
+fn a_hello_that_is_repeated_after_a_change_of_version_begins_no_connection() {
+    let [hello, answer] = hellos();
+    let mut collector = Collector::default();
+    let first = Sealed::default().packet(&crypto(0, &hello));
+    let server = Sealed { version: Version::V2, sender: Server, dcid: b"asked", ..Sealed::default() };
+    for (from, packet) in [
+        (Client, &first),
+        (Server, &server.packet(&[1])),
+        (Client, &first),
+        (Client, &Sealed { number: 1, ..Sealed::default() }.packet(&[1])),
+        (Server, &Sealed { number: 1, ..server }.packet(&crypto(0, &answer))),
+    ] {
+        collector.receive(from, packet);
+    }
+    assert_eq!(collector.messages, ["0 client 1 8394c8f03e515708 example.com token 0", "0 server 2"]);
+    assert!(collector.is_done);
+}
+
+#[test]
 fn a_close_reports_its_reason_and_ends_parsing() {
     let mut collector = Collector::default();
     collector.receive(Client, &Sealed::default().packet(&[1]));
