@@ -49,6 +49,9 @@ mod follow;
 #[path = "oracle/http.rs"]
 mod http;
 #[cfg(feature = "protocols")]
+#[cfg(feature = "protocols")]
+#[path = "oracle/kit.rs"]
+mod kit;
 #[path = "oracle/layers.rs"]
 mod layers;
 #[cfg(feature = "protocols")]

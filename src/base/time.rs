@@ -34,6 +34,18 @@ impl Timestamp {
         Self(seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos))
     }
 
+    /// Returns the time of a timestamp of NTP (RFC 5905 section 6): seconds since 1900, and their fraction. Seconds before
+    /// 1970 are those of the era that begins in 2036.
+    #[must_use]
+    pub(crate) const fn from_ntp(value: u64) -> Self {
+        const FROM_1900: u64 = 2_208_988_800;
+        let seconds = match (value >> 32).checked_sub(FROM_1900) {
+            Some(seconds) => seconds,
+            None => (value >> 32) + (1 << 32) - FROM_1900,
+        };
+        Self::from_parts(seconds, ((value & 0xffff_ffff) * NANOS_PER_SECOND) >> 32)
+    }
+
     /// Returns the timestamp as nanoseconds since the Unix epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {

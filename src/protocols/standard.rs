@@ -1,9 +1,10 @@
 //! The protocols of this crate, as one set.
 
-use super::{dns, ftp, ftp_data, http1, http2, quic, recognizers, smtp, ssh, tftp, tls};
+use super::{Kit, dns, ftp, ftp_data, http1, http2, quic, smtp, ssh, tftp, tls};
 
 crate::protocols! {
-    /// The set of all protocols of this crate: those with a parser, then those that are recognized only. Probes are
+    /// The set of all protocols of this crate: those with a parser of their own, then those of the kit and those that are
+    /// recognized only. Probes are
     /// called in this order, which seldom matters because each probe is strict.
     #[derive(Debug)]
     pub enum Standard;
@@ -12,6 +13,8 @@ crate::protocols! {
     #[derive(Debug)]
     #[non_exhaustive]
     pub enum Message: Union;
+
+    extends Kit;
 
     parsers {
         Http2: http2::Http2Parser = &http2::PROTOCOL,
@@ -30,7 +33,6 @@ crate::protocols! {
     }
 
     recognized { &http1::WEBSOCKET }
-    recognized_in recognizers::ALL
 }
 
 impl<'m> Message<'m> {
@@ -61,7 +63,7 @@ impl<'m> Message<'m> {
 
 #[cfg(test)]
 mod tests {
-    use super::recognizers::samples::octets;
+    use super::super::recognizers::samples::octets;
     use super::*;
     use crate::session::{DatagramOpening, Protocols, Role, StreamOpening, Verdict};
 

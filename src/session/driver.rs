@@ -540,7 +540,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     /// Drops a parser that stopped with a fault, closes its session unless a later conversation may begin, and reports the
     /// fault.
     pub(super) fn stop(&mut self, from: Role, offset: u64, fault: Fault) {
-        let State::Parsing(parsing) = self.session.state() else { return };
+        let Some(parsing) = self.session.parsing_mut() else { return };
+        parsing.finish(from, self.context.timestamp, self.receiver);
         let meta = parsing.meta(from, self.context.timestamp);
         if matches!(fault, Fault::NO_MEMORY | Fault::EVICTED) {
             self.driver.close(self.session);

@@ -74,6 +74,10 @@ mod first_packet;
 pub mod framing;
 mod index;
 #[cfg(feature = "protocols")]
+pub mod kit;
+#[cfg(feature = "protocols")]
+mod lack;
+#[cfg(feature = "protocols")]
 pub mod lines;
 mod message_row;
 mod octet_set;
@@ -116,6 +120,8 @@ pub use expected::{EXPECTED_MAX, EXPECTED_TIME};
 #[cfg(feature = "protocols")]
 pub(crate) use first_packet::is_answer;
 pub(crate) use first_packet::may_answer;
+#[cfg(feature = "protocols")]
+pub use lack::Lack;
 #[doc(hidden)]
 pub use message_row::MessageHead;
 #[cfg(any(test, feature = "protocols"))]

@@ -288,6 +288,12 @@ pub trait Parser: Sized + 'static {
         let _ = (end, out);
     }
 
+    /// Reports what the parser keeps: it is dropped before the ends of both directions, because of a fault that it did not
+    /// return, such as eviction.
+    fn finish(&mut self, out: Out<'_, Self>) {
+        let _ = out;
+    }
+
     /// Processes the passing of time. Called before octets are passed to the parser if at least one second of the
     /// flow's time has elapsed since the last call.
     fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {

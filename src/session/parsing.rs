@@ -386,6 +386,13 @@ impl<P: Protocols> Parsing<P> {
         after
     }
 
+    /// Has the parser report what it keeps, before it is dropped.
+    #[cold]
+    pub(super) fn finish(&mut self, from: Role, timestamp: Timestamp, receiver: &mut impl Receiver<P>) {
+        let (meta, quota) = (self.meta(from, timestamp), &mut self.quota);
+        self.parser.finish(&mut |message| quota.pass(&meta, message, receiver));
+    }
+
     /// Passes the end of a direction to the parser. Returns whether the parser needs no more octets of both directions.
     pub(super) fn end(
         &mut self,

@@ -296,6 +296,17 @@ macro_rules! protocols {
                 }
             }
 
+            fn finish(&mut self, out: $crate::session::Out<'_, Self>) {
+                match self {
+                    $( Self::$Variant(parser) => {
+                        $crate::session::Parser::finish(parser, &mut |message| out($Message::$Variant(message)));
+                    } )+
+                    $( Self::$Base(parser) => {
+                        $crate::session::Parser::finish(parser, &mut |message| out($Message::$Base(message)));
+                    } )?
+                }
+            }
+
             fn tick(&mut self, now: $crate::base::Timestamp, out: $crate::session::Out<'_, Self>) {
                 match self {
                     $( Self::$Variant(parser) => $crate::session::Parser::tick(

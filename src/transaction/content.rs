@@ -4,7 +4,6 @@ use super::dns::Dns;
 use super::file::File;
 use super::ftp::Ftp;
 use super::http::Http;
-use super::lack::Lack;
 use super::open::Pending;
 use super::smtp::Mail;
 use super::span::Span;
@@ -12,6 +11,7 @@ use super::ssh::Ssh;
 use super::tls::{Quic, Tls};
 use super::x509::X509;
 use crate::base::{Side, Timestamp};
+use crate::session::Lack;
 use crate::session::Protocol;
 
 /// A transaction of a flow.

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
 use crate::base::Timestamp;
@@ -10,6 +9,7 @@ use crate::checkpoint::state;
 use crate::protocols::dns::{
     Class, DnsMessage, EARLY_NS, Flags, Message, Opcode, Rcode, RecordType, Section,
 };
+use crate::session::Lack;
 use crate::session::MessageMeta;
 
 /// Maximum number of answers that are kept.

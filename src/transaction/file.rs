@@ -5,7 +5,6 @@ use super::coding::{Coding, Decoder};
 use super::config::TransactionConfig;
 use super::decoding::{Decoding, DecodingCredit};
 use super::digests::{Description, Digests, media_type};
-use super::lack::Lack;
 use super::mail::file_name;
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
@@ -14,6 +13,7 @@ use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::http1::{Body, BodyGap};
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role, Text};
 
 crate::message! {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use super::data_connections::DataConnections;
 use super::digests::media_type;
-use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending, TEXT_LEN_MAX, allocated};
 use super::span::Span;
 use super::transfer::{FlowOrigin, Transfer, Transferred, last_part};
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::protocols::ftp::{self, DataEnd, Message};
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role, Text};
 
 crate::message! {

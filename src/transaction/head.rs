@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use super::content::Transaction;
-use super::lack::Lack;
 use crate::base::Timestamp;
 use crate::record::CommunityId;
 use crate::row::{Name, TableInfo};
+use crate::session::Lack;
 use crate::tracker::FlowView;
 
 /// Times, flow and kind of a transaction. With its content as the second part, it is one row: `(TransactionHead, Http)`. The

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use super::config::TransactionConfig;
 use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
-use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::{http1, http2};
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role, Text};
 
 /// Maximum number of interim responses that are kept.

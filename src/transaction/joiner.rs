@@ -6,7 +6,6 @@ use super::ftp::FtpOpen;
 use super::ftp_data::DataOpen;
 use super::http::{Ended, HttpOpen};
 use super::joins::Joins;
-use super::lack::Lack;
 use super::open::allocated;
 use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
@@ -16,6 +15,7 @@ use super::transfer::FlowOrigin;
 use crate::base::{FlowKey, Timestamp};
 use crate::checkpoint::state;
 use crate::protocols::Message;
+use crate::session::Lack;
 use crate::session::MessageMeta;
 
 /// Joins the messages of one flow to transactions, as part of the state of the flow. One pointer; its memory is allocated
@@ -228,7 +228,7 @@ impl Open {
             Message::Ftp(_) => || Self::Ftp(Box::default()),
             Message::FtpData(_) => || Self::FtpData(DataOpen::default()),
             Message::Tftp(_) => || Self::Tftp(TftpOpen::default()),
-            Message::Mdns(_) => return None,
+            Message::Mdns(_) | Message::Kit(_) => return None,
         })
     }
 

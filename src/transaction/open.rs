@@ -2,10 +2,10 @@
 
 use std::fmt::{Display, Write as _};
 
-use super::lack::Lack;
 use super::span::Span;
 use crate::checkpoint::{Invalid, Saved, StateWriter};
 use crate::codec::Reader;
+use crate::session::Lack;
 use crate::session::Text;
 
 /// Maximum number of open transactions of a protocol in a flow. At the limit, the oldest one ends.

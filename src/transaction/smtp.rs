@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::file::{File, OpenFile, ended};
-use super::lack::Lack;
 use super::mail::{Event, Header, Part, Reader, addresses};
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::protocols::smtp::{MAIL_COUNT_MAX, Message, Verb};
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role, Text};
 
 /// Maximum number of attachments that are listed.

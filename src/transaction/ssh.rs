@@ -1,10 +1,10 @@
 //! Connections of SSH.
 
-use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending};
 use super::span::Span;
 use crate::checkpoint::state;
 use crate::protocols::ssh::Message;
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role};
 
 crate::message! {

@@ -1,6 +1,5 @@
 //! Connections of TLS, DTLS and QUIC.
 
-use super::lack::Lack;
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use super::x509::X509;
@@ -11,6 +10,7 @@ use crate::protocols::tls::{
 };
 use crate::protocols::{quic, tls};
 use crate::row::{Column, Row, RowType, Table, Visitor, concat};
+use crate::session::Lack;
 use crate::session::{MessageMeta, Role};
 
 /// Maximum number of names of application protocols, and of alerts, that are kept.

@@ -2,7 +2,6 @@
 
 use super::sampling::{Samplers, Sampling};
 use crate::base::{NANOS_PER_SECOND, Timestamp};
-use crate::ipfix::NTP_TO_UNIX_SECONDS;
 use crate::record::{Draft, ExportedRecord, FieldSet, FlowRecord, field_index, field_set};
 
 /// Unit of a time, and the point to which it refers.
@@ -38,7 +37,7 @@ impl AbsoluteUnit {
             Self::Seconds => Timestamp::from_parts(value, 0),
             Self::Milliseconds => Timestamp::from_nanos(value.saturating_mul(1_000_000)),
             Self::NtpMicroseconds => ntp_microsecond(value),
-            Self::NtpNanoseconds => ntp_time(value),
+            Self::NtpNanoseconds => Timestamp::from_ntp(value),
         }
     }
 }
@@ -200,12 +199,6 @@ pub(super) fn set_time(
     }
 }
 
-/// Decodes a time in the NTP timestamp format.
-#[inline]
-fn ntp_time(value: u64) -> Timestamp {
-    Timestamp::from_parts(ntp_seconds(value), ((value & 0xffff_ffff) * NANOS_PER_SECOND) >> 32)
-}
-
 /// Decodes a time in the NTP timestamp format of which the lowest eleven bits are ignored: half a microsecond. The
 /// exporter rounded a whole number of microseconds down, so that the time is the only one in the interval of the other
 /// bits; if there is none, it is the beginning of the interval.
@@ -217,19 +210,9 @@ fn ntp_microsecond(value: u64) -> Timestamp {
     let microsecond = (fraction * MICROS_PER_SECOND).div_ceil(1 << 32);
     let is_in_interval = microsecond << 32 < (fraction + IGNORED + 1) * MICROS_PER_SECOND;
     if is_in_interval {
-        Timestamp::from_parts(ntp_seconds(value), microsecond * (NANOS_PER_SECOND / MICROS_PER_SECOND))
+        let whole = Timestamp::from_ntp(value & !0xffff_ffff).as_nanos();
+        Timestamp::from_nanos(whole.saturating_add(microsecond * (NANOS_PER_SECOND / MICROS_PER_SECOND)))
     } else {
-        ntp_time(value & !IGNORED)
-    }
-}
-
-/// Returns the seconds since 1970 of a time in the NTP timestamp format. Seconds before 1970 are those of the era that
-/// begins in 2036.
-#[inline]
-const fn ntp_seconds(value: u64) -> u64 {
-    let seconds = value >> 32;
-    match seconds.checked_sub(NTP_TO_UNIX_SECONDS) {
-        Some(seconds) => seconds,
-        None => seconds + (1 << 32) - NTP_TO_UNIX_SECONDS,
+        Timestamp::from_ntp(value & !IGNORED)
     }
 }

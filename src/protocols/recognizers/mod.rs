@@ -38,7 +38,7 @@ mod mail;
 mod messaging;
 mod monitoring;
 mod network;
-mod octets;
+pub(super) mod octets;
 mod routing;
 #[cfg(test)]
 pub(super) mod samples;
@@ -48,6 +48,7 @@ mod tunnel;
 mod voice;
 mod windows;
 
+use super::{ntp, radius};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -57,7 +58,7 @@ pub use industry::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW, SNMP, SYSLOG};
-pub use network::{DHCP, DHCPV6, NTP, RADIUS, SSDP};
+pub use network::{DHCP, DHCPV6, SSDP};
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
@@ -65,7 +66,7 @@ pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
 
-/// All protocols that are recognized but not parsed, in probe order: those recognized by a few octets first; those that
+/// All protocols that are recognized only, and those that the [kit](super::kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
 pub const ALL: &[&Protocol] = &[
     // By an IP protocol number that no other protocol uses.
@@ -104,7 +105,7 @@ pub const ALL: &[&Protocol] = &[
     &SNMP,
     &LDAP,
     &KERBEROS,
-    &RADIUS,
+    &radius::PROTOCOL,
     &NBNS,
     &NBDGM,
     &MYSQL,
@@ -119,7 +120,7 @@ pub const ALL: &[&Protocol] = &[
     &L2TP,
     &RTCP,
     // By the port in addition.
-    &NTP,
+    &ntp::PROTOCOL,
     &DHCPV6,
     &SYSLOG,
     &MODBUS,

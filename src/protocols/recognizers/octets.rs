@@ -3,7 +3,7 @@
 use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
 
 /// Returns the number in network byte order at offset `at` of `bytes`; `None` if it is incomplete.
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(in crate::protocols) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn either_in_role(
 
 /// Returns the match of a datagram if `is_match`, with the roles that the first datagram of a flow states: it is an answer
 /// or not, or does not state that. Later ones state nothing, because both sides may ask.
-pub(super) fn datagram_in_role(
+pub(in crate::protocols) fn datagram_in_role(
     opening: &DatagramOpening<'_>,
     is_match: bool,
     is_answer: Option<bool>,

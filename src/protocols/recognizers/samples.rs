@@ -5,7 +5,7 @@ use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
 
 /// A sample: the first octets of a flow, and the protocol to which they belong.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sample {
+pub(in crate::protocols) struct Sample {
     protocol: &'static Protocol,
     /// Side of a stream that sends `bytes`; `None` for a datagram.
     stream_of: Option<Role>,
@@ -38,7 +38,11 @@ pub(super) const fn server(protocol: &'static Protocol, server_port: u16, bytes:
 }
 
 /// Creates a sample of a datagram sent by the client.
-pub(super) const fn datagram(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+pub(in crate::protocols) const fn datagram(
+    protocol: &'static Protocol,
+    server_port: u16,
+    bytes: &'static [u8],
+) -> Sample {
     Sample { protocol, server_port, bytes, ..PLAIN }
 }
 
@@ -98,6 +102,8 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (messaging::samples::SAMPLES, messaging::samples::LOOK_ALIKES),
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
+    (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),
+    (radius::samples::SAMPLES, radius::samples::LOOK_ALIKES),
     (routing::samples::SAMPLES, routing::samples::LOOK_ALIKES),
     (sharing::samples::SAMPLES, sharing::samples::LOOK_ALIKES),
     (terminal::samples::SAMPLES, terminal::samples::LOOK_ALIKES),

@@ -1,4 +1,4 @@
-//! What a transaction lacks.
+//! What an exchange or a transaction lacks.
 
 /// What a transaction lacks. If it lacks several things, the first one in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,128 @@
+//! The protocols of the kit, in a set with those that are recognized only.
+
+use super::{ntp, radius, recognizers};
+use crate::base::Timestamp;
+use crate::checkpoint::{Invalid, StateWriter};
+use crate::codec::Reader;
+use crate::row::{TableInfo, TableRow, Union};
+use crate::session::kit::{KitEntry, KitMessage, KitParser};
+use crate::session::{
+    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Progress, Protocol, Protocols,
+};
+
+/// The protocols of the kit: a line for each.
+const ENTRIES: &[KitEntry] = &[KitEntry::of::<ntp::Ntp>(), KitEntry::of::<radius::Radius>()];
+
+/// A parser of one of the protocols of the kit: requests with their responses, as rows. The set also has the protocols that are
+/// [recognized](recognizers) only.
+#[derive(Debug)]
+pub struct Kit(Box<dyn KitParser>);
+
+/// Returns the place of a protocol among those with a parser.
+#[allow(clippy::indexing_slicing, reason = "runs when compiled")]
+const fn place(protocol: &Protocol) -> Option<usize> {
+    let mut place = 0;
+    while place < ENTRIES.len() {
+        if is_same(ENTRIES[place].protocol.name().as_bytes(), protocol.name().as_bytes()) {
+            return Some(place);
+        }
+        place += 1;
+    }
+    None
+}
+
+#[allow(clippy::indexing_slicing, reason = "runs when compiled")]
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut index = 0;
+    while index < one.len() && index < other.len() && one[index] == other[index] {
+        index += 1;
+    }
+    index == one.len() && index == other.len()
+}
+
+/// The places of the parsers of all protocols.
+#[allow(clippy::indexing_slicing, reason = "runs when compiled")]
+const PLACES: [Option<usize>; recognizers::ALL.len()] = {
+    let mut places = [None; recognizers::ALL.len()];
+    let mut index = 0;
+    while index < places.len() {
+        places[index] = place(recognizers::ALL[index]);
+        index += 1;
+    }
+    places
+};
+
+impl Protocols for Kit {
+    #[allow(clippy::indexing_slicing, reason = "runs when compiled")]
+    const TABLE: &'static [Entry] = {
+        const TABLE: [Entry; recognizers::ALL.len()] = {
+            let mut table =
+                [Entry { protocol: recognizers::ALL[0], has_parser: false }; recognizers::ALL.len()];
+            let mut index = 0;
+            while index < table.len() {
+                table[index] =
+                    Entry { protocol: recognizers::ALL[index], has_parser: PLACES[index].is_some() };
+                index += 1;
+            }
+            table
+        };
+        &TABLE
+    };
+
+    fn start(entry: usize) -> Self {
+        let place = PLACES.get(entry).copied().flatten().unwrap_or_default();
+        #[allow(clippy::indexing_slicing, reason = "the first one exists")]
+        let entry = ENTRIES.get(place).unwrap_or(&ENTRIES[0]);
+        Self((entry.start)())
+    }
+}
+
+impl Parser for Kit {
+    type Message<'m> = KitMessage<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        self.0.bytes(input, out)
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        self.0.datagram(datagram, out)
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+        self.0.gap(missing, out)
+    }
+
+    fn end(&mut self, end: &End<'_>, out: Out<'_, Self>) {
+        self.0.end(end, out);
+    }
+
+    fn finish(&mut self, out: Out<'_, Self>) {
+        self.0.finish(out);
+    }
+
+    fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
+        self.0.tick(now, out);
+    }
+
+    fn heap_len(&self) -> usize {
+        self.0.heap_len()
+    }
+
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<bool, Invalid> {
+        self.0.save(writer).map(|()| true)
+    }
+
+    fn load(&mut self, reader: &mut Reader<'_>) -> Result<(), Invalid> {
+        self.0.load(reader)
+    }
+}
+
+impl Union for KitMessage<'_> {
+    fn tables() -> Vec<&'static TableInfo> {
+        ENTRIES.iter().flat_map(|entry| entry.tables).copied().collect()
+    }
+
+    fn row(&self) -> TableRow<'_> {
+        KitMessage::row(self)
+    }
+}

@@ -1,0 +1,401 @@
+//! The rows of a flow: those that are open, and those that are complete.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::head::ExchangeHead;
+use super::message::{KitMessage, KitRow};
+use crate::base::Timestamp;
+use crate::checkpoint::{Invalid, Saved, StateWriter, state};
+use crate::codec::Reader;
+use crate::row::TableInfo;
+use crate::session::{AWAITED_TIME, Lack, Role};
+
+/// Maximum number of open rows that a protocol may declare, so that a search takes constant time.
+pub(super) const OPEN_MAX: usize = 64;
+
+/// Callback that receives the rows of a flow.
+pub(super) type Deliver<'o> = &'o mut dyn for<'m> FnMut(KitMessage<'m>);
+
+/// The rows of a protocol that may be open: a row, or an enum of them, declared by [`open!`](super::open!).
+pub(crate) trait Open: Saved + 'static {
+    /// The tables of all rows.
+    const TABLES: &'static [&'static TableInfo];
+
+    /// Returns the row.
+    fn row(&self) -> &dyn KitRow;
+    /// Returns the row.
+    fn row_mut(&mut self) -> &mut dyn KitRow;
+    /// Returns the number of the type of the row.
+    fn kind(&self) -> u8;
+}
+
+/// Says that a row is one of those that may be open.
+pub(crate) trait Stored<T>: Open {
+    /// Number of the type of the row.
+    const KIND: u8;
+    /// Returns the row as one of those that may be open.
+    fn of(row: T) -> Self;
+    /// Returns the row, if it is of this type.
+    fn get(&mut self) -> Option<&mut T>;
+}
+
+/// Declares the rows of a protocol that may be open, as an enum with their names.
+macro_rules! open {
+    ($(#[$meta:meta])* pub(crate) enum $type:ident { $($number:literal = $row:ident),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub(crate) enum $type { $( $row($row), )+ }
+
+        $crate::checkpoint::state! { enum $type { $($number = $row(row)),+ } }
+
+        impl $crate::session::kit::Open for $type {
+            const TABLES: &'static [&'static $crate::row::TableInfo] =
+                &[$( const { &$crate::row::TableInfo::of::<$row>() } ),+];
+
+            fn row(&self) -> &dyn $crate::session::kit::KitRow {
+                match self { $( Self::$row(row) => row, )+ }
+            }
+
+            fn row_mut(&mut self) -> &mut dyn $crate::session::kit::KitRow {
+                match self { $( Self::$row(row) => row, )+ }
+            }
+
+            fn kind(&self) -> u8 {
+                match self { $( Self::$row(_) => $number, )+ }
+            }
+        }
+
+        $(
+            impl $crate::session::kit::Stored<$row> for $type {
+                const KIND: u8 = $number;
+
+                fn of(row: $row) -> Self {
+                    Self::$row(row)
+                }
+
+                #[allow(unreachable_patterns, reason = "there may be one type of rows")]
+                fn get(&mut self) -> Option<&mut $row> {
+                    match self {
+                        Self::$row(row) => Some(row),
+                        _ => None,
+                    }
+                }
+            }
+        )+
+    };
+}
+pub(crate) use open;
+
+/// Whether further responses follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// The exchange is complete.
+    Last,
+    /// The exchange stays open.
+    More,
+}
+
+/// What an open row waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Awaits {
+    /// A response.
+    #[default]
+    Response,
+    /// Further responses, or requests.
+    More,
+    /// The request, which may be captured later than its response.
+    Request,
+}
+
+state! { enum Awaits { 0 = Response, 1 = More, 2 = Request } }
+
+impl Awaits {
+    /// Returns what a row lacks that ends now.
+    const fn lack(self) -> Lack {
+        match self {
+            Self::Response => Lack::Response,
+            Self::More => Lack::End,
+            Self::Request => Lack::Request,
+        }
+    }
+}
+
+/// A row that is not complete.
+#[derive(Debug)]
+struct Pending<R> {
+    /// What the request and its responses have in common.
+    key: u64,
+    /// Digest of the request; zero if requests are not compared.
+    digest: u32,
+    awaits: Awaits,
+    /// Number of octets that the row has allocated.
+    heap_len: usize,
+    row: R,
+}
+
+impl<R: Open> Saved for Pending<R> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.key.save(writer)?;
+        self.digest.save(writer)?;
+        self.awaits.save(writer)?;
+        self.row.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        let (key, digest) = (u64::load(reader)?, u32::load(reader)?);
+        let (awaits, row) = (Awaits::load(reader)?, R::load(reader)?);
+        let heap_len = row.row().heap_len();
+        Ok(Self { key, digest, awaits, heap_len, row })
+    }
+}
+
+/// The open rows of a flow, oldest first.
+#[derive(Debug)]
+pub(super) struct Store<R> {
+    pending: VecDeque<Pending<R>>,
+    /// Number of octets that all rows have allocated.
+    rows_len: usize,
+}
+
+impl<R> Default for Store<R> {
+    fn default() -> Self {
+        Self { pending: VecDeque::new(), rows_len: 0 }
+    }
+}
+
+impl<R: Open> Store<R> {
+    /// Returns the number of octets that were allocated for the rows.
+    pub(super) fn heap_len(&self) -> usize {
+        self.pending.capacity() * size_of::<Pending<R>>() + self.rows_len
+    }
+
+    fn push(&mut self, pending: Pending<R>, open_max: usize) {
+        let len = self.pending.len();
+        if len == self.pending.capacity() {
+            // Twice as many, but never more than the protocol declares.
+            self.pending.reserve_exact(len.clamp(1, open_max.saturating_sub(len).max(1)));
+        }
+        self.rows_len += pending.heap_len;
+        self.pending.push_back(pending);
+    }
+
+    fn remove(&mut self, index: usize) -> Option<Pending<R>> {
+        let pending = self.pending.remove(index)?;
+        self.rows_len -= pending.heap_len;
+        if self.pending.is_empty() && self.pending.capacity() > 2 {
+            self.pending = VecDeque::new();
+        }
+        Some(pending)
+    }
+
+    /// Delivers a row, which lacks `lack` unless it lacks something else.
+    fn deliver(&mut self, index: usize, lack: Option<Lack>, out: Deliver<'_>) {
+        let Some(mut pending) = self.remove(index) else { return };
+        let head = pending.row.row_mut().head_mut();
+        head.lacks = head.lacks.or(lack);
+        out(KitMessage::of(pending.row.row()));
+    }
+
+    /// Delivers the rows for which `is_over` returns true.
+    fn close(&mut self, out: Deliver<'_>, is_over: impl Fn(&ExchangeHead, Awaits) -> bool) {
+        let mut index = 0;
+        while let Some(pending) = self.pending.get(index) {
+            if is_over(pending.row.row().head(), pending.awaits) {
+                let lack = pending.awaits.lack();
+                self.deliver(index, Some(lack), out);
+            } else {
+                index += 1;
+            }
+        }
+    }
+
+    /// Delivers the rows that have waited for too long.
+    pub(super) fn age(&mut self, now: Timestamp, within: Duration, out: Deliver<'_>) {
+        self.close(out, |head, awaits| {
+            let max = if awaits == Awaits::Request { AWAITED_TIME } else { within };
+            now.saturating_since(head.end) >= max
+        });
+    }
+
+    /// Delivers the rows that wait for the side whose direction ended.
+    pub(super) fn end(&mut self, from: Role, out: Deliver<'_>) {
+        self.close(out, |head, awaits| {
+            let awaited = if awaits == Awaits::Request { head.from } else { head.from.other() };
+            awaited == from
+        });
+    }
+
+    /// Delivers all rows.
+    pub(super) fn finish(&mut self, out: Deliver<'_>) {
+        self.close(out, |_, _| true);
+    }
+
+    pub(super) fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.pending.save(writer)
+    }
+
+    pub(super) fn load(reader: &mut Reader<'_>, open_max: usize) -> Result<Self, Invalid> {
+        let count = usize::load(reader)?;
+        if count > open_max {
+            return Err(Invalid::new("too many open rows"));
+        }
+        let mut store = Self::default();
+        for _ in 0..count {
+            store.push(Pending::load(reader)?, open_max);
+        }
+        Ok(store)
+    }
+}
+
+/// The rows of a flow, while a PDU is processed.
+pub(crate) struct Rows<'r, R> {
+    pub(super) store: &'r mut Store<R>,
+    pub(super) out: Deliver<'r>,
+    pub(super) open_max: usize,
+    pub(super) from: Role,
+    pub(super) now: Timestamp,
+    /// Whether a request may be captured later than its response: directions of datagrams are independent.
+    pub(super) may_be_early: bool,
+}
+
+impl<R: Open> Rows<'_, R> {
+    /// Sets the role of the sender of the PDU, if the PDU states it.
+    pub(crate) const fn acts_as(&mut self, role: Role) {
+        self.from = role;
+    }
+
+    /// Returns the latest open row of this type with a key, which a role requested.
+    fn find<T>(&self, key: u64, requester: Role) -> Option<usize>
+    where
+        R: Stored<T>,
+    {
+        self.store.pending.iter().rposition(|pending| {
+            pending.key == key && pending.row.kind() == R::KIND && pending.row.row().head().from == requester
+        })
+    }
+
+    /// Opens a row. If there are too many, the oldest one is delivered.
+    fn open<T: KitRow>(&mut self, (key, digest): (u64, u32), awaits: Awaits, row: T)
+    where
+        R: Stored<T>,
+    {
+        if self.store.pending.len() >= self.open_max {
+            self.store.deliver(0, Some(Lack::Limit), self.out);
+        }
+        let heap_len = row.heap_len();
+        self.store.push(Pending { key, digest, awaits, heap_len, row: R::of(row) }, self.open_max);
+    }
+
+    /// Changes an open row, and counts what it has allocated.
+    fn change<T: KitRow, A>(
+        &mut self,
+        index: usize,
+        change: impl FnOnce(&mut T, &mut Awaits) -> A,
+    ) -> Option<A>
+    where
+        R: Stored<T>,
+    {
+        let pending = self.store.pending.get_mut(index)?;
+        let row = pending.row.get()?;
+        let answer = change(row, &mut pending.awaits);
+        let heap_len = row.heap_len();
+        self.store.rows_len += heap_len;
+        self.store.rows_len -= std::mem::replace(&mut pending.heap_len, heap_len);
+        Some(answer)
+    }
+
+    /// Opens the row of a request, or continues the open one with this key. A request that is repeated before a response is a
+    /// retransmission. The row of a response that was captured before is delivered with it.
+    pub(crate) fn request<T: KitRow + Default>(&mut self, key: u64, fill: impl FnOnce(&mut T))
+    where
+        R: Stored<T>,
+    {
+        self.request_of(key, 0, fill);
+    }
+
+    /// As [`request`](Self::request), for keys that are used again: a request with another digest is not a retransmission. The
+    /// open row with this key is delivered without a response.
+    pub(crate) fn request_of<T: KitRow + Default>(&mut self, key: u64, digest: u32, fill: impl FnOnce(&mut T))
+    where
+        R: Stored<T>,
+    {
+        let (from, now, may_be_early) = (self.from, self.now, self.may_be_early);
+        let mut known = self.find::<T>(key, from);
+        let is_other = |pending: &Pending<R>| pending.awaits == Awaits::Response && pending.digest != digest;
+        if let Some(index) = known.filter(|index| self.store.pending.get(*index).is_some_and(is_other)) {
+            self.store.deliver(index, Some(Lack::Response), self.out);
+            known = None;
+        }
+        let Some(index) = known else {
+            let mut row = T::default();
+            *row.head_mut() = ExchangeHead::new(from, now);
+            fill(&mut row);
+            return self.open((key, digest), Awaits::Response, row);
+        };
+        let is_early = self.change(index, |row: &mut T, awaits| {
+            fill(row);
+            let head = row.head_mut();
+            let is_early = *awaits == Awaits::Request;
+            head.end = head.end.max(now);
+            let is_repeated = *awaits == Awaits::Response;
+            head.retransmission_count = head.retransmission_count.saturating_add(is_repeated.into());
+            if is_early {
+                *awaits = Awaits::More;
+            }
+            if may_be_early && head.lacks == Some(Lack::Request) {
+                head.lacks = None;
+            }
+            is_early
+        });
+        if is_early == Some(true) {
+            self.store.deliver(index, None, self.out);
+        }
+    }
+
+    /// Continues the row of the request with this key, and delivers it unless further responses follow. Without a request,
+    /// the row lacks it.
+    pub(crate) fn response<T: KitRow + Default>(&mut self, key: u64, fill: impl FnOnce(&mut T) -> Reply)
+    where
+        R: Stored<T>,
+    {
+        let (requester, now) = (self.from.other(), self.now);
+        let Some(index) = self.find::<T>(key, requester) else {
+            let mut row = T::default();
+            *row.head_mut() = ExchangeHead::new(requester, now);
+            let reply = fill(&mut row);
+            return match reply {
+                Reply::Last if self.may_be_early => self.open((key, 0), Awaits::Request, row),
+                Reply::Last => {
+                    row.head_mut().lacks = Some(Lack::Request);
+                    (self.out)(KitMessage::of(&row));
+                }
+                Reply::More => {
+                    row.head_mut().lacks = Some(Lack::Request);
+                    self.open((key, 0), Awaits::More, row);
+                }
+            };
+        };
+        let reply = self.change(index, |row: &mut T, awaits| {
+            let reply = fill(row);
+            let head = row.head_mut();
+            head.end = now;
+            if *awaits == Awaits::Response && head.lacks.is_none() {
+                head.response_time = Some(now.saturating_since(head.start));
+            }
+            if *awaits == Awaits::Response {
+                *awaits = Awaits::More;
+            }
+            reply
+        });
+        if reply == Some(Reply::Last) {
+            self.store.deliver(index, None, self.out);
+        }
+    }
+
+    /// Delivers a row that is complete.
+    pub(crate) fn single<T: KitRow>(&mut self, mut row: T) {
+        *row.head_mut() = ExchangeHead::new(self.from, self.now);
+        (self.out)(KitMessage::of(&row));
+    }
+}

@@ -1,0 +1,171 @@
+//! Comparison of the rows of the protocols of the kit with the logs of Zeek, over captures of single protocols.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use flowgauge::base::Timestamp;
+use flowgauge::protocols::ntp;
+use flowgauge::session::Lack;
+use flowgauge::session::kit::KitMessage;
+use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
+
+use super::corpus;
+
+/// Returns the folder with captures of single protocols and the logs of Zeek for them, if there is one beside the corpus.
+fn folder() -> Option<PathBuf> {
+    let folder = corpus::root()?.join("../protocol-captures/zeek+zeek/testing/btest");
+    folder.is_dir().then_some(folder)
+}
+
+/// Calls a function with each message of the kit in a capture.
+fn each(path: PathBuf, mut call: impl FnMut(&KitMessage<'_>)) {
+    let sink = on_message::<Standard>(|_, _, message| {
+        if let Message::Kit(message) = message {
+            call(message);
+        }
+    });
+    let mut source = FileSource::open(path).expect("a capture");
+    Pipeline::builder().build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
+}
+
+/// Returns the rows of a log as the values of these columns.
+fn log(path: PathBuf, columns: &[&str]) -> Vec<Vec<String>> {
+    let text = std::fs::read_to_string(path).expect("a log");
+    let fields = text.lines().find_map(|line| line.strip_prefix("#fields\t")).expect("columns");
+    let places: Vec<_> = columns
+        .iter()
+        .map(|column| fields.split('\t').position(|field| field == *column).expect("a column"))
+        .collect();
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| {
+        let values: Vec<_> = line.split('\t').collect();
+        places.iter().map(|place| values[*place].to_owned()).collect()
+    })
+    .collect()
+}
+
+/// Counts equal items.
+fn counted<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeMap<T, i64> {
+    let mut counts = BTreeMap::new();
+    for item in items {
+        *counts.entry(item).or_default() += 1;
+    }
+    counts
+}
+
+fn seconds(nanos: u64) -> String {
+    // Zeek has times as floating-point numbers, and prints microseconds.
+    format!("{:.6}", nanos as f64 / 1e9)
+}
+
+fn moment(time: Option<Timestamp>) -> String {
+    seconds(time.map_or(0, Timestamp::as_nanos))
+}
+
+#[test]
+fn exchanges_of_ntp_are_those_of_zeek() {
+    let Some(folder) = folder() else { return println!("skipped: no captures of single protocols") };
+    let columns = [
+        "version",
+        "mode",
+        "stratum",
+        "poll",
+        "precision",
+        "root_delay",
+        "root_disp",
+        "ref_id",
+        "ref_time",
+        "org_time",
+        "rec_time",
+        "xmt_time",
+        "num_exts",
+    ];
+    for (capture, test) in [("misordered-ntp", "misordered-ntp"), ("ntp2", "ntp2"), ("NTP_sync", "ntp3")] {
+        let log = log(folder.join(format!("Baseline/scripts.base.protocols.ntp.{test}/ntp.log")), &columns);
+        let (mut rows, mut requests) = (Vec::new(), 0);
+        each(folder.join(format!("Traces/ntp/{capture}.pcap")), |message| {
+            let Some(row) = message.get::<ntp::Exchange>() else { return };
+            let has_request = row.mode.0 == 4 && row.exchange.lacks != Some(Lack::Request);
+            requests += i64::from(has_request) + i64::from(row.exchange.retransmission_count);
+            let id = match row.reference_id {
+                Some(id) => id.to_string(),
+                None if row.stratum > 1 => "0.0.0.0".to_owned(),
+                None => String::new(),
+            };
+            let [poll, precision, delay, dispersion] =
+                [row.poll_interval, row.precision, row.root_delay, row.root_dispersion]
+                    .map(|duration| seconds(duration.as_nanos() as u64));
+            rows.push(vec![
+                row.version.to_string(),
+                row.mode.0.to_string(),
+                row.stratum.to_string(),
+                poll,
+                precision,
+                delay,
+                dispersion,
+                id,
+                moment(row.reference_timestamp),
+                moment(row.origin_timestamp),
+                moment(row.receive_timestamp),
+                moment(row.transmit_timestamp),
+                row.extension_count.to_string(),
+            ]);
+        });
+        // Requests that have a response are in its row.
+        let of_clients = log.iter().filter(|row| row[1] == "3").count() as i64;
+        let unanswered = rows.iter().filter(|row| row[1] == "3").count() as i64;
+        assert_eq!(requests + unanswered, of_clients, "{capture}: requests");
+        // Zeek pads identifiers with zeros, and has times as floating-point numbers, whose last digit may differ.
+        let comparable = |row: &Vec<String>| {
+            let mut row = row.clone();
+            row[7] = row[7].trim_end_matches("\\x00").to_owned();
+            row[8..12].iter_mut().for_each(|time| time.truncate(time.len() - 1));
+            row
+        };
+        let others = |rows: &[Vec<String>]| counted(rows.iter().filter(|row| row[1] != "3").map(comparable));
+        assert_eq!(others(&rows), others(&log), "{capture}");
+        // Of the first one, the response was captured before its request.
+        assert!(!rows.is_empty() && (capture != "misordered-ntp" || rows.len() == 1), "{capture}: {rows:?}");
+    }
+}
+
+#[test]
+fn control_and_private_messages_of_ntp_are_those_of_zeek() {
+    let Some(folder) = folder() else { return println!("skipped: no captures of single protocols") };
+    let logs = folder.join("Baseline/scripts.base.protocols.ntp.ntpmode67");
+    let (mut control, mut private) = (Vec::new(), Vec::new());
+    each(folder.join("Traces/ntp/ntpmode67.pcap"), |message| {
+        if let Some(row) = message.get::<ntp::Control>() {
+            let requests = 1 + row.exchange.retransmission_count;
+            control.push((
+                [
+                    row.version.to_string(),
+                    row.operation.0.to_string(),
+                    row.sequence.to_string(),
+                    row.association.to_string(),
+                ],
+                (requests, row.response_count),
+            ));
+        } else if let Some(row) = message.get::<ntp::Private>() {
+            private.push((
+                [row.version.to_string(), row.request_code.0.to_string(), row.implementation.to_string()],
+                (1 + row.exchange.retransmission_count, row.response_count),
+            ));
+        }
+    });
+    let total =
+        |counts: &[(u32, u32)]| counts.iter().fold((0, 0), |sum, count| (sum.0 + count.0, sum.1 + count.1));
+    let of_log = |rows: &[Vec<String>], is_response: &dyn Fn(&[String]) -> bool| {
+        let responses = rows.iter().filter(|row| is_response(row)).count() as u32;
+        (rows.len() as u32 - responses, responses)
+    };
+    let log_of = |name: &str, columns: &[&str]| log(logs.join(name), columns);
+    let rows = log_of("ntp_control.log", &["version", "op_code", "sequence", "association_id", "resp_bit"]);
+    let counts: Vec<_> = control.iter().map(|(_, counts)| *counts).collect();
+    assert_eq!(total(&counts), of_log(&rows, &|row| row[4] == "T"));
+    let keys = rows.iter().map(|row| row[..4].to_vec()).collect::<std::collections::BTreeSet<_>>();
+    assert!(control.iter().all(|(key, _)| keys.contains(&key[..])), "{control:?}");
+    let rows = log_of("ntp_private.log", &["version", "req_code", "implementation"]);
+    let keys = rows.iter().cloned().collect::<std::collections::BTreeSet<_>>();
+    assert!(!private.is_empty() && private.iter().all(|(key, _)| keys.contains(&key[..])), "{private:?}");
+}
