@@ -49,9 +49,9 @@ mod follow;
 #[path = "oracle/http.rs"]
 mod http;
 #[cfg(feature = "protocols")]
-#[cfg(feature = "protocols")]
 #[path = "oracle/kit.rs"]
 mod kit;
+#[cfg(feature = "protocols")]
 #[path = "oracle/layers.rs"]
 mod layers;
 #[cfg(feature = "protocols")]
