@@ -72,7 +72,7 @@ fn a_flow_on_the_port_of_another_protocol_is_recognized_by_content() {
     let observed = datagrams(53, &[(Client, STUN), (Client, &dtls_hello())]);
     assert_eq!(observed.reports, ["[stun by content]", "[dtls by content]", "dtls client: ClientHello"]);
     // On the port of a protocol without a parser, nothing is buffered.
-    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 123, describe);
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 1900, describe);
     dialogue.send_datagram(Client, SNMP);
     assert_eq!(dialogue.held_bytes(), 0);
     assert_eq!(dialogue.finish().application, Some(("snmp", "content")));

@@ -66,7 +66,7 @@ pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
 
-/// All protocols that are recognized only, and those that the [kit](super::kit) parses, in probe order: those recognized by a few octets first; those that
+/// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
 pub const ALL: &[&Protocol] = &[
     // By an IP protocol number that no other protocol uses.

@@ -1,12 +1,12 @@
 //! The kit for parsers of requests and responses: a protocol is its grammar and its rows, and the rest is written once.
 //!
-//! A protocol implements [`PduParser`]: how PDUs follow each other ([`Framing`](super::framing::Framing)), and what a PDU adds
-//! to the [rows](Rows) of its flow. [`Kit`] makes a [`Parser`](super::Parser) of it. These bounds follow:
+//! A protocol implements `PduParser`: how PDUs follow each other ([`Framing`](super::framing::Framing)), and what a PDU adds
+//! to the rows of its flow. `Kit` makes a [`Parser`](super::Parser) of it. These bounds follow:
 //!
 //! | bound | kept by |
 //! |---|---|
 //! | memory of a direction | `Framing::keep`: the rest of a PDU is counted and skipped |
-//! | memory of rows | at most [`PduParser::OPEN_MAX`] are open; what each keeps is bounded by its type ([`Kept`]) |
+//! | memory of rows | at most `PduParser::OPEN_MAX` are open; what each keeps is bounded by its type ([`Kept`]) |
 //! | work | one call for each PDU with the octets that are kept; a search visits the open rows |
 //! | output | a row for each PDU, and one for each table at the end of the flow |
 //! | gaps | exact within a PDU, then resynchronization, or the parser stops; open rows are always reported |
