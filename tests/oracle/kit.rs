@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::ntp;
+use flowgauge::protocols::{ntp, radius};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::KitMessage;
 use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
@@ -17,11 +17,11 @@ fn folder() -> Option<PathBuf> {
     folder.is_dir().then_some(folder)
 }
 
-/// Calls a function with each message of the kit in a capture.
-fn each(path: PathBuf, mut call: impl FnMut(&KitMessage<'_>)) {
-    let sink = on_message::<Standard>(|_, _, message| {
+/// Calls a function with each message of the kit in a capture, and the port of the client.
+fn each(path: PathBuf, mut call: impl FnMut(&KitMessage<'_>, u16)) {
+    let sink = on_message::<Standard>(|view, _, message| {
         if let Message::Kit(message) = message {
-            call(message);
+            call(message, view.key().port(view.initiator()).unwrap_or_default());
         }
     });
     let mut source = FileSource::open(path).expect("a capture");
@@ -83,7 +83,7 @@ fn exchanges_of_ntp_are_those_of_zeek() {
     for (capture, test) in [("misordered-ntp", "misordered-ntp"), ("ntp2", "ntp2"), ("NTP_sync", "ntp3")] {
         let log = log(folder.join(format!("Baseline/scripts.base.protocols.ntp.{test}/ntp.log")), &columns);
         let (mut rows, mut requests) = (Vec::new(), 0);
-        each(folder.join(format!("Traces/ntp/{capture}.pcap")), |message| {
+        each(folder.join(format!("Traces/ntp/{capture}.pcap")), |message, _| {
             let Some(row) = message.get::<ntp::Exchange>() else { return };
             let has_request = row.mode.0 == 4 && row.exchange.lacks != Some(Lack::Request);
             requests += i64::from(has_request) + i64::from(row.exchange.retransmission_count);
@@ -134,7 +134,7 @@ fn control_and_private_messages_of_ntp_are_those_of_zeek() {
     let Some(folder) = folder() else { return println!("skipped: no captures of single protocols") };
     let logs = folder.join("Baseline/scripts.base.protocols.ntp.ntpmode67");
     let (mut control, mut private) = (Vec::new(), Vec::new());
-    each(folder.join("Traces/ntp/ntpmode67.pcap"), |message| {
+    each(folder.join("Traces/ntp/ntpmode67.pcap"), |message, _| {
         if let Some(row) = message.get::<ntp::Control>() {
             let requests = 1 + row.exchange.retransmission_count;
             control.push((
@@ -168,4 +168,68 @@ fn control_and_private_messages_of_ntp_are_those_of_zeek() {
     let rows = log_of("ntp_private.log", &["version", "req_code", "implementation"]);
     let keys = rows.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     assert!(!private.is_empty() && private.iter().all(|(key, _)| keys.contains(&key[..])), "{private:?}");
+}
+
+#[test]
+fn results_of_radius_are_those_of_zeek() {
+    let Some(folder) = folder() else { return println!("skipped: no captures of single protocols") };
+    let columns = ["id.orig_p", "username", "mac", "framed_addr", "reply_msg", "result", "ttl"];
+    for (capture, test, expected_count) in
+        [("radius", "auth", 1), ("radius_localhost", "radius-multiple-attempts", 7)]
+    {
+        let log =
+            log(folder.join(format!("Baseline/scripts.base.protocols.radius.{test}/radius.log")), &columns);
+        assert_eq!(log.len(), expected_count);
+        let mut flows: BTreeMap<u16, Vec<radius::Exchange>> = BTreeMap::new();
+        each(folder.join(format!("Traces/radius/{capture}.pcap")), |message, port| {
+            flows.entry(port).or_default().push(message.get::<radius::Exchange>().expect("RADIUS").clone());
+        });
+        assert_eq!(flows.len(), log.len(), "{capture}: {flows:?}");
+        // Zeek has a row for all exchanges between two ports: after a challenge, another request follows.
+        for row in &log {
+            let exchanges = &flows[&row[0].parse().unwrap()];
+            let (first, last) = (exchanges.first().unwrap(), exchanges.last().unwrap());
+            let text = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            let first_of =
+                |value: &dyn Fn(&radius::Exchange) -> Option<String>| text(exchanges.iter().find_map(value));
+            assert_eq!(
+                first_of(&|row| row.user_name.as_ref().map(|name| name.text().to_string())),
+                row[1],
+                "{row:?}"
+            );
+            assert_eq!(
+                first_of(&|row| row.calling_station_id.as_ref().map(|id| id
+                    .text()
+                    .to_string()
+                    .to_lowercase()
+                    .replace('-', ":"))),
+                row[2],
+                "{row:?}"
+            );
+            // Zeek does not read that of an acceptance without a challenge.
+            if row[3] != "-" {
+                assert_eq!(
+                    first_of(&|row| row.framed_address.map(|address| address.to_string())),
+                    row[3],
+                    "{row:?}"
+                );
+            }
+            // The challenge may have a text, too.
+            assert_eq!(
+                first_of(&|row| row.reply_message.as_ref().map(|reply| reply.text().to_string())),
+                row[4],
+                "{row:?}"
+            );
+            let result = match last.response_code.map(|code| code.0) {
+                Some(2) => "success",
+                Some(3) => "failed",
+                _ => "unknown",
+            };
+            assert_eq!(result, row[5], "{row:?}");
+            if result != "unknown" {
+                let elapsed = last.exchange.end.saturating_since(first.exchange.start);
+                assert_eq!(seconds(elapsed.as_nanos() as u64), row[6], "{row:?}");
+            }
+        }
+    }
 }
