@@ -44,11 +44,13 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 #[allow(clippy::indexing_slicing, reason = "runs when compiled")]
 const PLACES: [Option<usize>; recognizers::ALL.len()] = {
     let mut places = [None; recognizers::ALL.len()];
-    let mut index = 0;
+    let (mut index, mut parsed_count) = (0, 0);
     while index < places.len() {
         places[index] = place(recognizers::ALL[index]);
+        parsed_count += places[index].is_some() as usize;
         index += 1;
     }
+    assert!(parsed_count == ENTRIES.len(), "each protocol of the kit is one of `recognizers::ALL`");
     places
 };
 

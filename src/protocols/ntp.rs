@@ -336,6 +336,8 @@ impl Ntp {
 
 impl PduParser for Ntp {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
+    // The time in a request is not used again.
+    const REQUEST_WITHIN: Duration = Duration::from_secs(10);
     type Row = Row;
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {

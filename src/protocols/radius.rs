@@ -323,7 +323,7 @@ mod tests {
         let cases = [
             Case {
                 name: "access",
-                turns: vec![(CLIENT, access.clone()), (SERVER, accept)],
+                turns: vec![(CLIENT, access.clone()), (SERVER, accept.clone())],
                 rows: &[
                     "radius.exchange request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
                     nas_address=Address(192.0.2.9) nas_port=3 framed_address=Address(198.51.100.4) reply_message=hello \
@@ -332,7 +332,12 @@ mod tests {
             },
             Case {
                 name: "an identifier that is used again, and a repetition",
-                turns: vec![(CLIENT, access), (CLIENT, other.clone()), (CLIENT, other), (SERVER, reject)],
+                turns: vec![
+                    (CLIENT, access.clone()),
+                    (CLIENT, other.clone()),
+                    (CLIENT, other),
+                    (SERVER, reject.clone()),
+                ],
                 rows: &[
                     "radius.exchange request_code=access_request identifier=7 user_name=nemo nas_address=Address(192.0.2.9) \
                     nas_port=3 has_eap=Bool(true) lacks=response",
@@ -348,6 +353,23 @@ mod tests {
                     tunnel_client=192.0.2.77 accounting_status=stop accounting_session_id=session \
                     accounting_session_length=60s accounting_input_octets=4294967301 accounting_output_octets=256 \
                     terminate_cause=user_request response_time=10ms",
+                ],
+            },
+            Case {
+                name: "two responses, and a later request with their identifier",
+                turns: [
+                    vec![(SERVER, reject.clone()), (SERVER, reject)],
+                    vec![(CLIENT, message(12, 9, 5, &[])); 5],
+                    vec![(CLIENT, access), (SERVER, accept)],
+                ]
+                .concat(),
+                rows: &[
+                    "radius.exchange response_code=access_reject identifier=7 reply_message=no lacks=request",
+                    "radius.exchange response_code=access_reject identifier=7 reply_message=no lacks=request",
+                    "radius.exchange request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
+                    nas_address=Address(192.0.2.9) nas_port=3 framed_address=Address(198.51.100.4) reply_message=hello \
+                    session_timeout=3600s has_eap=Bool(true) vendor_attribute_count=1 response_time=10ms",
+                    "radius.exchange request_code=status_server identifier=9 retransmission_count=4 lacks=response",
                 ],
             },
         ];

@@ -288,8 +288,8 @@ pub trait Parser: Sized + 'static {
         let _ = (end, out);
     }
 
-    /// Reports what the parser keeps: it is dropped before the ends of both directions, because of a fault that it did not
-    /// return, such as eviction.
+    /// Reports what the parser keeps: it is dropped before the ends of both directions because of a fault, such as a gap after
+    /// which it cannot continue, or eviction.
     fn finish(&mut self, out: Out<'_, Self>) {
         let _ = out;
     }

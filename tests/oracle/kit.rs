@@ -166,6 +166,10 @@ fn control_and_private_messages_of_ntp_are_those_of_zeek() {
     let keys = rows.iter().map(|row| row[..4].to_vec()).collect::<std::collections::BTreeSet<_>>();
     assert!(control.iter().all(|(key, _)| keys.contains(&key[..])), "{control:?}");
     let rows = log_of("ntp_private.log", &["version", "req_code", "implementation"]);
+    // The log has a row for each message.
+    let counts: Vec<_> = private.iter().map(|(_, counts)| *counts).collect();
+    let (request_count, response_count) = total(&counts);
+    assert_eq!((request_count + response_count) as usize, rows.len());
     let keys = rows.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     assert!(!private.is_empty() && private.iter().all(|(key, _)| keys.contains(&key[..])), "{private:?}");
 }

@@ -1,7 +1,7 @@
 //! The macro that declares the row of an exchange.
 
-/// Declares the row of an exchange, a request with its response: each field is a column, and those of [`ExchangeHead`](super::ExchangeHead) follow.
-/// All values must be [`Saved`](crate::checkpoint::Saved) and [`Measured`](super::Measured).
+/// Declares the row of an exchange, a request with its response: each field is a column, and those of
+/// [`ExchangeHead`](super::ExchangeHead) follow. All values must be [`Saved`](crate::checkpoint::Saved) and [`Measured`](super::Measured).
 macro_rules! exchange {
     (
         $(#[doc = $description:literal])+
@@ -28,7 +28,8 @@ macro_rules! exchange {
                 ["response_time"] [Option<::std::time::Duration>] [] [row.exchange.response_time]
             ["Number of times that the request was repeated before a response."]
                 ["retransmission_count"] [u32] [sparse] [row.exchange.retransmission_count]
-            ["What was not captured: the request, or the response; `limit` if more exchanges were open than are kept."]
+            ["What was not captured: the request, the response, or further responses (`end`); `limit` if more exchanges were \
+                open than are kept."]
                 ["lacks"] [Option<$crate::session::Lack>] [] [row.exchange.lacks]
         }
 

@@ -9,7 +9,9 @@ use crate::checkpoint::{Invalid, Saved, StateWriter};
 use crate::codec::{ReadError, Reader};
 use crate::row::TableInfo;
 use crate::session::framing::{AfterPdu, Framing, Lane, Pdu};
-use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Progress, Protocol};
+use crate::session::{
+    AWAITED_TIME, AfterGap, Datagram, End, Fault, Input, Missing, Progress, Protocol, Role,
+};
 
 /// A PDU does not have the format of the protocol. A datagram is ignored, and so is a PDU of which octets are missing;
 /// otherwise the parser of a stream stops.
@@ -32,6 +34,8 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
     const OPEN_MAX: usize = 16;
     /// Time without a message after which an exchange is reported without a response.
     const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+    /// Time within which the request of a datagram may be captured after its response: longer for keys that are not used again.
+    const REQUEST_WITHIN: Duration = AWAITED_TIME;
     /// Rows of the protocol that may be open.
     type Row: Open + Send + Sync;
 
@@ -57,6 +61,14 @@ impl<P: PduParser> Default for Kit<P> {
     }
 }
 
+impl<P: PduParser> Kit<P> {
+    /// Reports the rows that wait for a side from which nothing more follows.
+    fn over(&mut self, from: Role, out: Deliver<'_>) {
+        *from.of_mut(&mut self.ended) = true;
+        if self.ended == [true; 2] { self.store.finish(out) } else { self.store.end(from, out) }
+    }
+}
+
 /// Passes a PDU to a grammar.
 fn pass<P: PduParser>(
     (grammar, store): (&mut P, &mut Store<P::Row>),
@@ -65,7 +77,8 @@ fn pass<P: PduParser>(
     out: Deliver<'_>,
 ) -> Result<AfterPdu, Malformed> {
     let (from, now) = (pdu.from, pdu.timestamp);
-    let mut rows = Rows { store, out, open_max: P::OPEN_MAX, from, now, may_be_early };
+    let (open_max, request_within) = (P::OPEN_MAX, may_be_early.then_some(P::REQUEST_WITHIN));
+    let mut rows = Rows { store, out, open_max, from, now, request_within };
     grammar.pdu(pdu, &mut rows)
 }
 
@@ -122,9 +135,12 @@ impl<P: PduParser> KitParser for Kit<P> {
         let Some(framing) = &P::FRAMING else { return Err(Fault::UNSUPPORTED_TRANSPORT) };
         let lane = input.from.of_mut(lanes);
         let progress = lane.cut(framing, input, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
-        if matches!(progress, Err(_) | Ok(Progress::Handover { .. })) {
+        match progress {
+            // The driver does not pass the end of this direction.
+            Ok(Progress::Done) => self.over(input.from, out),
             // The driver drops the parser.
-            store.finish(out);
+            Ok(Progress::Handover { .. }) => store.finish(out),
+            _ => {}
         }
         progress
     }
@@ -133,7 +149,10 @@ impl<P: PduParser> KitParser for Kit<P> {
         let Datagram { bytes, len, from, timestamp, .. } = *datagram;
         let pdu = Pdu { bytes, len: len as u64, from, timestamp };
         match pass((&mut self.grammar, &mut self.store), &pdu, true, out) {
-            Ok(AfterPdu::Done) => Ok(Progress::Done),
+            Ok(AfterPdu::Done) => {
+                self.store.finish(out);
+                Ok(Progress::Done)
+            }
             Ok(_) | Err(Malformed) => Ok(Progress::Took(bytes.len())),
         }
     }
@@ -142,21 +161,16 @@ impl<P: PduParser> KitParser for Kit<P> {
         let Self { grammar, lanes, store, .. } = self;
         let Some(framing) = &P::FRAMING else { return AfterGap::Stop };
         let lane = missing.from.of_mut(lanes);
-        let after = lane.gap(framing, missing, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
-        if after == AfterGap::Stop {
-            store.finish(out);
-        }
-        after
+        lane.gap(framing, missing, &mut |pdu| pass_of_stream((grammar, store), pdu, out))
     }
 
     fn end(&mut self, end: &End<'_>, out: Deliver<'_>) {
-        let Self { grammar, lanes, store, ended, .. } = self;
+        let Self { grammar, lanes, store, .. } = self;
         if let Some(framing) = &P::FRAMING {
             let lane = end.from.of_mut(lanes);
             lane.end(framing, end, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
         }
-        *end.from.of_mut(ended) = true;
-        if *ended == [true; 2] { store.finish(out) } else { store.end(end.from, out) }
+        self.over(end.from, out);
     }
 
     fn finish(&mut self, out: Deliver<'_>) {
@@ -164,7 +178,7 @@ impl<P: PduParser> KitParser for Kit<P> {
     }
 
     fn tick(&mut self, now: Timestamp, out: Deliver<'_>) {
-        self.store.age(now, P::ANSWER_WITHIN, out);
+        self.store.age(now, (P::ANSWER_WITHIN, P::REQUEST_WITHIN), out);
     }
 
     fn heap_len(&self) -> usize {

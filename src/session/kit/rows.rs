@@ -9,7 +9,7 @@ use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::row::TableInfo;
-use crate::session::{AWAITED_TIME, Lack, Role};
+use crate::session::{Lack, Role};
 
 /// Maximum number of open rows that a protocol may declare, so that a search takes constant time.
 pub(super) const OPEN_MAX: usize = 64;
@@ -211,9 +211,10 @@ impl<R: Open> Store<R> {
     }
 
     /// Delivers the rows that have waited for too long.
-    pub(super) fn age(&mut self, now: Timestamp, within: Duration, out: Deliver<'_>) {
+    pub(super) fn age(&mut self, now: Timestamp, within: (Duration, Duration), out: Deliver<'_>) {
+        let (answer_within, request_within) = within;
         self.close(out, |head, awaits| {
-            let max = if awaits == Awaits::Request { AWAITED_TIME } else { within };
+            let max = if awaits == Awaits::Request { request_within } else { answer_within };
             now.saturating_since(head.end) >= max
         });
     }
@@ -255,8 +256,8 @@ pub(crate) struct Rows<'r, R> {
     pub(super) open_max: usize,
     pub(super) from: Role,
     pub(super) now: Timestamp,
-    /// Whether a request may be captured later than its response: directions of datagrams are independent.
-    pub(super) may_be_early: bool,
+    /// Time within which a request may be captured after its response: directions of datagrams are independent.
+    pub(super) request_within: Option<Duration>,
 }
 
 impl<R: Open> Rows<'_, R> {
@@ -273,6 +274,25 @@ impl<R: Open> Rows<'_, R> {
         self.store.pending.iter().rposition(|pending| {
             pending.key == key && pending.row.kind() == R::KIND && pending.row.row().head().from == requester
         })
+    }
+
+    /// Returns the latest open row as [`find`](Self::find) does, unless it is over, in which case it is delivered.
+    fn find_unless<T>(
+        &mut self,
+        (key, requester): (u64, Role),
+        is_over: impl Fn(&Pending<R>) -> bool,
+    ) -> Option<usize>
+    where
+        R: Stored<T>,
+    {
+        let index = self.find::<T>(key, requester)?;
+        let pending = self.store.pending.get(index)?;
+        if !is_over(pending) {
+            return Some(index);
+        }
+        let lack = pending.awaits.lack();
+        self.store.deliver(index, Some(lack), self.out);
+        None
     }
 
     /// Opens a row. If there are too many, the oldest one is delivered.
@@ -320,14 +340,16 @@ impl<R: Open> Rows<'_, R> {
     where
         R: Stored<T>,
     {
-        let (from, now, may_be_early) = (self.from, self.now, self.may_be_early);
-        let mut known = self.find::<T>(key, from);
-        let is_other = |pending: &Pending<R>| pending.awaits == Awaits::Response && pending.digest != digest;
-        if let Some(index) = known.filter(|index| self.store.pending.get(*index).is_some_and(is_other)) {
-            self.store.deliver(index, Some(Lack::Response), self.out);
-            known = None;
-        }
-        let Some(index) = known else {
+        let (from, now, request_within) = (self.from, self.now, self.request_within);
+        let is_over = |pending: &Pending<R>| match pending.awaits {
+            Awaits::Response => pending.digest != digest,
+            Awaits::Request => {
+                let waited = now.saturating_since(pending.row.row().head().end);
+                request_within.is_none_or(|within| waited >= within)
+            }
+            Awaits::More => false,
+        };
+        let Some(index) = self.find_unless::<T>((key, from), is_over) else {
             let mut row = T::default();
             *row.head_mut() = ExchangeHead::new(from, now);
             fill(&mut row);
@@ -343,7 +365,7 @@ impl<R: Open> Rows<'_, R> {
             if is_early {
                 *awaits = Awaits::More;
             }
-            if may_be_early && head.lacks == Some(Lack::Request) {
+            if request_within.is_some() && head.lacks == Some(Lack::Request) {
                 head.lacks = None;
             }
             is_early
@@ -360,12 +382,14 @@ impl<R: Open> Rows<'_, R> {
         R: Stored<T>,
     {
         let (requester, now) = (self.from.other(), self.now);
-        let Some(index) = self.find::<T>(key, requester) else {
+        // Two responses do not share a request.
+        let is_over = |pending: &Pending<R>| pending.awaits == Awaits::Request;
+        let Some(index) = self.find_unless::<T>((key, requester), is_over) else {
             let mut row = T::default();
             *row.head_mut() = ExchangeHead::new(requester, now);
             let reply = fill(&mut row);
             return match reply {
-                Reply::Last if self.may_be_early => self.open((key, 0), Awaits::Request, row),
+                Reply::Last if self.request_within.is_some() => self.open((key, 0), Awaits::Request, row),
                 Reply::Last => {
                     row.head_mut().lacks = Some(Lack::Request);
                     (self.out)(KitMessage::of(&row));
