@@ -33,8 +33,8 @@ fn schema() -> Value {
 }
 
 /// Returns the tables of all types of events, without the head.
-fn tables() -> [TableInfo; 13] {
-    [
+fn tables() -> Vec<TableInfo> {
+    let tables = [
         TableInfo::of::<Flow>(),
         TableInfo::of::<Netflow>(),
         TableInfo::of::<Http<'_>>(),
@@ -48,7 +48,8 @@ fn tables() -> [TableInfo; 13] {
         TableInfo::of::<Fileinfo<'_>>(),
         TableInfo::of::<Anomaly>(),
         TableInfo::of::<Stats>(),
-    ]
+    ];
+    tables.into_iter().chain(flowgauge::protocols::eve_tables().into_iter().copied()).collect()
 }
 
 fn config() -> EveConfig {
@@ -312,7 +313,8 @@ fn the_documentation_of_events_is_up_to_date() {
         "The tables are generated: `UPDATE_DOCS=1 cargo test --features protocols --test eve` writes them.\n",
     );
     let head = TableInfo::of::<Head>();
-    let titles = tables().map(|table| (table.name.split_once('.').expect("a name with a dot").1, table));
+    let titles =
+        tables().into_iter().map(|table| (table.name.split_once('.').expect("a name with a dot").1, table));
     for (title, table) in std::iter::once(("Keys of all events", head)).chain(titles) {
         let description = table.description;
         write!(section, "\n### {title}\n\n{description}\n\n| key | rule |\n|---|---|\n").expect("a string");

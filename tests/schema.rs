@@ -376,6 +376,7 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
         TableInfo::of::<zeek::Weird<'_>>(),
         TableInfo::of::<zeek::X509<'_>>(),
     ];
+    let tables = tables.into_iter().chain(flowgauge::protocols::zeek_tables().into_iter().copied());
     let mut section = format!(
         "{START}\n\
          All logs but `files.log`, which begins with the columns of `zeek.file_head`, and `x509.log` begin with those of\n\
@@ -417,7 +418,10 @@ fn the_documentation_of_messages_is_up_to_date() {
     tables.push(TableInfo::of::<FlowAnomaly<'_>>());
     tables.push(TableInfo::of::<flowgauge::Packet<'_>>());
     tables.push(TableInfo::of::<flowgauge::transaction::TransactionHead>());
-    tables.extend(flowgauge::transaction::Content::tables());
+    // A message of the kit is a transaction, too.
+    let messages: Vec<_> = tables.iter().map(|table| table.name).collect();
+    let transactions = flowgauge::transaction::Content::tables().into_iter();
+    tables.extend(transactions.filter(|table| !messages.contains(&table.name)));
     let mut section = format!(
         "{START}\n\
          `flowgauge sessions` writes the columns of `session.head` and those of the message, with `--transactions` those of\n\

@@ -5,7 +5,7 @@ use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::row::{TableInfo, TableRow, Union};
-use crate::session::kit::{KitEntry, KitMessage, KitParser};
+use crate::session::kit::{KitEntry, KitMessage, KitParser, KitTransaction, LogFormat};
 use crate::session::{
     AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Progress, Protocol, Protocols,
 };
@@ -127,4 +127,34 @@ impl Union for KitMessage<'_> {
     fn row(&self) -> TableRow<'_> {
         KitMessage::row(self)
     }
+}
+
+impl Union for KitTransaction {
+    fn tables() -> Vec<&'static TableInfo> {
+        ENTRIES.iter().flat_map(|entry| entry.transactions).copied().collect()
+    }
+
+    fn row(&self) -> TableRow<'_> {
+        KitTransaction::row(self)
+    }
+}
+
+/// Returns the tables of the rows in logs of a program.
+fn logs(format: LogFormat) -> Vec<&'static TableInfo> {
+    let logs = ENTRIES.iter().flat_map(|entry| (entry.logs)());
+    logs.filter(|(_, found)| *found == format).map(|(table, _)| table).collect()
+}
+
+/// Returns the tables of the rows in Zeek's logs, without those of protocols with a parser of their own.
+#[doc(hidden)]
+#[must_use]
+pub fn zeek_tables() -> Vec<&'static TableInfo> {
+    logs(LogFormat::Zeek)
+}
+
+/// Returns the tables of events of EVE, without those of protocols with a parser of their own.
+#[doc(hidden)]
+#[must_use]
+pub fn eve_tables() -> Vec<&'static TableInfo> {
+    logs(LogFormat::Eve)
 }

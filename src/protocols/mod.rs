@@ -41,7 +41,7 @@ mod starttls;
 pub mod tftp;
 pub mod tls;
 
-pub use kit::Kit;
+pub use kit::{Kit, eve_tables, zeek_tables};
 pub use owned::{HttpStart, OwnedAnswer, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead};
 pub use server_name::{NameCache, NameEvidence, ServerName};
 pub use standard::{Message, Standard};

@@ -22,8 +22,10 @@ use crate::session::kit::{Malformed, Measured, PduParser, Reply, Rows, Wire, exc
 use crate::session::{DatagramOpening, Protocol, Role, Verdict};
 
 /// Protocol `ntp`: recognized by port 123 and a valid header, including control and private messages.
-pub static PROTOCOL: Protocol =
-    Protocol::new("ntp").over_datagrams(&[123], Some(probe)).with_kinds(&["ntp"]).with_message_len_min(8);
+pub static PROTOCOL: Protocol = Protocol::new("ntp")
+    .over_datagrams(&[123], Some(probe))
+    .with_kinds(&["ntp", "ntp_control", "ntp_private"])
+    .with_message_len_min(8);
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let [first, second, ..] = opening.bytes else { return Verdict::No };
@@ -111,7 +113,7 @@ crate::row::cells! { displayed ReferenceId; }
 exchange! {
     /// A request of a client with the response of the server, or a message of another mode. Fields are those of the response, or
     /// of the request without one.
-    "ntp.exchange" pub struct Exchange {
+    "ntp" pub struct Exchange {
         /// Version.
         pub version: u8,
         /// Mode of the message that the fields are from.
@@ -140,12 +142,116 @@ exchange! {
         pub transmit_timestamp: Option<Timestamp>,
         /// Number of extension fields.
         pub extension_count: u8 [sparse],
+        ..
+        /// The fields of the request, if those above are of its response.
+        request: Option<Fields>,
+    }
+    /// Messages of NTP: a row for a request, and one for its response.
+    zeek "ntp" ['a] as (row, from) {
+        /// `version`.
+        "version": u8 = row.version;
+        /// Number of the `mode`.
+        "mode": u8 = row.fields(from).mode.0;
+        /// `stratum`.
+        "stratum": u8 = row.fields(from).stratum;
+        /// `poll_interval`.
+        "poll": Duration = row.fields(from).poll_interval;
+        /// `precision`.
+        "precision": Duration = row.fields(from).precision;
+        /// `root_delay`.
+        "root_delay": Duration = row.fields(from).root_delay;
+        /// `root_dispersion`.
+        "root_disp": Duration = row.fields(from).root_dispersion;
+        /// `reference_id`: four octets for stratum 0 and 1, otherwise an address.
+        "ref_id": String = row.fields(from).zeek_id();
+        /// `reference_timestamp`; 0 if the clock was never set, as for the other times.
+        "ref_time": Timestamp = row.fields(from).times[0];
+        /// `origin_timestamp`.
+        "org_time": Timestamp = row.fields(from).times[1];
+        /// `receive_timestamp`.
+        "rec_time": Timestamp = row.fields(from).times[2];
+        /// `transmit_timestamp`.
+        "xmt_time": Timestamp = row.fields(from).times[3];
+        /// `extension_count`.
+        "num_exts": u8 = row.fields(from).extension_count;
+    }
+}
+
+/// The fields of a message of the modes 1 to 5.
+#[derive(Clone, Debug, PartialEq)]
+struct Fields {
+    mode: Mode,
+    leap: Leap,
+    stratum: u8,
+    poll_interval: Duration,
+    precision: Duration,
+    root_delay: Duration,
+    root_dispersion: Duration,
+    reference_id: [u8; 4],
+    /// Times of reference, origin, reception and transmission, zero if they are not known.
+    times: [Timestamp; 4],
+    extension_count: u8,
+}
+
+state! { struct Fields {
+    mode, leap, stratum, poll_interval, precision, root_delay, root_dispersion, reference_id, times, extension_count
+} }
+
+impl Fields {
+    /// Returns the source of the clock as Zeek writes it.
+    fn zeek_id(&self) -> String {
+        if self.stratum <= 1 {
+            String::from_utf8_lossy(&self.reference_id).into_owned()
+        } else {
+            Ipv4Addr::from(self.reference_id).to_string()
+        }
+    }
+}
+
+impl Measured for Fields {}
+
+impl Exchange {
+    /// Returns the fields of the message of a role.
+    fn fields(&self, from: Role) -> Fields {
+        match &self.request {
+            Some(request) if from == Role::Client => request.clone(),
+            _ => Fields {
+                mode: self.mode,
+                leap: self.leap,
+                stratum: self.stratum,
+                poll_interval: self.poll_interval,
+                precision: self.precision,
+                root_delay: self.root_delay,
+                root_dispersion: self.root_dispersion,
+                reference_id: self.reference_id.map_or([0; 4], |id| id.octets),
+                times: [
+                    self.reference_timestamp,
+                    self.origin_timestamp,
+                    self.receive_timestamp,
+                    self.transmit_timestamp,
+                ]
+                .map(|time| time.unwrap_or(Timestamp::ZERO)),
+                extension_count: self.extension_count,
+            },
+        }
+    }
+
+    fn set(&mut self, version: u8, fields: &Fields) {
+        let Fields { mode, leap, stratum, reference_id, extension_count, .. } = *fields;
+        (self.version, self.mode, self.leap, self.stratum) = (version, mode, leap, stratum);
+        (self.poll_interval, self.precision) = (fields.poll_interval, fields.precision);
+        (self.root_delay, self.root_dispersion) = (fields.root_delay, fields.root_dispersion);
+        let id = ReferenceId { octets: reference_id, is_text: stratum <= 1 };
+        self.reference_id = (reference_id != [0; 4]).then_some(id);
+        [self.reference_timestamp, self.origin_timestamp, self.receive_timestamp, self.transmit_timestamp] =
+            fields.times.map(|time| (time != Timestamp::ZERO).then_some(time));
+        self.extension_count = extension_count;
     }
 }
 
 exchange! {
     /// A request of a control program, with its responses.
-    "ntp.control" pub struct Control {
+    "ntp_control" pub struct Control {
         /// Version.
         pub version: u8,
         /// Operation.
@@ -163,11 +269,32 @@ exchange! {
         /// Octets of all responses.
         pub response_octet_count: u64 [octets],
     }
+    /// Control messages of NTP: a row for a request, and one for all of its responses.
+    zeek "ntp_control" ['a] as (row, from) {
+        /// `version`.
+        "version": u8 = row.version;
+        /// Mode, 6.
+        "mode": u8 = 6;
+        /// Number of the `operation`.
+        "op_code": u8 = row.operation.0;
+        /// `sequence`.
+        "sequence": u32 = row.sequence.into();
+        /// `status`; 0 in requests.
+        "status": u32 = row.status.filter(|_| from == Role::Server).unwrap_or_default().into();
+        /// `association`.
+        "association_id": u32 = row.association.into();
+        /// True for responses.
+        "resp_bit": bool = from == Role::Server;
+        /// `is_error`.
+        "err_bit": bool = row.is_error && from == Role::Server;
+        /// Always false: the responses to a request are one row.
+        "more_bit": bool = false;
+    }
 }
 
 exchange! {
     /// A private request to a server, with its responses.
-    "ntp.private" pub struct Private {
+    "ntp_private" pub struct Private {
         /// Version.
         pub version: u8,
         /// Implementation for which the request is: 2 and 3 are ntpd.
@@ -184,6 +311,21 @@ exchange! {
         pub response_count: u32 [packets],
         /// Octets of all responses.
         pub response_octet_count: u64 [octets],
+    }
+    /// Private messages of NTP: a row for a request, and one for all of its responses.
+    zeek "ntp_private" ['a] as (row, from) {
+        /// `version`.
+        "version": u8 = row.version;
+        /// Mode, 7.
+        "mode": u8 = 7;
+        /// Number of the `request_code`.
+        "req_code": u8 = row.request_code.0;
+        /// `implementation`.
+        "implementation": u8 = row.implementation;
+        /// `is_authenticated`.
+        "auth_bit": bool = row.is_authenticated;
+        /// `error_code`; 0 in requests.
+        "err": u8 = row.error_code.filter(|_| from == Role::Server).unwrap_or_default();
     }
 }
 
@@ -245,39 +387,44 @@ impl Ntp {
         let mut reader = Reader::new(pdu.bytes);
         let head = Head::read(&mut reader)?;
         let mode = head.flags & 7;
-        let time = |value: u64| (value != 0).then(|| Timestamp::from_ntp(value));
-        let fill = |row: &mut Exchange| {
-            (row.version, row.mode, row.leap) = (head.flags >> 3 & 7, Mode(mode), Leap(head.flags >> 6));
-            row.stratum = head.stratum;
-            (row.poll_interval, row.precision) = (power(head.poll), power(head.precision));
-            (row.root_delay, row.root_dispersion) = (short(head.root_delay), short(head.root_dispersion));
-            let id = ReferenceId { octets: head.reference_id, is_text: head.stratum <= 1 };
-            row.reference_id = (head.reference_id != [0; 4]).then_some(id);
-            row.reference_timestamp = time(head.reference_time);
-            (row.origin_timestamp, row.receive_timestamp) = (time(head.origin_time), time(head.receive_time));
-            row.transmit_timestamp = time(head.transmit_time);
-            row.extension_count = extension_count(reader);
+        let time = |value: u64| if value == 0 { Timestamp::ZERO } else { Timestamp::from_ntp(value) };
+        let version = head.flags >> 3 & 7;
+        let fields = Fields {
+            mode: Mode(mode),
+            leap: Leap(head.flags >> 6),
+            stratum: head.stratum,
+            poll_interval: power(head.poll),
+            precision: power(head.precision),
+            root_delay: short(head.root_delay),
+            root_dispersion: short(head.root_dispersion),
+            reference_id: head.reference_id,
+            times: [head.reference_time, head.origin_time, head.receive_time, head.transmit_time].map(time),
+            extension_count: extension_count(reader),
         };
         match mode {
             3 => {
                 rows.acts_as(Role::Client);
-                // The request may be captured after its response, whose fields remain.
                 rows.request(head.transmit_time, |row: &mut Exchange| {
-                    if row.mode != Mode(4) {
-                        fill(row);
+                    if row.mode == Mode(4) {
+                        // It was captured after its response, whose fields remain.
+                        row.request = Some(fields);
+                    } else {
+                        row.set(version, &fields);
                     }
                 });
             }
             4 => {
                 rows.acts_as(Role::Server);
                 rows.response(head.origin_time, |row: &mut Exchange| {
-                    fill(row);
+                    row.request =
+                        (row.mode == Mode(3)).then(|| row.fields(Role::Client)).or(row.request.take());
+                    row.set(version, &fields);
                     Reply::Last
                 });
             }
             _ => {
                 let mut row = Exchange::default();
-                fill(&mut row);
+                row.set(version, &fields);
                 rows.single(row);
             }
         }
@@ -405,26 +552,22 @@ mod tests {
             Case {
                 name: "a request and its response",
                 turns: vec![(CLIENT, request.clone()), (SERVER, response)],
-                rows: &[
-                    "ntp.exchange version=4 mode=server leap=none stratum=2 poll_interval=64s precision=954ns \
+                rows: &["ntp version=4 mode=server leap=none stratum=2 poll_interval=64s precision=954ns \
                     root_delay=500ms root_dispersion=1s reference_id=192.0.2.1 origin_timestamp=2354413953s \
-                    receive_timestamp=2354413954s transmit_timestamp=2354413955s response_time=10ms",
-                ],
+                    receive_timestamp=2354413954s transmit_timestamp=2354413955s response_time=10ms"],
             },
             Case {
                 name: "a repeated request, which is refused",
                 turns: vec![(CLIENT, request.clone()), (CLIENT, request.clone()), (SERVER, refusal)],
-                rows: &[
-                    "ntp.exchange version=4 mode=server leap=unsynchronized poll_interval=64s precision=954ns \
+                rows: &["ntp version=4 mode=server leap=unsynchronized poll_interval=64s precision=954ns \
                     root_delay=500ms root_dispersion=1s reference_id=RATE origin_timestamp=2354413953s \
-                    response_time=20ms retransmission_count=1",
-                ],
+                    response_time=20ms retransmission_count=1"],
             },
             Case {
                 name: "no response",
                 turns: vec![(CLIENT, request)],
                 rows: &[
-                    "ntp.exchange version=4 mode=client leap=none poll_interval=64s precision=954ns root_delay=500ms \
+                    "ntp version=4 mode=client leap=none poll_interval=64s precision=954ns root_delay=500ms \
                     root_dispersion=1s transmit_timestamp=2354413953s lacks=response",
                 ],
             },
@@ -432,7 +575,7 @@ mod tests {
                 name: "broadcast",
                 turns: vec![(SERVER, broadcast)],
                 rows: &[
-                    "ntp.exchange version=4 mode=broadcast leap=none stratum=1 poll_interval=64s precision=954ns \
+                    "ntp version=4 mode=broadcast leap=none stratum=1 poll_interval=64s precision=954ns \
                     root_delay=500ms root_dispersion=1s reference_id=GPS transmit_timestamp=2354413955s",
                 ],
             },
@@ -440,7 +583,7 @@ mod tests {
                 name: "control",
                 turns: vec![(CLIENT, read), (SERVER, part), (SERVER, last)],
                 rows: &[
-                    "ntp.control version=2 operation=read_variables sequence=7 status=1557 response_count=2 \
+                    "ntp_control version=2 operation=read_variables sequence=7 status=1557 response_count=2 \
                     response_octet_count=32 response_time=10ms",
                 ],
             },
@@ -448,7 +591,7 @@ mod tests {
                 name: "private",
                 turns: vec![(CLIENT, list), (SERVER, listed), (SERVER, listed_last)],
                 rows: &[
-                    "ntp.private version=2 implementation=3 request_code=mon_getlist_1 item_count=8 response_count=2 \
+                    "ntp_private version=2 implementation=3 request_code=mon_getlist_1 item_count=8 response_count=2 \
                     response_octet_count=16 response_time=10ms",
                 ],
             },

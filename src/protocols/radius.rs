@@ -12,9 +12,10 @@ use std::time::Duration;
 use super::recognizers::octets::{datagram_in_role, u16_at};
 use crate::checkpoint::state;
 use crate::codec::Reader;
+use crate::row::Name;
 use crate::session::framing::{AfterPdu, Pdu};
 use crate::session::kit::{Kept, Malformed, PduParser, Reply, Rows, Wire, exchange, names, open, wire};
-use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 
 /// Protocol `radius`: recognized by a known code, and attributes that fill the message; on its registered ports, padding may
 /// follow the message.
@@ -81,7 +82,7 @@ names! {
 
 exchange! {
     /// A request with its response. Attributes are those of the request, or else those of the response.
-    "radius.exchange" pub struct Exchange {
+    "radius" pub struct Exchange {
         /// Code of the request; absent if it was not captured.
         pub request_code: Option<Code>,
         /// Code of the response.
@@ -127,6 +128,52 @@ exchange! {
         pub terminate_cause: Option<TerminateCause>,
         /// Number of attributes of vendors.
         pub vendor_attribute_count: u16 [sparse],
+    }
+    /// Requests for access with their results, without those that a challenge answers.
+    zeek "radius" ['a] as row if (row.is_decided()) {
+        /// `user_name`.
+        "username": Option<Text<'a>> = row.user_name.as_ref().map(Kept::text);
+        /// `calling_station_id`, if it is a MAC address.
+        "mac": Option<String> = row.mac();
+        /// `framed_address`.
+        "framed_addr": Option<IpAddr> = row.framed_address;
+        /// `tunnel_client`.
+        "tunnel_client": Option<Text<'a>> = row.tunnel_client.as_ref().map(Kept::text);
+        /// `connect_info`.
+        "connect_info": Option<Text<'a>> = row.connect_info.as_ref().map(Kept::text);
+        /// `reply_message`.
+        "reply_msg": Option<Text<'a>> = row.reply_message.as_ref().map(Kept::text);
+        /// `success`, `failed`, or `unknown` without a response.
+        "result": Name = row.result();
+        /// `response_time`.
+        "ttl": Option<Duration> = row.exchange.response_time;
+    }
+}
+
+impl Exchange {
+    /// Returns whether the row is of a request for access that has a result, or never will.
+    fn is_decided(&self) -> bool {
+        let is_access = self.request_code.is_none_or(|code| code.0 == 1);
+        is_access && matches!(self.response_code, None | Some(Code(2 | 3)))
+    }
+
+    /// Returns the MAC address of the user's device.
+    fn mac(&self) -> Option<String> {
+        let text = self.calling_station_id.as_ref()?.text().to_str_lossy();
+        let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+        let is_mac = digits.len() == 12
+            && text.chars().all(|letter| letter.is_ascii_hexdigit() || "-:.".contains(letter));
+        let pairs = digits.as_bytes().chunks(2).map(String::from_utf8_lossy);
+        is_mac.then(|| pairs.collect::<Vec<_>>().join(":").to_lowercase())
+    }
+
+    /// Returns the result of a request for access.
+    fn result(&self) -> Name {
+        Name(match self.response_code {
+            Some(Code(2)) => "success",
+            Some(Code(3)) => "failed",
+            _ => "unknown",
+        })
     }
 }
 
@@ -325,7 +372,7 @@ mod tests {
                 name: "access",
                 turns: vec![(CLIENT, access.clone()), (SERVER, accept.clone())],
                 rows: &[
-                    "radius.exchange request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
+                    "radius request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
                     nas_address=Address(192.0.2.9) nas_port=3 framed_address=Address(198.51.100.4) reply_message=hello \
                     session_timeout=3600s has_eap=Bool(true) vendor_attribute_count=1 response_time=10ms",
                 ],
@@ -339,9 +386,9 @@ mod tests {
                     (SERVER, reject.clone()),
                 ],
                 rows: &[
-                    "radius.exchange request_code=access_request identifier=7 user_name=nemo nas_address=Address(192.0.2.9) \
+                    "radius request_code=access_request identifier=7 user_name=nemo nas_address=Address(192.0.2.9) \
                     nas_port=3 has_eap=Bool(true) lacks=response",
-                    "radius.exchange request_code=access_request response_code=access_reject identifier=7 user_name=arthur \
+                    "radius request_code=access_request response_code=access_reject identifier=7 user_name=arthur \
                     reply_message=no response_time=20ms retransmission_count=1",
                 ],
             },
@@ -349,7 +396,7 @@ mod tests {
                 name: "accounting",
                 turns: vec![(CLIENT, stop), (SERVER, padded)],
                 rows: &[
-                    "radius.exchange request_code=accounting_request response_code=accounting_response identifier=8 \
+                    "radius request_code=accounting_request response_code=accounting_response identifier=8 \
                     tunnel_client=192.0.2.77 accounting_status=stop accounting_session_id=session \
                     accounting_session_length=60s accounting_input_octets=4294967301 accounting_output_octets=256 \
                     terminate_cause=user_request response_time=10ms",
@@ -364,12 +411,12 @@ mod tests {
                 ]
                 .concat(),
                 rows: &[
-                    "radius.exchange response_code=access_reject identifier=7 reply_message=no lacks=request",
-                    "radius.exchange response_code=access_reject identifier=7 reply_message=no lacks=request",
-                    "radius.exchange request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
+                    "radius response_code=access_reject identifier=7 reply_message=no lacks=request",
+                    "radius response_code=access_reject identifier=7 reply_message=no lacks=request",
+                    "radius request_code=access_request response_code=access_accept identifier=7 user_name=nemo \
                     nas_address=Address(192.0.2.9) nas_port=3 framed_address=Address(198.51.100.4) reply_message=hello \
                     session_timeout=3600s has_eap=Bool(true) vendor_attribute_count=1 response_time=10ms",
-                    "radius.exchange request_code=status_server identifier=9 retransmission_count=4 lacks=response",
+                    "radius request_code=status_server identifier=9 retransmission_count=4 lacks=response",
                 ],
             },
         ];

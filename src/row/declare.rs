@@ -44,7 +44,7 @@ macro_rules! table {
         }
     };
     (
-        @implement [$($lifetime:lifetime),*] $name:literal, [$($description:literal)+], $type:ty, $row:ident;
+        @implement [$($lifetime:lifetime),*] $name:expr, [$($description:literal)+], $type:ty, $row:ident;
         $(
             [$($doc:literal)+]
             [$column:expr]
@@ -155,7 +155,7 @@ macro_rules! message {
 }
 
 /// Declares an enum whose variants are messages, each a row of a table. A name after a variant replaces that of the
-/// variant's table.
+/// variant's table. A last variant after `..` is a [`Union`](crate::row::Union) itself.
 ///
 /// ```
 /// # use flowgauge::message;
@@ -186,7 +186,11 @@ macro_rules! messages {
         pub enum $type:ident < $($lifetime:lifetime)? > { $(
             $(#[$variant_meta:meta])*
             $variant:ident($row:ty) $(= $name:literal)?,
-        )+ }
+        )+ $(
+            ..
+            $(#[$union_meta:meta])*
+            $union:ident($union_type:ty),
+        )? }
     ) => {
         $(#[$meta])*
         #[non_exhaustive]
@@ -194,17 +198,23 @@ macro_rules! messages {
         pub enum $type $(<$lifetime>)? { $(
             $(#[$variant_meta])*
             $variant($row),
-        )+ }
+        )+ $(
+            $(#[$union_meta])*
+            $union($union_type),
+        )? }
 
         impl $(<$lifetime>)? $crate::row::Union for $type $(<$lifetime>)? {
             fn tables() -> ::std::vec::Vec<&'static $crate::row::TableInfo> {
-                ::std::vec![$( $crate::messages!(@table $row $(, $name)?) ),+]
+                let tables = ::std::vec![$( $crate::messages!(@table $row $(, $name)?) ),+];
+                $( let tables = [tables, <$union_type as $crate::row::Union>::tables()].concat(); )?
+                tables
             }
 
             #[inline]
             fn row(&self) -> $crate::row::TableRow<'_> {
                 match self {
                     $( Self::$variant(row) => $crate::row::TableRow::new($crate::messages!(@table $row $(, $name)?), row), )+
+                    $( Self::$union(row) => $crate::row::Union::row(row), )?
                 }
             }
         }

@@ -11,8 +11,8 @@ use super::ssh::Ssh;
 use super::tls::{Quic, Tls};
 use super::x509::X509;
 use crate::base::{Side, Timestamp};
-use crate::session::Lack;
-use crate::session::Protocol;
+use crate::session::kit::{KitMessage, KitTransaction};
+use crate::session::{Lack, MessageMeta, Protocol};
 
 /// A transaction of a flow.
 #[derive(Clone, Debug)]
@@ -24,6 +24,13 @@ pub struct Transaction {
 }
 
 impl Transaction {
+    /// Returns the transaction of a message of the kit.
+    pub(super) fn of_kit(meta: &MessageMeta, message: &KitMessage<'_>) -> Self {
+        let exchange = message.exchange();
+        let span = Span { start: exchange.start, end: exchange.end, ..Span::of(meta) };
+        Self { span, lacks: exchange.lacks, content: Content::Kit(message.kept()) }
+    }
+
     /// Returns the protocol of the messages.
     #[must_use]
     pub const fn protocol(&self) -> &'static Protocol {
@@ -89,6 +96,9 @@ crate::messages! {
         Ftp(Ftp),
         /// A body of HTTP, a part of a mail, or a file of FTP or TFTP.
         File(File),
+        ..
+        /// An exchange of one of the protocols of the [kit](crate::session::kit).
+        Kit(KitTransaction),
     }
 }
 

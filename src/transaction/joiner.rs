@@ -68,6 +68,11 @@ impl FlowTransactions {
         message: &Message<'_>,
         mut out: impl FnMut(Transaction),
     ) {
+        if let Message::Kit(message) = message {
+            // Transactions of another protocol, which led to this one, are over.
+            self.end(joins, &mut out);
+            return out(Transaction::of_kit(meta, message));
+        }
         let Some(empty) = Open::of(message) else { return };
         let flow = self.open.get_or_insert_with(|| {
             Box::new(OpenFlow { flow: FlowOrigin { key: *key, start }, open: empty(), counted_len: 0 })

@@ -213,7 +213,7 @@ impl LogFiles for Memory {
 }
 
 /// Returns the logs of a capture, by name.
-fn logs_of(capture: &Path, timeouts: TrackerConfig) -> BTreeMap<&'static str, Vec<Row>> {
+pub(super) fn logs_of(capture: &Path, timeouts: TrackerConfig) -> BTreeMap<&'static str, Vec<Row>> {
     let memory = Memory::default();
     let logs = Logs::each(memory.clone(), ZeekConfig::default().has_tunnels(true));
     let mut config = timeouts;
@@ -234,12 +234,16 @@ fn logs_of(capture: &Path, timeouts: TrackerConfig) -> BTreeMap<&'static str, Ve
 
 /// The values of a row by column name.
 #[derive(Clone, Debug)]
-struct Row {
+pub(super) struct Row {
     cells: Vec<(String, String)>,
 }
 
 impl Row {
-    fn get(&self, name: &str) -> Option<&str> {
+    pub(super) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().map(|(column, _)| column.as_str())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.cells.iter().find(|(column, _)| column == name).map(|(_, value)| value.as_str())
     }
 
@@ -284,7 +288,7 @@ const HEADER_OF_COMMUNITY_ID_LOG: &str =
     "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
 
 /// Returns the rows of a log, with or without Zeek's header lines.
-fn rows(text: &str) -> Vec<Row> {
+pub(super) fn rows(text: &str) -> Vec<Row> {
     let header = text.lines().find_map(|line| line.strip_prefix("#fields\t"));
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let is_without_header = lines.clone().next().is_some_and(|line| line.contains("\t1:"));

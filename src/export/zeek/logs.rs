@@ -30,6 +30,7 @@ use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFo
 use crate::protocols::{ftp_data, tftp};
 use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo, TableRow};
+use crate::session::kit::LogFormat;
 use crate::session::{MessageMeta, Role};
 use crate::tracker::{Anomaly, FlowView};
 use crate::transaction::{self, Content, Transaction};
@@ -419,6 +420,18 @@ impl<W: Write> FlowLog for Logs<W> {
             }
             // Zeek does not read TFTP.
             Content::File(_) if transaction.protocol() == &tftp::PROTOCOL => Ok(true),
+            Content::Kit(exchange) => {
+                let mut outcome = Ok(true);
+                exchange.logs(LogFormat::Zeek, &mut |log| {
+                    let (head, time) = (Head::new(log.timestamp, uid, view), log.timestamp);
+                    let row = (head, log.row);
+                    if let Ok(is_written) = outcome {
+                        let written = self.write_row(time, &TableRow::new(log.table, &row), &mut *permits);
+                        outcome = written.map(|is_new| is_new && is_written);
+                    }
+                });
+                outcome
+            }
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);
                 let duration = transaction.end().saturating_since(ts);

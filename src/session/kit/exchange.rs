@@ -2,6 +2,15 @@
 
 /// Declares the row of an exchange, a request with its response: each field is a column, and those of
 /// [`ExchangeHead`](super::ExchangeHead) follow. All values must be [`Saved`](crate::checkpoint::Saved) and [`Measured`](super::Measured).
+/// Fields after `..` are no columns.
+///
+/// Logs of other programs follow the struct, each with its columns:
+///
+/// - `zeek "radius" ['a] as row { .. }` declares a row of Zeek's `radius.log`, where `row` is the exchange.
+/// - `zeek "ntp" ['a] as (row, from) { .. }` declares two, one for the request and one for the response, if they were captured;
+///   `from` is the role of the sender.
+///   `if (..)` before the columns is a condition on `row` and `from`.
+/// - `eve "snmp" ['a] as (row, from) { .. }` declares the object `snmp` of an event of this type, in the same way.
 macro_rules! exchange {
     (
         $(#[doc = $description:literal])+
@@ -10,13 +19,19 @@ macro_rules! exchange {
                 $(#[doc = $doc:literal])+
                 pub $field:ident: $cell:ty $([ $($attributes:tt)+ ])?,
             )*
+            $( .. $( $(#[doc = $hidden_doc:literal])+ $hidden:ident: $hidden_type:ty, )+ )?
         }
+        $(
+            $(#[doc = $log_description:literal])+
+            $format:ident $log:literal [$lifetime:lifetime] as $bound:tt $(if ($guard:expr))? { $($columns:tt)* }
+        )*
     ) => {
         $(#[doc = $description])+
         #[derive(Clone, Debug, Default, PartialEq)]
         #[non_exhaustive]
         pub struct $type {
             $( $(#[doc = $doc])+ pub $field: $cell, )*
+            $( $( $(#[doc = $hidden_doc])+ $hidden: $hidden_type, )+ )?
             /// Times, and what was not captured.
             pub exchange: $crate::session::kit::ExchangeHead,
         }
@@ -28,17 +43,21 @@ macro_rules! exchange {
                 ["response_time"] [Option<::std::time::Duration>] [] [row.exchange.response_time]
             ["Number of times that the request was repeated before a response."]
                 ["retransmission_count"] [u32] [sparse] [row.exchange.retransmission_count]
-            ["What was not captured: the request, the response, or further responses (`end`); `limit` if more exchanges were \
-                open than are kept."]
-                ["lacks"] [Option<$crate::session::Lack>] [] [row.exchange.lacks]
         }
 
-        $crate::checkpoint::state! { struct $type { $($field,)* exchange } }
+        $crate::checkpoint::state! { struct $type { $($field,)* $( $($hidden,)+ )? exchange } }
 
-        impl $crate::session::kit::KitRow for $type {
-            fn table(&self) -> &'static $crate::row::TableInfo {
-                const { &$crate::row::TableInfo::of::<$type>() }
-            }
+        impl $crate::session::kit::Declared for $type {
+            const MESSAGE: &'static $crate::row::TableInfo = {
+                const COUNT: usize = <$type as $crate::row::Table>::COLUMNS.len() + 1;
+                const COLUMNS: [$crate::row::Column; COUNT] = $crate::session::kit::columns_of_message::<$type, COUNT>();
+                &$crate::row::TableInfo { columns: &COLUMNS, ..$crate::row::TableInfo::of::<$type>() }
+            };
+            const LOGS: &'static [$crate::session::kit::LogOf<Self>] = &[
+                $( $crate::session::kit::log! {
+                    $format $log, [$($log_description)+], $type, [$lifetime], $bound, [$($guard)?], { $($columns)* }
+                }, )*
+            ];
 
             fn head(&self) -> &$crate::session::kit::ExchangeHead {
                 &self.exchange
@@ -50,6 +69,7 @@ macro_rules! exchange {
 
             fn heap_len(&self) -> usize {
                 0 $( + $crate::session::kit::Measured::heap_len(&self.$field) )*
+                    $( $( + $crate::session::kit::Measured::heap_len(&self.$hidden) )+ )?
             }
         }
     };

@@ -18,13 +18,15 @@ pub struct ExchangeHead {
     pub end: Timestamp,
     /// Time from the first request to the first response.
     pub response_time: Option<Duration>,
+    /// Time of the first response.
+    pub responded: Option<Timestamp>,
     /// Number of times that the request was repeated before a response.
     pub retransmission_count: u32,
     /// What was not captured.
     pub lacks: Option<Lack>,
 }
 
-state! { struct ExchangeHead { from, start, end, response_time, retransmission_count, lacks } }
+state! { struct ExchangeHead { from, start, end, response_time, responded, retransmission_count, lacks } }
 
 impl Default for ExchangeHead {
     fn default() -> Self {
@@ -34,6 +36,14 @@ impl Default for ExchangeHead {
 
 impl ExchangeHead {
     pub(super) const fn new(from: Role, now: Timestamp) -> Self {
-        Self { from, start: now, end: now, response_time: None, retransmission_count: 0, lacks: None }
+        Self {
+            from,
+            start: now,
+            end: now,
+            response_time: None,
+            responded: None,
+            retransmission_count: 0,
+            lacks: None,
+        }
     }
 }

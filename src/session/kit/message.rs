@@ -1,23 +1,90 @@
 //! What the parsers of the kit report.
 
 use std::any::Any;
+use std::fmt;
 
 use super::head::ExchangeHead;
-use crate::row::{DynRow, TableInfo, TableRow};
+use super::log::{EachLogRow, LogFormat, LogOf};
+use crate::row::{Cell, Column, DynRow, Row, Table, TableInfo, TableRow, Visitor};
+use crate::session::Lack;
 
-/// A row that may stay open between two messages; [`exchange!`](super::exchange!) implements it.
-pub(crate) trait KitRow: DynRow + Any + Send + Sync {
-    /// Returns the table of the row.
-    fn table(&self) -> &'static TableInfo;
+/// A row that [`exchange!`](super::exchange!) declares.
+pub(crate) trait Declared: Table + Clone + Send + Sync + 'static {
+    /// The table of messages: the columns of the row, and what it lacks.
+    const MESSAGE: &'static TableInfo;
+    /// The logs of other programs to which the rows belong.
+    const LOGS: &'static [LogOf<Self>];
 
     /// Returns times and state of the row.
     fn head(&self) -> &ExchangeHead;
-
     /// Returns times and state of the row.
     fn head_mut(&mut self) -> &mut ExchangeHead;
-
     /// Returns the number of octets that the row has allocated.
     fn heap_len(&self) -> usize;
+}
+
+/// A column of messages only: transactions have it in their [head](crate::transaction::TransactionHead).
+const LACKS: Column = Column::new(
+    "lacks",
+    "What was not captured: the request, the response, or further responses (`end`); `limit` if more exchanges were open than \
+     are kept.",
+    <Option<Lack>>::TYPE,
+    true,
+);
+
+/// Returns the columns of the messages of a type.
+pub(crate) const fn columns_of_message<T: Table, const COUNT: usize>() -> [Column; COUNT] {
+    crate::row::concat(&[T::COLUMNS, &[LACKS]])
+}
+
+/// A row that may stay open between two messages: a [`Declared`] one without its type.
+pub(crate) trait KitRow: DynRow + Any + Send + Sync {
+    /// Returns the table of messages.
+    fn message_table(&self) -> &'static TableInfo;
+    /// Returns the table of transactions.
+    fn table(&self) -> &'static TableInfo;
+    /// Returns times and state of the row.
+    fn head(&self) -> &ExchangeHead;
+    /// Returns times and state of the row.
+    fn head_mut(&mut self) -> &mut ExchangeHead;
+    /// Returns the number of octets that the row has allocated.
+    fn heap_len(&self) -> usize;
+    /// Copies the row.
+    fn boxed(&self) -> Box<dyn KitRow>;
+    /// Passes on the rows of the logs of a program.
+    fn logs(&self, format: LogFormat, out: EachLogRow<'_>);
+}
+
+impl<T: Declared> KitRow for T {
+    fn message_table(&self) -> &'static TableInfo {
+        T::MESSAGE
+    }
+
+    fn table(&self) -> &'static TableInfo {
+        const { &TableInfo::of::<T>() }
+    }
+
+    fn head(&self) -> &ExchangeHead {
+        Declared::head(self)
+    }
+
+    fn head_mut(&mut self) -> &mut ExchangeHead {
+        Declared::head_mut(self)
+    }
+
+    fn heap_len(&self) -> usize {
+        Declared::heap_len(self)
+    }
+
+    fn boxed(&self) -> Box<dyn KitRow> {
+        Box::new(self.clone())
+    }
+
+    fn logs(&self, format: LogFormat, out: EachLogRow<'_>) {
+        for log in T::LOGS.iter().filter(|log| log.format == format) {
+            log.each(self, Declared::head(self), out);
+        }
+    }
 }
 
 /// A message of a parser of the kit: a row of one of the tables of its protocol.
@@ -33,12 +100,6 @@ impl<'m> KitMessage<'m> {
     #[must_use]
     pub fn exchange(&self) -> &'m ExchangeHead {
         self.0.head()
-    }
-
-    /// Returns the row with its table.
-    #[must_use]
-    pub fn row(&self) -> TableRow<'m> {
-        TableRow::new(self.0.table(), self.0)
     }
 
     /// Returns the row, if it is of this type.
@@ -62,10 +123,74 @@ impl<'m> KitMessage<'m> {
         let row: &'m dyn Any = self.0;
         row.downcast_ref()
     }
+
+    /// Returns a copy that is independent of the parser. Allocates.
+    pub(crate) fn kept(&self) -> KitTransaction {
+        KitTransaction(self.0.boxed())
+    }
 }
 
-impl std::fmt::Debug for KitMessage<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.row().fmt(f)
+impl Row for KitMessage<'_> {
+    fn own_columns(&self) -> Vec<&'static Column> {
+        self.0.message_table().columns.iter().collect()
+    }
+
+    fn shape_id(&self) -> usize {
+        std::ptr::from_ref(self.0.message_table()).addr()
+    }
+
+    fn visit(&self, mut visitor: &mut (impl Visitor + ?Sized)) {
+        self.0.visit_dyn(&mut visitor);
+        if let [.., lacks] = self.0.message_table().columns
+            && visitor.wants(lacks)
+        {
+            self.0.head().lacks.visit(lacks, visitor);
+        }
+    }
+}
+
+impl fmt::Debug for KitMessage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        TableRow::new(self.0.message_table(), self).fmt(f)
+    }
+}
+
+impl KitMessage<'_> {
+    /// Returns the row with its table.
+    pub(crate) fn row(&self) -> TableRow<'_> {
+        TableRow::new(self.0.message_table(), self)
+    }
+}
+
+/// A row of a parser of the kit as a transaction: [`message`](Self::message) gives access to it.
+pub struct KitTransaction(Box<dyn KitRow>);
+
+impl KitTransaction {
+    /// Returns the message, which has the same values.
+    #[must_use]
+    pub fn message(&self) -> KitMessage<'_> {
+        KitMessage(&*self.0)
+    }
+
+    /// Passes on the rows of the logs of a program.
+    pub(crate) fn logs(&self, format: LogFormat, out: EachLogRow<'_>) {
+        self.0.logs(format, out);
+    }
+
+    /// Returns the row with its table.
+    pub(crate) fn row(&self) -> TableRow<'_> {
+        TableRow::new(self.0.table(), &*self.0)
+    }
+}
+
+impl Clone for KitTransaction {
+    fn clone(&self) -> Self {
+        Self(self.0.boxed())
+    }
+}
+
+impl fmt::Debug for KitTransaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.message().fmt(f)
     }
 }

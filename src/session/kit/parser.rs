@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::log::LogFormat;
 use super::rows::{Deliver, OPEN_MAX, Open, Rows, Store};
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter};
@@ -206,8 +207,12 @@ impl<P: PduParser> KitParser for Kit<P> {
 pub(crate) struct KitEntry {
     /// Name and recognition.
     pub(crate) protocol: &'static Protocol,
-    /// Tables of its rows.
+    /// Tables of its rows as messages.
     pub(crate) tables: &'static [&'static TableInfo],
+    /// Tables of its rows as transactions.
+    pub(crate) transactions: &'static [&'static TableInfo],
+    /// Returns the tables of its rows in logs of other programs.
+    pub(crate) logs: fn() -> Vec<(&'static TableInfo, LogFormat)>,
     /// Creates a parser.
     pub(crate) start: fn() -> Box<dyn KitParser>,
 }
@@ -215,6 +220,12 @@ pub(crate) struct KitEntry {
 impl KitEntry {
     /// Returns the entry of a protocol.
     pub(crate) const fn of<P: PduParser>() -> Self {
-        Self { protocol: P::PROTOCOL, tables: P::Row::TABLES, start: || Box::new(Kit::<P>::default()) }
+        Self {
+            protocol: P::PROTOCOL,
+            tables: P::Row::TABLES,
+            transactions: P::Row::TRANSACTIONS,
+            logs: P::Row::logs,
+            start: || Box::new(Kit::<P>::default()),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::head::ExchangeHead;
+use super::log::LogFormat;
 use super::message::{KitMessage, KitRow};
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
@@ -19,8 +20,13 @@ pub(super) type Deliver<'o> = &'o mut dyn for<'m> FnMut(KitMessage<'m>);
 
 /// The rows of a protocol that may be open: a row, or an enum of them, declared by [`open!`](super::open!).
 pub(crate) trait Open: Saved + 'static {
-    /// The tables of all rows.
+    /// The tables of all rows as messages.
     const TABLES: &'static [&'static TableInfo];
+    /// The tables of all rows as transactions.
+    const TRANSACTIONS: &'static [&'static TableInfo];
+
+    /// Returns the tables of the rows in logs of other programs.
+    fn logs() -> Vec<(&'static TableInfo, LogFormat)>;
 
     /// Returns the row.
     fn row(&self) -> &dyn KitRow;
@@ -45,13 +51,22 @@ macro_rules! open {
     ($(#[$meta:meta])* pub(crate) enum $type:ident { $($number:literal = $row:ident),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug)]
+        #[allow(clippy::large_enum_variant, reason = "few are open")]
         pub(crate) enum $type { $( $row($row), )+ }
 
         $crate::checkpoint::state! { enum $type { $($number = $row(row)),+ } }
 
         impl $crate::session::kit::Open for $type {
             const TABLES: &'static [&'static $crate::row::TableInfo] =
+                &[$( <$row as $crate::session::kit::Declared>::MESSAGE ),+];
+            const TRANSACTIONS: &'static [&'static $crate::row::TableInfo] =
                 &[$( const { &$crate::row::TableInfo::of::<$row>() } ),+];
+
+            fn logs() -> ::std::vec::Vec<(&'static $crate::row::TableInfo, $crate::session::kit::LogFormat)> {
+                let mut logs = ::std::vec::Vec::new();
+                $( logs.extend(<$row as $crate::session::kit::Declared>::LOGS.iter().map(|log| (log.table, log.format))); )+
+                logs
+            }
 
             fn row(&self) -> &dyn $crate::session::kit::KitRow {
                 match self { $( Self::$row(row) => row, )+ }
@@ -386,7 +401,7 @@ impl<R: Open> Rows<'_, R> {
         let is_over = |pending: &Pending<R>| pending.awaits == Awaits::Request;
         let Some(index) = self.find_unless::<T>((key, requester), is_over) else {
             let mut row = T::default();
-            *row.head_mut() = ExchangeHead::new(requester, now);
+            *row.head_mut() = ExchangeHead { responded: Some(now), ..ExchangeHead::new(requester, now) };
             let reply = fill(&mut row);
             return match reply {
                 Reply::Last if self.request_within.is_some() => self.open((key, 0), Awaits::Request, row),
@@ -404,6 +419,7 @@ impl<R: Open> Rows<'_, R> {
             let reply = fill(row);
             let head = row.head_mut();
             head.end = now;
+            head.responded.get_or_insert(now);
             if *awaits == Awaits::Response && head.lacks.is_none() {
                 head.response_time = Some(now.saturating_since(head.start));
             }
