@@ -33,6 +33,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "protocols")]
+pub(crate) mod ber;
 mod buffer;
 mod error;
 mod number;

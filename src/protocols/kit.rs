@@ -1,6 +1,6 @@
 //! The protocols of the kit, in a set with those that are recognized only.
 
-use super::{ntp, radius, recognizers};
+use super::{ldap, modbus, ntp, radius, recognizers, snmp, syslog};
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -11,7 +11,14 @@ use crate::session::{
 };
 
 /// The protocols of the kit: a line for each.
-const ENTRIES: &[KitEntry] = &[KitEntry::of::<ntp::Ntp>(), KitEntry::of::<radius::Radius>()];
+const ENTRIES: &[KitEntry] = &[
+    KitEntry::of::<ldap::Ldap>(),
+    KitEntry::of::<modbus::Modbus>(),
+    KitEntry::of::<ntp::Ntp>(),
+    KitEntry::of::<radius::Radius>(),
+    KitEntry::of::<snmp::Snmp>(),
+    KitEntry::of::<syslog::Syslog>(),
+];
 
 /// A parser of one of the protocols of the kit: requests with their responses, as rows. The set also has the protocols that are
 /// [recognized](recognizers) only.

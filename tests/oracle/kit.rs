@@ -248,6 +248,28 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ntp/NTP_sync.pcap", "protocols.ntp.ntp3", "ntp", 30, 0),
     ("ntp/ntpmode67.pcap", "protocols.ntp.ntpmode67", "ntp_control", 6, 0),
     ("ntp/ntpmode67.pcap", "protocols.ntp.ntpmode67", "ntp_private", 3, 0),
+    ("syslog-single-udp.pcap", "protocols.syslog.trace", "syslog", 1, 0),
+    // A datagram without a priority is not recognized as syslog.
+    ("syslog-missing-pri.pcap", "protocols.syslog.missing-pri", "syslog", 0, 1),
+    ("tcp-syslog-nontransparent.pcap", "protocols.syslog.tcp-framing-nontransparent", "syslog", 2, 0),
+    ("modbus/fuzz-1011.pcap", "protocols.modbus.register_parsing", "modbus", 5, 0),
+    ("ldap/simpleauth.pcap", "protocols.ldap.basic", "ldap", 2, 0),
+    ("ldap/simpleauth.pcap", "protocols.ldap.basic", "ldap_search", 1, 0),
+    ("ldap/simpleauth-diff-port.pcap", "protocols.ldap.diff_port", "ldap", 2, 0),
+    ("ldap/simpleauth-diff-port.pcap", "protocols.ldap.diff_port", "ldap_search", 1, 0),
+    ("ldap/ldap-who-am-i.pcap", "protocols.ldap.who-am-i", "ldap", 3, 0),
+    ("ldap/modify-request.pcapng", "protocols.ldap.modify-request", "ldap", 3, 0),
+    ("ldap/ldap_invalid_credentials.pcap", "protocols.ldap.invalid_credentials", "ldap", 25, 0),
+    ("ldap/gap-data-missing.pcapng", "protocols.ldap.gap", "ldap", 1, 0),
+    ("ldap/missing_krbtgt_ldap_request.pcapng", "protocols.ldap.sasl-signed-clear-2", "ldap", 2, 0),
+    // Zeek writes a disjunction of more than two conditions as nested ones.
+    ("ldap/missing_krbtgt_ldap_request.pcapng", "protocols.ldap.sasl-signed-clear-2", "ldap_search", 3, 1),
+    ("ldap/krb5-sign-seal-01.pcap", "protocols.ldap.sasl-encrypted", "ldap", 1, 0),
+    ("ldap/krb5-sign-seal-01.pcap", "protocols.ldap.sasl-encrypted", "ldap_search", 1, 0),
+    // Zeek does not read the name of an entry that is added.
+    ("ldap/pending-adds-10.pcap", "protocols.ldap.pending-messages-exceeded", "ldap", 0, 10),
+    ("ldap/ctu-sme-11-win7ad-1-ldap-tcp-50041.pcap", "protocols.ldap.spnego-ntlmssp", "ldap", 4, 0),
+    ("ldap/ldap_star_single.pcapng", "protocols.ldap.ldap_substring_search", "ldap_search", 1, 0),
     // Zeek joins a request that is answered by a challenge with the one that follows, and reads the framed address of challenges
     // only.
     ("radius/radius.pcap", "protocols.radius.auth", "radius", 0, 1),
@@ -276,9 +298,13 @@ fn logs_are_those_of_zeek() {
         let theirs = zeek::rows(&std::fs::read_to_string(path).expect("a log"));
         let logs = zeek::logs_of(&folder.join("Traces").join(capture), TrackerConfig::default());
         let ours = logs.get(log).cloned().unwrap_or_default();
+        let Some(first) = ours.first() else {
+            found.push((capture, test, log, 0, theirs.len()));
+            continue;
+        };
         let columns: Vec<_> = theirs[0]
             .columns()
-            .filter(|column| !["ts", "uid"].contains(column) && ours[0].get(column).is_some())
+            .filter(|column| !["ts", "uid"].contains(column) && first.get(column).is_some())
             .map(str::to_owned)
             .collect();
         let mut counts = counted(theirs.iter().map(|row| comparable(row, &columns)));
@@ -292,5 +318,7 @@ fn logs_are_those_of_zeek() {
         }
         found.push((capture, test, log, theirs.len() - missing_count, missing_count));
     }
-    assert_eq!(found, LOGS);
+    for (found, expected) in found.iter().zip(LOGS) {
+        assert_eq!(found, expected);
+    }
 }

@@ -1,10 +1,7 @@
-//! Recognizers of industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
+//! Recognizers of industrial and building automation: DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
 
 use super::octets::{datagram_in_role, either, u16_at, u16_le_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
-
-/// Modbus over TCP, recognized by port 502, protocol number zero, a plausible length, and a known function code.
-pub static MODBUS: Protocol = Protocol::new("modbus").over_streams(&[502], Some(modbus));
 
 /// DNP3 (IEEE 1815), recognized by the start octets and the length of a link frame.
 pub static DNP3: Protocol = Protocol::new("dnp3")
@@ -40,20 +37,6 @@ pub static S7COMM: Protocol = Protocol::new("s7comm")
 
 /// AUTOSAR SOME/IP, recognized by protocol version 1, a known message type and return code, and a matching length.
 pub static SOMEIP: Protocol = Protocol::new("someip").over_datagrams(&[30490], Some(someip));
-
-fn modbus(opening: &StreamOpening<'_>) -> Verdict {
-    if !opening.has_port(502) {
-        return Verdict::No;
-    }
-    either(opening, |bytes| match bytes {
-        [_, _, 0, 0, 0, len, _, function, ..] => Verdict::of(
-            (2..=254).contains(len)
-                && matches!(function & 0x7F, 1..=8 | 11 | 12 | 15..=17 | 20..=24 | 43 | 90),
-        ),
-        [_, _, 0, 0, 0, ..] | [_, _, 0, 0] | [_, _, 0] | [_, _] | [_] | [] => Verdict::More,
-        _ => Verdict::No,
-    })
-}
 
 fn dnp3(bytes: &[u8]) -> Verdict {
     match bytes {
@@ -143,13 +126,11 @@ fn someip(opening: &DatagramOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
+    use super::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
 
     const REGISTER: &[u8] = b"\x65\x00\x04\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x00\x00";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
-        client(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x06\x01\x03\x00\x00\x00\x02"),
-        server(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x03\x01\x83\x02"),
         client(&DNP3, 20_000, b"\x05\x64\x08\xC4\x01\x00\x02\x00\x12\x34"),
         datagram(&DNP3, 20_000, b"\x05\x64\x08\xC4\x01\x00\x02\x00\x12\x34"),
         client(&IEC104, 10_000, b"\x68\x04\x07\x00\x00\x00"),
@@ -168,8 +149,6 @@ pub(super) mod samples {
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
-        client(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x06\x01\x7F\x00\x00\x00\x02"),
-        client(&MODBUS, 5020, b"\x00\x2A\x00\x00\x00\x06\x01\x03\x00\x00\x00\x02"),
         client(&DNP3, 20_000, b"\x05\x64\x04\xC4"),
         client(&IEC104, 10_000, b"\x68\x04\x05\x00\x00\x00"),
         client(&IEC104, 10_000, b"hello, world"),

@@ -48,23 +48,23 @@ mod tunnel;
 mod voice;
 mod windows;
 
-use super::{ntp, radius};
+use super::{ldap, modbus, ntp, radius, snmp, syslog};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
 pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 pub use files::{GIT, NFS, RSYNC, SUNRPC};
-pub use industry::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
+pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
-pub use monitoring::{IPFIX, NETFLOW, SFLOW, SNMP, SYSLOG};
+pub use monitoring::{IPFIX, NETFLOW, SFLOW};
 pub use network::{DHCP, DHCPV6, SSDP};
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
-pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
+pub use windows::{DCERPC, KERBEROS, NBDGM, NBNS, RDP, SMB};
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
@@ -102,8 +102,8 @@ pub const ALL: &[&Protocol] = &[
     &TDS,
     &DCERPC,
     // By consistent lengths and types.
-    &SNMP,
-    &LDAP,
+    &snmp::PROTOCOL,
+    &ldap::PROTOCOL,
     &KERBEROS,
     &radius::PROTOCOL,
     &NBNS,
@@ -122,8 +122,8 @@ pub const ALL: &[&Protocol] = &[
     // By the port in addition.
     &ntp::PROTOCOL,
     &DHCPV6,
-    &SYSLOG,
-    &MODBUS,
+    &syslog::PROTOCOL,
+    &modbus::PROTOCOL,
     &IEC104,
     &SFLOW,
     &RIP,

@@ -47,18 +47,18 @@ fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&u8, &u8) -> bool) ->
 }
 
 /// Returns `More` if `bytes` has fewer than `len` octets, and otherwise a match if `holds` returns true.
-pub(super) fn once(bytes: &[u8], len: usize, holds: impl FnOnce() -> bool) -> Verdict {
+pub(in crate::protocols) fn once(bytes: &[u8], len: usize, holds: impl FnOnce() -> bool) -> Verdict {
     if bytes.len() < len { Verdict::More } else { Verdict::of(holds()) }
 }
 
 /// Returns whether `bytes` is not empty and contains only printable ASCII characters, including spaces.
-pub(super) fn is_printable(bytes: &[u8]) -> bool {
+pub(in crate::protocols) fn is_printable(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|octet| matches!(octet, b' '..=b'~'))
 }
 
 /// Applies `is_request` to the octets of the client, or `answers` to those of the server if the client has sent none.
 /// If only the other function matches, the match reverses the roles.
-pub(super) fn dialogue(
+pub(in crate::protocols) fn dialogue(
     opening: &StreamOpening<'_>,
     is_request: impl Fn(&[u8]) -> Verdict,
     answers: impl Fn(&[u8]) -> Verdict,
@@ -78,7 +78,10 @@ pub(super) fn dialogue(
 
 /// Applies the test `first` to the octets of the client, or to those of the server if the client has sent none, for
 /// protocols in which both sides send alike.
-pub(super) fn either(opening: &StreamOpening<'_>, first: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
+pub(in crate::protocols) fn either(
+    opening: &StreamOpening<'_>,
+    first: impl FnOnce(&[u8]) -> Verdict,
+) -> Verdict {
     first(if opening.client.is_empty() { opening.server } else { opening.client })
 }
 
@@ -116,21 +119,4 @@ fn in_role(from: Role, is_answer: Option<bool>) -> Verdict {
         (Role::Client, Some(true)) | (Role::Server, Some(false)) => Verdict::MatchReversed,
         _ => Verdict::Match,
     }
-}
-
-/// Parses the header of a BER element (X.690 section 8.1). Returns the tag, the length in octets of the tag and length
-/// fields, and the length of the content; `None` if the header is incomplete, or the length is indefinite or longer
-/// than four octets.
-pub(super) fn ber(bytes: &[u8]) -> Option<(u8, usize, usize)> {
-    let (tag, rest) = bytes.split_first()?;
-    let (first, rest) = rest.split_first()?;
-    let octet_count = usize::from(first & 0x7F);
-    if *first < 0x80 {
-        return Some((*tag, 2, octet_count));
-    }
-    if !(1..=4).contains(&octet_count) {
-        return None;
-    }
-    let len = rest.get(..octet_count)?.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
-    Some((*tag, 2 + octet_count, len))
 }

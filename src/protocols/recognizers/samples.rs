@@ -28,12 +28,20 @@ const PLAIN: Sample = Sample {
 };
 
 /// Creates a sample sent by the client of a stream.
-pub(super) const fn client(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+pub(in crate::protocols) const fn client(
+    protocol: &'static Protocol,
+    server_port: u16,
+    bytes: &'static [u8],
+) -> Sample {
     Sample { protocol, stream_of: Some(Role::Client), server_port, bytes, ..PLAIN }
 }
 
 /// Creates a sample sent first by the server of a stream.
-pub(super) const fn server(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+pub(in crate::protocols) const fn server(
+    protocol: &'static Protocol,
+    server_port: u16,
+    bytes: &'static [u8],
+) -> Sample {
     Sample { protocol, stream_of: Some(Role::Server), server_port, bytes, ..PLAIN }
 }
 
@@ -102,8 +110,12 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (messaging::samples::SAMPLES, messaging::samples::LOOK_ALIKES),
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
+    (ldap::samples::SAMPLES, ldap::samples::LOOK_ALIKES),
+    (modbus::samples::SAMPLES, modbus::samples::LOOK_ALIKES),
     (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),
     (radius::samples::SAMPLES, radius::samples::LOOK_ALIKES),
+    (snmp::samples::SAMPLES, snmp::samples::LOOK_ALIKES),
+    (syslog::samples::SAMPLES, syslog::samples::LOOK_ALIKES),
     (routing::samples::SAMPLES, routing::samples::LOOK_ALIKES),
     (sharing::samples::SAMPLES, sharing::samples::LOOK_ALIKES),
     (terminal::samples::SAMPLES, terminal::samples::LOOK_ALIKES),

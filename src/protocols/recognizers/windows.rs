@@ -1,6 +1,7 @@
-//! Recognizers of Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
+//! Recognizers of Windows networks: SMB, NetBIOS, Kerberos, RDP, DCE/RPC.
 
-use super::octets::{begins_with, ber, datagram_in_role, dialogue, either_in_role, once, u16_at, u32_at};
+use super::octets::{begins_with, datagram_in_role, dialogue, either_in_role, once, u16_at, u32_at};
+use crate::codec::ber;
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
@@ -15,13 +16,6 @@ pub static NBNS: Protocol = Protocol::new("nbns").over_datagrams(&[137], Some(nb
 pub static NBDGM: Protocol = Protocol::new("nbdgm")
     .over_datagrams(&[138], Some(nbdgm))
     .datagrams_begin_with(OctetSet::range(0x10..=0x16));
-
-/// LDAP (RFC 4511), also over UDP, recognized by a message with a message id and a known operation.
-pub static LDAP: Protocol = Protocol::new("ldap")
-    .over_streams(&[389, 3268], Some(ldap_stream))
-    .over_datagrams(&[389], Some(ldap_datagram))
-    .streams_begin_with(OctetSet::of(b"\x30"))
-    .datagrams_begin_with(OctetSet::of(b"\x30"));
 
 /// Kerberos 5 (RFC 4120), recognized by a message type with version 5.
 pub static KERBEROS: Protocol = Protocol::new("kerberos")
@@ -92,53 +86,13 @@ fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(*kind > 0x12 || is_filled())
 }
 
-/// Returns the tag of the operation in an LDAP message (RFC 4511, from section 4.2), or the verdict if there is none.
-fn ldap_operation(bytes: &[u8]) -> Result<u8, Verdict> {
-    match bytes {
-        [] | [0x30] => return Err(Verdict::More),
-        [0x30, ..] => {}
-        _ => return Err(Verdict::No),
-    }
-    let unknown = if bytes.len() < 16 { Verdict::More } else { Verdict::No };
-    let Some((_, header_len, len)) = ber(bytes) else { return Err(unknown) };
-    if len < 5 {
-        return Err(Verdict::No);
-    }
-    match bytes.get(header_len..).unwrap_or_default() {
-        [2, number_len @ 1..=4, rest @ ..] => rest.get(usize::from(*number_len)).copied().ok_or(unknown),
-        [] | [2] => Err(unknown),
-        _ => Err(Verdict::No),
-    }
-}
-
-/// Tags of the LDAP requests: bind, unbind, search, modify, add, delete, rename, compare, abandon, extended.
-const LDAP_REQUESTS: [u8; 10] = [0x60, 0x42, 0x63, 0x66, 0x68, 0x4A, 0x6C, 0x6E, 0x50, 0x77];
-
-/// Tags of the LDAP responses: those to each request, the entry, reference and end of a search, and the intermediate
-/// response.
-const LDAP_RESPONSES: [u8; 11] = [0x61, 0x64, 0x65, 0x67, 0x69, 0x6B, 0x6D, 0x6F, 0x73, 0x78, 0x79];
-
-fn ldap(bytes: &[u8], operations: &[u8]) -> Verdict {
-    ldap_operation(bytes)
-        .map_or_else(|verdict| verdict, |operation| Verdict::of(operations.contains(&operation)))
-}
-
-fn ldap_stream(opening: &StreamOpening<'_>) -> Verdict {
-    dialogue(opening, |bytes| ldap(bytes, &LDAP_REQUESTS), |bytes| ldap(bytes, &LDAP_RESPONSES))
-}
-
-fn ldap_datagram(opening: &DatagramOpening<'_>) -> Verdict {
-    let is = |operations| ldap(opening.bytes, operations) == Verdict::Match;
-    let is_complete = ber(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
-    let is_answer = is(&LDAP_RESPONSES);
-    datagram_in_role(opening, is_complete && (is_answer || is(&LDAP_REQUESTS)), Some(is_answer))
-}
-
 /// Returns whether `bytes` are a Kerberos message of `len` octets.
 fn is_kerberos(bytes: &[u8], len: usize) -> bool {
     // AS and TGS requests and replies; error.
-    let Some((0x6A..=0x6D | 0x7E, header_len, body_len)) = ber(bytes) else { return false };
-    let Some((0x30, inner_len, _)) = ber(bytes.get(header_len..).unwrap_or_default()) else { return false };
+    let Some((0x6A..=0x6D | 0x7E, header_len, body_len)) = ber::header(bytes) else { return false };
+    let Some((0x30, inner_len, _)) = ber::header(bytes.get(header_len..).unwrap_or_default()) else {
+        return false;
+    };
     // The version, which is the first field of a reply and the second of a request, has tag number 0 or 1.
     let version = bytes.get(header_len + inner_len..).unwrap_or_default();
     header_len + body_len == len && matches!(version, [0xA0 | 0xA1, 3, 2, 1, 5, ..])
@@ -211,7 +165,7 @@ fn dcerpc(bytes: &[u8]) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
+    use super::{DCERPC, KERBEROS, NBDGM, NBNS, RDP, SMB};
 
     const NAME_QUERY: &[u8] = b"\x12\x34\x01\x10\x00\x01\x00\x00\x00\x00\x00\x00\
         \x20FHEPFCELEHFCEPFFFACACACACACACABL\x00\x00\x20\x00\x01";
@@ -225,9 +179,6 @@ pub(super) mod samples {
         server(&SMB, 445, b"\x00\x00\x00\x45\xFDSMBabcd"),
         datagram(&NBNS, 137, NAME_QUERY),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x00\x02\x00\x00 A"),
-        client(&LDAP, 389, b"\x30\x0C\x02\x01\x01\x60\x07\x02\x01\x03\x04\x00\x80\x00"),
-        server(&LDAP, 389, b"\x30\x84\x00\x00\x00\x10\x02\x01\x01\x61\x84\x00\x00\x00\x07"),
-        datagram(&LDAP, 389, b"\x30\x0A\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
         datagram(&KERBEROS, 88, AS_REQUEST),
         client(
             &KERBEROS,
@@ -251,8 +202,6 @@ pub(super) mod samples {
         ),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x01\x02\x00\x00 A"),
         // SNMP has its version in place of the message id, and a community or a sequence after it.
-        client(&LDAP, 389, b"\x30\x0C\x02\x01\x01\x04\x06public\xA0\x00"),
-        datagram(&LDAP, 389, b"\x30\x0B\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
         datagram(
             &KERBEROS,
             88,

@@ -5,11 +5,11 @@ use std::fmt;
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use super::der::{Values, tag, unsigned};
 use super::key::{ObjectId, PublicKey};
 use super::lists::Hex;
 use super::name::{AltName, AltNames, DistinguishedName};
 use crate::codec::Reader;
+use crate::codec::ber::{Values, tag, unsigned};
 use crate::row::{Group, List, ListOf};
 
 /// Maximum number of certificates of a chain that are examined.

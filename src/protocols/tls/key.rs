@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use super::der::{Values, tag, unsigned};
-use super::name::write_oid;
+use crate::codec::ber::{Oid, Values, tag, unsigned};
 
 /// An object identifier, in DER without tag and length. Displayed as its name, if it is that of an algorithm or curve, or
 /// else in digits: `1.2.840.113549.1.1.10`.
@@ -59,7 +58,7 @@ impl fmt::Display for ObjectId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name),
-            None => write_oid(self.0, f),
+            None => Oid(self.0).fmt(f),
         }
     }
 }

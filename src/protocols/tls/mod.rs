@@ -46,7 +46,6 @@ mod certificate;
 mod cipher_names;
 mod client_hello;
 mod datagram;
-mod der;
 mod fragments;
 mod handshake;
 mod hello_tables;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::net::IpAddr;
 
-use super::der::{Value, Values, tag};
 use super::lists::Hex;
+use crate::codec::ber::{Oid, Value, Values, tag};
 use crate::row::{Cell, Column, Group, List, ListOf, Type, Visitor};
 use crate::session::Text;
 
@@ -168,7 +168,7 @@ impl fmt::Display for Attribute<'_> {
         match self.name() {
             Some(name) => f.write_str(name)?,
             None => {
-                write_oid(self.oid, f)?;
+                Oid(self.oid).fmt(f)?;
                 return write_encoded(&self.value, f);
             }
         }
@@ -206,26 +206,6 @@ fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         _ => &[0x83, high, middle, low],
     };
     write!(f, "=#{}{}{}", Hex(&[value.tag]), Hex(len), Hex(value.content))
-}
-
-/// Writes a DER-encoded object identifier in dotted decimals.
-pub(super) fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let mut number = 0_u64;
-    let mut is_first = true;
-    for octet in oid {
-        number = number.wrapping_shl(7) | u64::from(octet & 0x7f);
-        if octet & 0x80 != 0 {
-            continue;
-        }
-        if std::mem::take(&mut is_first) {
-            let top = (number / 40).min(2);
-            write!(f, "{top}.{}", number - top * 40)?;
-        } else {
-            write!(f, ".{number}")?;
-        }
-        number = 0;
-    }
-    Ok(())
 }
 
 /// A subject alternative name (RFC 5280 section 4.2.1.6).

@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter};
 use crate::codec::Reader;
-use crate::row::{Cell, Column, Name, Type, Visitor};
+use crate::codec::ber::{Oid, Value, tag};
+use crate::row::{Cell, Column, List, ListOf, Name, Type, Visitor};
 use crate::session::Text;
 
 /// A value that states its memory.
@@ -80,5 +81,123 @@ impl<const N: usize> Saved for Kept<N> {
             return Err(Invalid::new("a text that is too long"));
         }
         Ok(Self(reader.bytes(len)?.into()))
+    }
+}
+
+/// An object identifier in BER, of at most `N` octets: longer ones are truncated. Displayed in dotted decimals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptOid<const N: usize>(Kept<N>);
+
+impl<const N: usize> KeptOid<N> {
+    /// Copies the content of an identifier.
+    pub(crate) fn new(oid: Oid<'_>) -> Self {
+        Self(Kept::new(oid.0))
+    }
+}
+
+impl<const N: usize> fmt::Display for KeptOid<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Oid(&self.0.0).fmt(f)
+    }
+}
+
+impl<const N: usize> Cell for KeptOid<N> {
+    const TYPE: Type = Type::Text;
+
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        visitor.display(column, self);
+    }
+}
+
+impl<const N: usize> Measured for KeptOid<N> {
+    fn heap_len(&self) -> usize {
+        self.0.heap_len()
+    }
+}
+
+impl<const N: usize> Saved for KeptOid<N> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.0.save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Kept::load(reader).map(Self)
+    }
+}
+
+/// Texts and object identifiers of a list, in at most `N` octets: further ones are omitted. Takes one allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptList<const N: usize>(Box<[u8]>);
+
+impl<const N: usize> KeptList<N> {
+    /// Copies values: object identifiers, and others as texts, each up to 255 octets. Values after those that fit are not read.
+    pub(crate) fn of<'v>(values: impl IntoIterator<Item = Value<'v>>) -> Self {
+        let mut octets = Vec::new();
+        for Value { tag, content } in values {
+            let content = content.get(..255).unwrap_or(content);
+            if octets.len() + 2 + content.len() > N {
+                break;
+            }
+            octets.extend([tag, content.len() as u8]);
+            octets.extend_from_slice(content);
+        }
+        Self(octets.into())
+    }
+
+    /// Returns whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the values as they are displayed.
+    pub fn iter(&self) -> impl Iterator<Item = KeptItem<'_>> + Clone {
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let ([tag, len], content) = rest.split_first_chunk()?;
+            let (content, next) = content.split_at_checked(usize::from(*len))?;
+            rest = next;
+            Some(KeptItem(Value { tag: *tag, content }))
+        })
+    }
+}
+
+/// A value of a [`KeptList`].
+#[derive(Clone, Copy, Debug)]
+pub struct KeptItem<'k>(Value<'k>);
+
+impl fmt::Display for KeptItem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.tag == tag::OBJECT_IDENTIFIER {
+            Oid(self.0.content).fmt(f)
+        } else {
+            Text(self.0.content).fmt(f)
+        }
+    }
+}
+
+crate::row::cells! { displayed KeptItem<'k>; }
+
+impl<const N: usize> Cell for KeptList<N> {
+    const TYPE: Type = <ListOf<KeptItem<'static>> as Cell>::TYPE;
+
+    fn visit(&self, column: &'static Column, visitor: &mut (impl Visitor + ?Sized)) {
+        List(self.iter()).visit(column, visitor);
+    }
+}
+
+impl<const N: usize> Measured for KeptList<N> {
+    fn heap_len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl<const N: usize> Saved for KeptList<N> {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        Kept::<N>(self.0.clone()).save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Kept::<N>::load(reader).map(|Kept(octets)| Self(octets))
     }
 }

@@ -25,8 +25,8 @@ mod wire;
 
 pub(crate) use exchange::exchange;
 pub use head::ExchangeHead;
-pub use kept::Kept;
 pub(crate) use kept::Measured;
+pub use kept::{Kept, KeptItem, KeptList, KeptOid};
 pub(crate) use log::{LogFormat, LogOf, log};
 pub(crate) use message::{Declared, KitRow, columns_of_message};
 pub use message::{KitMessage, KitTransaction};

@@ -121,17 +121,20 @@ enum Awaits {
     More,
     /// The request, which may be captured later than its response.
     Request,
+    /// The end of the flow.
+    Flow,
 }
 
-state! { enum Awaits { 0 = Response, 1 = More, 2 = Request } }
+state! { enum Awaits { 0 = Response, 1 = More, 2 = Request, 3 = Flow } }
 
 impl Awaits {
     /// Returns what a row lacks that ends now.
-    const fn lack(self) -> Lack {
+    const fn lack(self) -> Option<Lack> {
         match self {
-            Self::Response => Lack::Response,
-            Self::More => Lack::End,
-            Self::Request => Lack::Request,
+            Self::Response => Some(Lack::Response),
+            Self::More => Some(Lack::End),
+            Self::Request => Some(Lack::Request),
+            Self::Flow => None,
         }
     }
 }
@@ -218,7 +221,7 @@ impl<R: Open> Store<R> {
         while let Some(pending) = self.pending.get(index) {
             if is_over(pending.row.row().head(), pending.awaits) {
                 let lack = pending.awaits.lack();
-                self.deliver(index, Some(lack), out);
+                self.deliver(index, lack, out);
             } else {
                 index += 1;
             }
@@ -230,7 +233,7 @@ impl<R: Open> Store<R> {
         let (answer_within, request_within) = within;
         self.close(out, |head, awaits| {
             let max = if awaits == Awaits::Request { request_within } else { answer_within };
-            now.saturating_since(head.end) >= max
+            awaits != Awaits::Flow && now.saturating_since(head.end) >= max
         });
     }
 
@@ -238,7 +241,7 @@ impl<R: Open> Store<R> {
     pub(super) fn end(&mut self, from: Role, out: Deliver<'_>) {
         self.close(out, |head, awaits| {
             let awaited = if awaits == Awaits::Request { head.from } else { head.from.other() };
-            awaited == from
+            awaits != Awaits::Flow && awaited == from
         });
     }
 
@@ -281,14 +284,23 @@ impl<R: Open> Rows<'_, R> {
         self.from = role;
     }
 
-    /// Returns the latest open row of this type with a key, which a role requested.
+    /// Returns whether the PDU is part of a stream, rather than a datagram.
+    pub(crate) const fn is_in_stream(&self) -> bool {
+        self.request_within.is_none()
+    }
+
+    /// Returns the open row of this type with a key, which a role requested: the latest one of datagrams, and the oldest one of
+    /// a stream, in which messages have an order.
     fn find<T>(&self, key: u64, requester: Role) -> Option<usize>
     where
         R: Stored<T>,
     {
-        self.store.pending.iter().rposition(|pending| {
-            pending.key == key && pending.row.kind() == R::KIND && pending.row.row().head().from == requester
-        })
+        let is_found = |pending: &Pending<R>| {
+            let is_of = pending.key == key && pending.row.kind() == R::KIND && pending.awaits != Awaits::Flow;
+            is_of && pending.row.row().head().from == requester
+        };
+        let mut pending = self.store.pending.iter();
+        if self.is_in_stream() { pending.position(is_found) } else { pending.rposition(is_found) }
     }
 
     /// Returns the latest open row as [`find`](Self::find) does, unless it is over, in which case it is delivered.
@@ -306,7 +318,7 @@ impl<R: Open> Rows<'_, R> {
             return Some(index);
         }
         let lack = pending.awaits.lack();
-        self.store.deliver(index, Some(lack), self.out);
+        self.store.deliver(index, lack, self.out);
         None
     }
 
@@ -315,8 +327,10 @@ impl<R: Open> Rows<'_, R> {
     where
         R: Stored<T>,
     {
-        if self.store.pending.len() >= self.open_max {
-            self.store.deliver(0, Some(Lack::Limit), self.out);
+        if self.store.pending.len() >= self.open_max
+            && let Some(index) = self.store.pending.iter().position(|pending| pending.awaits != Awaits::Flow)
+        {
+            self.store.deliver(index, Some(Lack::Limit), self.out);
         }
         let heap_len = row.heap_len();
         self.store.push(Pending { key, digest, awaits, heap_len, row: R::of(row) }, self.open_max);
@@ -340,8 +354,9 @@ impl<R: Open> Rows<'_, R> {
         Some(answer)
     }
 
-    /// Opens the row of a request, or continues the open one with this key. A request that is repeated before a response is a
-    /// retransmission. The row of a response that was captured before is delivered with it.
+    /// Opens the row of a request. In datagrams, it continues the open one with this key instead: a request that is repeated
+    /// before a response is a retransmission, and the row of a response that was captured before is delivered with it. In a
+    /// stream, requests with the same key are answered in their order.
     pub(crate) fn request<T: KitRow + Default>(&mut self, key: u64, fill: impl FnOnce(&mut T))
     where
         R: Stored<T>,
@@ -362,9 +377,10 @@ impl<R: Open> Rows<'_, R> {
                 let waited = now.saturating_since(pending.row.row().head().end);
                 request_within.is_none_or(|within| waited >= within)
             }
-            Awaits::More => false,
+            Awaits::More | Awaits::Flow => false,
         };
-        let Some(index) = self.find_unless::<T>((key, from), is_over) else {
+        let open = if self.is_in_stream() { None } else { self.find_unless::<T>((key, from), is_over) };
+        let Some(index) = open else {
             let mut row = T::default();
             *row.head_mut() = ExchangeHead::new(from, now);
             fill(&mut row);
@@ -430,6 +446,29 @@ impl<R: Open> Rows<'_, R> {
         });
         if reply == Some(Reply::Last) {
             self.store.deliver(index, None, self.out);
+        }
+    }
+
+    /// Changes the row of the flow, which is opened by its first change, and delivered at the end of the flow.
+    pub(crate) fn flow<T: KitRow + Default>(&mut self, fill: impl FnOnce(&mut T))
+    where
+        R: Stored<T>,
+    {
+        let (from, now) = (self.from, self.now);
+        let is_found = |pending: &Pending<R>| pending.awaits == Awaits::Flow && pending.row.kind() == R::KIND;
+        match self.store.pending.iter().position(is_found) {
+            Some(index) => {
+                self.change(index, |row: &mut T, _| {
+                    fill(row);
+                    row.head_mut().end = now;
+                });
+            }
+            None => {
+                let mut row = T::default();
+                *row.head_mut() = ExchangeHead::new(from, now);
+                fill(&mut row);
+                self.open((0, 0), Awaits::Flow, row);
+            }
         }
     }
 

@@ -1,8 +1,11 @@
 //! The tests that each protocol of the kit passes, over cases: dialogues with the rows that are expected.
 //!
 //! The rows of a case are the same if its datagrams are followed by a checkpoint. A response that is captured before its
-//! request changes the times only. Truncated and damaged datagrams give at most as many rows as there are datagrams, and
-//! memory is bounded under a flood of requests.
+//! request changes the times only. Truncated and damaged datagrams give at most a row each, and one for each table at the
+//! end of the flow, and memory is bounded under a flood of requests.
+//!
+//! The rows of a stream are also the same if its octets arrive one by one or in two parts, with a checkpoint after each. After a
+//! gap at any place, rows are at most as many as PDUs, and what is buffered is bounded.
 
 use std::time::Duration;
 
@@ -11,13 +14,14 @@ use super::parser::{KitEntry, KitParser};
 use crate::base::Timestamp;
 use crate::checkpoint::StateWriter;
 use crate::codec::Reader;
+use crate::reassembler::GapReason;
 use crate::row::{Row as _, Value};
-use crate::session::{Datagram, End, EndKind, Role};
+use crate::session::{AfterGap, Datagram, End, EndKind, Input, Missing, Progress, Role};
 
-/// A dialogue of datagrams.
+/// A dialogue.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// The datagrams, one each 10 ms.
+    /// The datagrams or segments, one each 10 ms.
     pub(crate) turns: Vec<(Role, Vec<u8>)>,
     /// The rows: the table, and the columns that are not null or zero.
     pub(crate) rows: &'static [&'static str],
@@ -32,11 +36,75 @@ struct Player {
     parser: Box<dyn KitParser>,
     rows: Vec<String>,
     now_ns: u64,
+    lanes: [Octets; 2],
+}
+
+/// One direction of a stream, with what the parser did not consume.
+#[derive(Clone, Default)]
+struct Octets {
+    buffered: Vec<u8>,
+    offset: u64,
+    need: usize,
+    is_over: bool,
 }
 
 impl Player {
     fn new(entry: &KitEntry) -> Self {
-        Self { start: entry.start, parser: (entry.start)(), rows: Vec::new(), now_ns: 1_000_000_000 }
+        let (rows, lanes) = (Vec::new(), Default::default());
+        Self { start: entry.start, parser: (entry.start)(), rows, now_ns: 1_000_000_000, lanes }
+    }
+
+    /// Passes octets as the driver does, with what was not consumed in front of the next ones.
+    fn octets(&mut self, from: Role, bytes: &[u8]) {
+        let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
+        let lane = from.of_mut(&mut self.lanes);
+        if lane.is_over {
+            return;
+        }
+        let mut seen_len = lane.buffered.len();
+        lane.buffered.extend_from_slice(bytes);
+        while lane.buffered.len() > seen_len && lane.buffered.len() >= lane.need {
+            let input = Input::new(&lane.buffered, lane.offset, from, timestamp).with_seen_len(seen_len);
+            let progress = self.parser.bytes(&input, &mut |message| rows.push(described(&message)));
+            let (taken, need) = match progress {
+                Ok(Progress::Took(taken)) => (taken, 0),
+                Ok(Progress::Needs { taken, need }) => (taken, need),
+                Ok(Progress::Handover { .. }) | Err(_) => return self.stop(),
+                Ok(_) => {
+                    lane.is_over = true;
+                    return;
+                }
+            };
+            lane.need = need;
+            lane.offset += taken as u64;
+            lane.buffered.drain(..taken);
+            seen_len = lane.buffered.len();
+        }
+        assert!(lane.buffered.len() <= 16 << 10, "{} octets are buffered", lane.buffered.len());
+    }
+
+    /// Passes a gap.
+    fn gap(&mut self, from: Role, len: u64) {
+        let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
+        let lane = from.of_mut(&mut self.lanes);
+        if lane.is_over {
+            return;
+        }
+        let rest = std::mem::take(&mut lane.buffered);
+        let offset = lane.offset + rest.len() as u64;
+        let missing = Missing { rest: &rest, offset, len, from, reason: GapReason::Acknowledged, timestamp };
+        let after = self.parser.gap(&missing, &mut |message| rows.push(described(&message)));
+        (lane.offset, lane.need) = (offset + len, 0);
+        if after == AfterGap::Stop {
+            self.stop();
+        }
+    }
+
+    /// The driver drops the parser.
+    fn stop(&mut self) {
+        let rows = &mut self.rows;
+        self.parser.finish(&mut |message| rows.push(described(&message)));
+        self.lanes.iter_mut().for_each(|lane| lane.is_over = true);
     }
 
     fn datagram(&mut self, from: Role, bytes: &[u8], len: usize) {
@@ -61,9 +129,15 @@ impl Player {
     fn end(mut self) -> Vec<String> {
         let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
         for from in [CLIENT, SERVER] {
-            let end = End { rest: &[], offset: 0, from, kind: EndKind::Flow, timestamp };
+            let lane = from.of(&self.lanes);
+            if lane.is_over {
+                continue;
+            }
+            let end = End { rest: &lane.buffered, offset: lane.offset, from, kind: EndKind::Flow, timestamp };
             self.parser.end(&end, &mut |message| rows.push(described(&message)));
         }
+        let rows = &mut self.rows;
+        self.parser.finish(&mut |message| rows.push(described(&message)));
         self.rows
     }
 }
@@ -85,6 +159,7 @@ fn described(message: &KitMessage<'_>) -> String {
             Value::Null | Value::Bool(false) | Value::Unsigned(0) | Value::Duration(Duration::ZERO) => {
                 continue;
             }
+            Value::List(items) if items.is_empty() => continue,
             Value::Name(name) => name.to_owned(),
             Value::Text(text) => text,
             Value::Unsigned(number) => number.to_string(),
@@ -114,6 +189,107 @@ pub(crate) fn check(entry: &KitEntry, cases: &[Case]) {
         truncated(entry, case);
         damaged(entry, case);
         flooded(entry, case);
+    }
+}
+
+/// Runs all tests over cases in streams.
+pub(crate) fn check_stream(entry: &KitEntry, cases: &[Case]) {
+    for case in cases {
+        let rows = streamed(entry, case, &|_, _| true, false);
+        assert_eq!(rows, case.rows, "{}: {rows:#?}", case.name);
+        assert_eq!(streamed(entry, case, &|_, _| true, true), case.rows, "{}: after checkpoints", case.name);
+        let single = streamed(entry, case, &|_, _| false, true);
+        assert_eq!(single, case.rows, "{}: octet by octet", case.name);
+        for (turn, (_, bytes)) in case.turns.iter().enumerate() {
+            for split in 1..bytes.len() {
+                let is_whole = |at: usize, index: usize| at != turn || index != split;
+                let rows = streamed(entry, case, &is_whole, false);
+                assert_eq!(rows, case.rows, "{}: {turn} split at {split}", case.name);
+            }
+            for at in 0..bytes.len() {
+                torn(entry, case, (turn, at));
+            }
+        }
+        damaged_stream(entry, case);
+        flooded_stream(entry, case);
+    }
+}
+
+/// Plays a case as a stream. `continues` returns whether an octet of a turn arrives with the one before it.
+fn streamed(
+    entry: &KitEntry,
+    case: &Case,
+    continues: &dyn Fn(usize, usize) -> bool,
+    has_checkpoints: bool,
+) -> Vec<String> {
+    let mut player = Player::new(entry);
+    for (turn, (from, bytes)) in case.turns.iter().enumerate() {
+        player.now_ns += 10_000_000;
+        let mut start = 0;
+        for end in 1..=bytes.len() {
+            if end == bytes.len() || !continues(turn, end) {
+                player.octets(*from, &bytes[start..end]);
+                start = end;
+                if has_checkpoints {
+                    player.restore();
+                }
+            }
+        }
+    }
+    player.end()
+}
+
+/// The most rows that octets can give, as no PDU has fewer than two octets: one for each PDU, and one for the flow.
+fn row_count_max<'t>(turns: impl IntoIterator<Item = &'t (Role, Vec<u8>)>) -> usize {
+    turns.into_iter().map(|(_, bytes)| bytes.len().div_ceil(2) + 1).sum::<usize>() + 1
+}
+
+/// Octets of a turn are missing: one, or all that follow.
+fn torn(entry: &KitEntry, case: &Case, (turn, at): (usize, usize)) {
+    for len in [1, case.turns[turn].1.len() - at] {
+        let mut player = Player::new(entry);
+        for (index, (from, bytes)) in case.turns.iter().enumerate() {
+            player.now_ns += 10_000_000;
+            if index == turn {
+                player.octets(*from, &bytes[..at]);
+                player.gap(*from, len as u64);
+                player.restore();
+                player.octets(*from, &bytes[at + len..]);
+            } else {
+                player.octets(*from, bytes);
+            }
+        }
+        let rows = player.end();
+        assert!(rows.len() <= row_count_max(&case.turns), "{}: {turn} torn at {at}: {rows:?}", case.name);
+    }
+}
+
+fn damaged_stream(entry: &KitEntry, case: &Case) {
+    let mut random = random();
+    for _ in 0..1000 {
+        let mut player = Player::new(entry);
+        let turns = damage(case, &mut random);
+        for (from, bytes) in &turns {
+            player.octets(*from, bytes);
+        }
+        let rows = player.end();
+        assert!(rows.len() <= row_count_max(&turns), "{}: {rows:?}", case.name);
+    }
+}
+
+/// Many requests and responses without a counterpart, each with other numbers in its first octets.
+fn flooded_stream(entry: &KitEntry, case: &Case) {
+    for (from, bytes) in &case.turns {
+        let (mut player, mut held_max) = (Player::new(entry), 0);
+        for number in 0..5000_u16 {
+            let mut bytes = bytes.clone();
+            for (octet, other) in bytes.iter_mut().zip(number.to_be_bytes()) {
+                *octet ^= other;
+            }
+            player.octets(*from, &bytes);
+            held_max = held_max.max(player.parser.heap_len());
+        }
+        assert!(held_max < 256 << 10, "{}: {held_max} octets are held", case.name);
     }
 }
 
@@ -157,27 +333,42 @@ fn truncated(entry: &KitEntry, case: &Case) {
                 }
             }
             let rows = player.end();
-            assert!(rows.len() <= case.turns.len(), "{}: {index} truncated at {len}: {rows:?}", case.name);
+            assert!(
+                rows.len() <= case.turns.len() + entry.tables.len(),
+                "{}: {index} truncated at {len}: {rows:?}",
+                case.name
+            );
         }
     }
 }
 
-fn damaged(entry: &KitEntry, case: &Case) {
+/// Returns a function that returns a number below a maximum.
+fn random() -> impl FnMut(usize) -> usize {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |max: usize| {
+    move |max: usize| {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         (state >> 33) as usize % max
-    };
+    }
+}
+
+/// Returns the turns of a case with up to eight other octets.
+fn damage(case: &Case, random: &mut impl FnMut(usize) -> usize) -> Vec<(Role, Vec<u8>)> {
+    let mut turns = case.turns.clone();
+    for _ in 0..=random(8) {
+        let index = random(turns.len());
+        let bytes = &mut turns[index].1;
+        let at = random(bytes.len());
+        bytes[at] = random(256) as u8;
+    }
+    turns
+}
+
+fn damaged(entry: &KitEntry, case: &Case) {
+    let mut random = random();
     for _ in 0..1000 {
-        let mut turns = case.turns.clone();
-        for _ in 0..=random(8) {
-            let index = random(turns.len());
-            let bytes = &mut turns[index].1;
-            let at = random(bytes.len());
-            bytes[at] = random(256) as u8;
-        }
+        let turns = damage(case, &mut random);
         let rows = played(entry, &turns);
-        assert!(rows.len() <= turns.len(), "{}: {rows:?}", case.name);
+        assert!(rows.len() <= turns.len() + entry.tables.len(), "{}: {rows:?}", case.name);
     }
 }
 
@@ -196,6 +387,6 @@ fn flooded(entry: &KitEntry, case: &Case) {
         }
         assert!(held_max < 64 << 10, "{}: {held_max} octets are held", case.name);
         let rows = player.end();
-        assert!(rows.len() <= 20_000, "{}: {} rows", case.name, rows.len());
+        assert!(rows.len() <= 20_000 + entry.tables.len(), "{}: {} rows", case.name, rows.len());
     }
 }

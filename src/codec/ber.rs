@@ -1,0 +1,169 @@
+//! A cursor over values in BER (X.690): tag, length, content, in sequence or nested. Its length is bounded by its input, and its
+//! depth by the code that opens nested values.
+
+use std::fmt;
+
+/// Tags of common values.
+pub(crate) mod tag {
+    pub(crate) const BOOLEAN: u8 = 0x01;
+    pub(crate) const INTEGER: u8 = 0x02;
+    pub(crate) const BIT_STRING: u8 = 0x03;
+    pub(crate) const OCTET_STRING: u8 = 0x04;
+    pub(crate) const OBJECT_IDENTIFIER: u8 = 0x06;
+    pub(crate) const T61_STRING: u8 = 0x14;
+    pub(crate) const UTC_TIME: u8 = 0x17;
+    pub(crate) const GENERALIZED_TIME: u8 = 0x18;
+    pub(crate) const UNIVERSAL_STRING: u8 = 0x1c;
+    pub(crate) const BMP_STRING: u8 = 0x1e;
+    pub(crate) const SEQUENCE: u8 = 0x30;
+    pub(crate) const SET: u8 = 0x31;
+    pub(crate) const CONTEXT_0: u8 = 0xa0;
+    pub(crate) const CONTEXT_3: u8 = 0xa3;
+}
+
+/// Returns the tag, the length in octets of the tag and length fields, and the length of the content of the value at the start
+/// of octets; `None` if the header is incomplete, or the length is indefinite or longer than four octets.
+pub(crate) fn header(octets: &[u8]) -> Option<(u8, usize, usize)> {
+    let ([tag, short], rest) = octets.split_first_chunk::<2>()?;
+    match short {
+        0..=0x7f => Some((*tag, 2, usize::from(*short))),
+        0x81..=0x84 => {
+            let count = usize::from(short & 7);
+            let len = rest.get(..count)?.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
+            Some((*tag, 2 + count, len))
+        }
+        _ => None,
+    }
+}
+
+/// A value: its tag and its content without tag and length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Value<'a> {
+    pub(crate) tag: u8,
+    pub(crate) content: &'a [u8],
+}
+
+/// Iterator over consecutive values. Ends at an invalid one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Values<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Values<'a> {
+    /// Consumes the next value if its tag is `tag`, and returns its content.
+    pub(crate) fn next_of(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let mut ahead = *self;
+        let value = ahead.next().filter(|value| value.tag == tag)?;
+        *self = ahead;
+        Some(value.content)
+    }
+
+    /// Consumes the next value if its tag is `tag`, and returns a cursor over its content, as far as that was captured.
+    pub(crate) fn open(&mut self, tag: u8) -> Option<Self> {
+        let value = self.captured().filter(|value| value.tag == tag)?;
+        Some(Self(value.content))
+    }
+
+    /// Consumes the next value, of which the content may be truncated.
+    pub(crate) fn captured(&mut self) -> Option<Value<'a>> {
+        let (tag, header_len, len) = header(self.0)?;
+        let rest = self.0.get(header_len..)?;
+        let (content, rest) = rest.split_at(len.min(rest.len()));
+        self.0 = rest;
+        Some(Value { tag, content })
+    }
+
+    /// Consumes an integer, or another value with the same encoding, of at most eight octets.
+    pub(crate) fn integer(&mut self, tag: u8) -> Option<i64> {
+        signed(self.next_of(tag)?)
+    }
+}
+
+impl<'a> Iterator for Values<'a> {
+    type Item = Value<'a>;
+
+    /// Returns the next value. Longer encodings of short lengths are accepted too, the indefinite form is not.
+    #[inline]
+    fn next(&mut self) -> Option<Value<'a>> {
+        let (tag, header_len, len) = header(self.0)?;
+        let (content, rest) = self.0.get(header_len..)?.split_at_checked(len)?;
+        self.0 = rest;
+        Some(Value { tag, content })
+    }
+}
+
+/// Returns the value of the content of an INTEGER; `None` if it is empty, or too large.
+pub(crate) fn signed(content: &[u8]) -> Option<i64> {
+    let first = content.first().filter(|_| content.len() <= 8)?;
+    let sign = if *first < 0x80 { 0 } else { -1 };
+    Some(content.iter().fold(sign, |number, octet| number << 8 | i64::from(*octet)))
+}
+
+/// Returns the value of the content of an INTEGER; `None` if it is negative or too large.
+pub(crate) fn unsigned(content: &[u8]) -> Option<u32> {
+    let (first, _) = content.split_first()?;
+    let is_small = *first < 0x80 && content.iter().skip_while(|octet| **octet == 0).count() <= 4;
+    is_small.then(|| content.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)))
+}
+
+/// The content of an OBJECT IDENTIFIER, displayed in dotted decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Oid<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Oid<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut number = 0_u64;
+        let mut is_first = true;
+        for octet in self.0 {
+            number = number.wrapping_shl(7) | u64::from(octet & 0x7f);
+            if octet & 0x80 != 0 {
+                continue;
+            }
+            if std::mem::take(&mut is_first) {
+                let top = (number / 40).min(2);
+                write!(f, "{top}.{}", number - top * 40)?;
+            } else {
+                write!(f, ".{number}")?;
+            }
+            number = 0;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_values_are_read() {
+        let mut values = Values(&[2, 1, 5, 0x30, 0x81, 2, 5, 0, 4, 0x82, 0, 1, 9, 4, 0x84, 0, 0, 0, 1, 8]);
+        assert_eq!(values.next_of(tag::SEQUENCE), None);
+        assert_eq!(values.next_of(tag::INTEGER), Some(&[5][..]));
+        assert_eq!(values.next(), Some(Value { tag: tag::SEQUENCE, content: &[5, 0] }));
+        assert_eq!(values.next_of(tag::OCTET_STRING), Some(&[9][..]));
+        assert_eq!(values.next_of(tag::OCTET_STRING), Some(&[8][..]));
+        assert_eq!(values.next(), None);
+    }
+
+    #[test]
+    fn a_length_beyond_the_input_is_rejected() {
+        for bytes in [
+            &[][..],
+            &[2],
+            &[2, 2, 1],
+            &[2, 0x80, 0, 0],
+            &[2, 0x82, 1],
+            &[2, 0x85, 0, 0, 0, 0, 0],
+            &[2, 0x84, 255, 255, 255, 255, 1],
+        ] {
+            assert_eq!(Values(bytes).next(), None, "{bytes:?}");
+        }
+        assert_eq!(Values(&[4, 3, 1, 2]).captured(), Some(Value { tag: 4, content: &[1, 2] }));
+    }
+
+    #[test]
+    fn integers_have_a_sign() {
+        let numbers: [&[u8]; 6] = [&[0], &[0x7f], &[0xff], &[0x80, 0], &[0, 0x80], &[0x7f, 0xff, 0xff, 0xff]];
+        assert_eq!(numbers.map(|content| signed(content).unwrap()), [0, 127, -1, -32768, 128, 0x7fff_ffff]);
+        assert_eq!((signed(&[]), signed(&[1; 9]), unsigned(&[0xff])), (None, None, None));
+    }
+}

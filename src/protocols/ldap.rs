@@ -1,0 +1,767 @@
+//! LDAP: a row for each operation with its result, over TCP and over UDP.
+//!
+//! | row | when |
+//! |---|---|
+//! | [`Operation`] | a bind, change, comparison or extended operation with its result; an unbind or abandon, at once |
+//! | [`SearchOperation`] | a search with its result, and the number of its entries |
+//!
+//! After a bind with SASL, messages may have a layer of security (RFC 4422 section 3.7). They are read if it only signs them, with
+//! Kerberos (RFC 4121) or NTLM. After StartTLS, TLS follows. Passwords are not kept, and neither are the values of entries.
+//!
+//! Standards: RFC 4511, RFC 4515 (filters as texts).
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+
+use super::recognizers::octets::{datagram_in_role, dialogue};
+use super::tls;
+use crate::checkpoint::state;
+use crate::codec::ber::{self, Value, Values, tag};
+use crate::row::{Displayed, List};
+use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
+use crate::session::kit::{
+    Kept, KeptItem, KeptList, Malformed, PduParser, Reply, Rows, exchange, names, open,
+};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
+
+/// Protocol `ldap`, also over UDP, recognized by a message with a message id and a known operation.
+pub static PROTOCOL: Protocol = Protocol::new("ldap")
+    .over_streams(&[389, 3268], Some(probe_stream))
+    .over_datagrams(&[389], Some(probe_datagram))
+    .streams_begin_with(OctetSet::of(b"\x30"))
+    .datagrams_begin_with(OctetSet::of(b"\x30"))
+    .with_kinds(&["ldap", "ldap_search"])
+    .leading_on();
+
+/// Returns the tag of the operation in a message (RFC 4511, from section 4.2), or the verdict if there is none.
+fn operation(octets: &[u8]) -> Result<u8, Verdict> {
+    match octets {
+        [] | [0x30] => return Err(Verdict::More),
+        [0x30, ..] => {}
+        _ => return Err(Verdict::No),
+    }
+    let unknown = if octets.len() < 16 { Verdict::More } else { Verdict::No };
+    let Some((_, header_len, len)) = ber::header(octets) else { return Err(unknown) };
+    if len < 5 {
+        return Err(Verdict::No);
+    }
+    match octets.get(header_len..).unwrap_or_default() {
+        [2, number_len @ 1..=4, rest @ ..] => rest.get(usize::from(*number_len)).copied().ok_or(unknown),
+        [] | [2] => Err(unknown),
+        _ => Err(Verdict::No),
+    }
+}
+
+/// Tags of the operations.
+mod op {
+    pub(super) const BIND: u8 = 0x60;
+    pub(super) const BIND_RESPONSE: u8 = 0x61;
+    pub(super) const UNBIND: u8 = 0x42;
+    pub(super) const SEARCH: u8 = 0x63;
+    pub(super) const ENTRY: u8 = 0x64;
+    pub(super) const SEARCH_DONE: u8 = 0x65;
+    pub(super) const MODIFY: u8 = 0x66;
+    pub(super) const MODIFY_RESPONSE: u8 = 0x67;
+    pub(super) const ADD: u8 = 0x68;
+    pub(super) const ADD_RESPONSE: u8 = 0x69;
+    pub(super) const DELETE: u8 = 0x4a;
+    pub(super) const DELETE_RESPONSE: u8 = 0x6b;
+    pub(super) const RENAME: u8 = 0x6c;
+    pub(super) const RENAME_RESPONSE: u8 = 0x6d;
+    pub(super) const COMPARE: u8 = 0x6e;
+    pub(super) const COMPARE_RESPONSE: u8 = 0x6f;
+    pub(super) const ABANDON: u8 = 0x50;
+    pub(super) const REFERENCE: u8 = 0x73;
+    pub(super) const EXTENDED: u8 = 0x77;
+    pub(super) const EXTENDED_RESPONSE: u8 = 0x78;
+    pub(super) const INTERMEDIATE: u8 = 0x79;
+}
+
+const REQUESTS: [u8; 10] = [
+    op::BIND,
+    op::UNBIND,
+    op::SEARCH,
+    op::MODIFY,
+    op::ADD,
+    op::DELETE,
+    op::RENAME,
+    op::COMPARE,
+    op::ABANDON,
+    op::EXTENDED,
+];
+
+const RESPONSES: [u8; 11] = [
+    op::BIND_RESPONSE,
+    op::ENTRY,
+    op::SEARCH_DONE,
+    op::MODIFY_RESPONSE,
+    op::ADD_RESPONSE,
+    op::DELETE_RESPONSE,
+    op::RENAME_RESPONSE,
+    op::COMPARE_RESPONSE,
+    op::REFERENCE,
+    op::EXTENDED_RESPONSE,
+    op::INTERMEDIATE,
+];
+
+fn is_one_of(octets: &[u8], operations: &[u8]) -> Verdict {
+    operation(octets).map_or_else(|verdict| verdict, |operation| Verdict::of(operations.contains(&operation)))
+}
+
+fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
+    dialogue(opening, |octets| is_one_of(octets, &REQUESTS), |octets| is_one_of(octets, &RESPONSES))
+}
+
+fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    let is = |operations| is_one_of(opening.bytes, operations) == Verdict::Match;
+    let is_complete =
+        ber::header(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
+    let is_answer = is(&RESPONSES);
+    datagram_in_role(opening, is_complete && (is_answer || is(&REQUESTS)), Some(is_answer))
+}
+
+/// A message, or a buffer with a layer of security, which follows its length in four octets. Of a buffer that is only signed, the
+/// messages are PDUs of their own, because many may share a long one.
+fn cut(_: Role, octets: &[u8]) -> Cut {
+    match octets {
+        [0, ..] => {
+            let whole = Framing::length(0, Width::U32).plus(4).measure(octets);
+            let Cut::Pdu(len) = whole else { return whole };
+            let need = usize::try_from(len).map_or(SIGNATURE_LEN_MAX, |len| len.min(SIGNATURE_LEN_MAX));
+            if octets.len() < need {
+                return Cut::Need(need);
+            }
+            match octets.get(4..).and_then(signature) {
+                Some((len, true)) => Cut::Pdu(len as u64 + 4),
+                _ => whole,
+            }
+        }
+        _ => Framing::BER.measure(octets),
+    }
+}
+
+names! {
+    /// Operation, by the tag of its request.
+    pub struct OperationKind: u8 {
+        0x60 => "bind", 0x42 => "unbind", 0x63 => "search", 0x66 => "modify", 0x68 => "add", 0x4a => "delete",
+        0x6c => "modify_dn", 0x6e => "compare", 0x50 => "abandon", 0x77 => "extended",
+    }
+}
+
+names! {
+    /// How a client authenticates in a bind (RFC 4511 section 4.2), by the tag of its credentials.
+    pub struct Authentication: u8 { 0x80 => "simple", 0xa3 => "sasl" }
+}
+
+names! {
+    /// Result of an operation (RFC 4511 appendix A, and the IANA registry of result codes).
+    pub struct ResultCode: u32 {
+        0 => "success", 1 => "operations_error", 2 => "protocol_error", 3 => "time_limit_exceeded",
+        4 => "size_limit_exceeded", 5 => "compare_false", 6 => "compare_true", 7 => "auth_method_not_supported",
+        8 => "stronger_auth_required", 9 => "partial_results", 10 => "referral", 11 => "admin_limit_exceeded",
+        12 => "unavailable_critical_extension", 13 => "confidentiality_required", 14 => "sasl_bind_in_progress",
+        16 => "no_such_attribute", 17 => "undefined_attribute_type", 18 => "inappropriate_matching",
+        19 => "constraint_violation", 20 => "attribute_or_value_exists", 21 => "invalid_attribute_syntax",
+        32 => "no_such_object", 33 => "alias_problem", 34 => "invalid_dn_syntax", 35 => "is_leaf",
+        36 => "alias_dereferencing_problem", 48 => "inappropriate_authentication", 49 => "invalid_credentials",
+        50 => "insufficient_access_rights", 51 => "busy", 52 => "unavailable", 53 => "unwilling_to_perform",
+        54 => "loop_detect", 64 => "naming_violation", 65 => "object_class_violation", 66 => "not_allowed_on_nonleaf",
+        67 => "not_allowed_on_rdn", 68 => "entry_already_exists", 69 => "object_class_mods_prohibited",
+        71 => "affects_multiple_dsas", 80 => "other", 118 => "canceled", 119 => "no_such_operation",
+        120 => "too_late", 121 => "cannot_cancel", 4096 => "sync_refresh_required",
+    }
+}
+
+impl ResultCode {
+    /// Returns the name in Zeek's logs.
+    fn zeek_name(self) -> Cow<'static, str> {
+        match self.name() {
+            Some("sasl_bind_in_progress") => "SASL bind in progress".into(),
+            Some(name) => name.replace('_', " ").into(),
+            None => format!("unknown-{}", self.0).into(),
+        }
+    }
+}
+
+names! {
+    /// Extent of a search (RFC 4511 section 4.5.1.2).
+    pub struct Scope: u8 { 0 => "base", 1 => "single", 2 => "tree", 3 => "subordinates" }
+}
+
+names! {
+    /// When aliases are followed in a search (RFC 4511 section 4.5.1.3).
+    pub struct Aliases: u8 { 0 => "never", 1 => "in_searching", 2 => "finding_base", 3 => "always" }
+}
+
+/// Name of the extended operation that begins TLS (RFC 4511 section 4.14).
+const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
+
+/// Extended operations, by the registry of IANA.
+const EXTENDED: &[(&str, &str)] = &[
+    ("1.3.6.1.4.1.1466.20037", "StartTLS"),
+    ("1.3.6.1.4.1.4203.1.11.1", "modify password"),
+    ("1.3.6.1.4.1.4203.1.11.3", "whoami"),
+    ("1.3.6.1.1.8", "cancel"),
+    ("1.2.840.113556.1.4.1781", "fast bind"),
+];
+
+exchange! {
+    /// An operation with its result, other than a search.
+    "ldap" pub struct Operation {
+        /// Number by which the result is matched.
+        pub identifier: u32,
+        /// Operation; null if the request was not captured.
+        pub operation: Option<OperationKind>,
+        /// Version of a bind.
+        pub version: Option<u8>,
+        /// How the client authenticates in a bind.
+        pub authentication: Option<Authentication>,
+        /// Mechanism of a bind with SASL.
+        pub mechanism: Option<Kept<20>>,
+        /// Name of the entry: of the user who binds, of the entry that is changed or compared; of an extended operation its
+        /// identifier.
+        pub object: Option<Kept<512>>,
+        /// What is changed, compared, or the new name.
+        pub argument: Option<Kept<512>>,
+        /// Result.
+        pub result: Option<ResultCode>,
+        /// Text of the server about the result.
+        pub diagnostic_message: Option<Kept<512>>,
+    }
+    /// Operations of LDAP other than searches.
+    zeek "ldap" ['a] as row {
+        /// `identifier`.
+        "message_id": u32 = row.identifier;
+        /// `version`.
+        "version": Option<u8> = row.version;
+        /// `operation`, of a bind with its `authentication`.
+        "opcode": Option<Displayed<Cow<'static, str>>> = row.opcode().map(Displayed);
+        /// `result`.
+        "result": Option<Displayed<Cow<'static, str>>> = row.result.map(|result| Displayed(result.zeek_name()));
+        /// `diagnostic_message`, with `?` for control characters.
+        "diagnostic_message": Option<Displayed<Cow<'a, str>>> = zeek_text(row.diagnostic_message.as_ref());
+        /// `object`; an extended operation with its name in parentheses.
+        "object": Option<Displayed<Cow<'a, str>>> = row.zeek_object().map(Displayed);
+        /// `mechanism` of a bind, or `REDACTED` for its password; otherwise `argument`.
+        "argument": Option<Text<'a>> = row.zeek_argument();
+    }
+}
+
+/// Returns a text without control characters.
+fn zeek_text<const N: usize>(text: Option<&Kept<N>>) -> Option<Displayed<Cow<'_, str>>> {
+    let text = text?.text().to_str_lossy();
+    let is_plain = !text.contains(char::is_control);
+    Some(Displayed(if is_plain { text } else { text.replace(char::is_control, "?").into() }))
+}
+
+impl Operation {
+    fn opcode(&self) -> Option<Cow<'static, str>> {
+        let operation = self.operation?;
+        Some(match (operation.0, self.authentication) {
+            (op::BIND, Some(Authentication(0xa3))) => "bind SASL".into(),
+            (op::BIND, Some(Authentication(0x80))) => "bind simple".into(),
+            _ => operation.to_string().replace('_', " ").into(),
+        })
+    }
+
+    fn zeek_object(&self) -> Option<Cow<'_, str>> {
+        let object = self.object.as_ref()?.text().to_str_lossy();
+        let is_extended = self.operation == Some(OperationKind(op::EXTENDED));
+        let known = EXTENDED.iter().find(|(oid, _)| is_extended && *oid == object);
+        Some(match known {
+            Some((oid, name)) => format!("{oid} ({name})").into(),
+            None => object,
+        })
+    }
+
+    fn zeek_argument(&self) -> Option<Text<'_>> {
+        if self.authentication == Some(Authentication(0x80)) {
+            return Some(Text(b"REDACTED"));
+        }
+        self.mechanism.as_ref().map(Kept::text).or_else(|| self.argument.as_ref().map(Kept::text))
+    }
+}
+
+exchange! {
+    /// A search with its result.
+    "ldap_search" pub struct SearchOperation {
+        /// Number by which the result is matched.
+        pub identifier: u32,
+        /// Entry at which the search begins.
+        pub base_object: Option<Kept<512>>,
+        /// Extent of the search.
+        pub scope: Option<Scope>,
+        /// When aliases are followed.
+        pub aliases: Option<Aliases>,
+        /// Condition on entries (RFC 4515), at most 1024 octets.
+        pub filter: Option<Kept<1024>>,
+        /// Attributes that are requested, in at most 1024 octets.
+        pub attributes: KeptList<1024> [sparse],
+        /// Number of entries of the result.
+        pub entry_count: u32,
+        /// Number of references to other servers.
+        pub reference_count: u32 [sparse],
+        /// Result.
+        pub result: Option<ResultCode>,
+        /// Text of the server about the result.
+        pub diagnostic_message: Option<Kept<512>>,
+    }
+    /// Searches of LDAP.
+    zeek "ldap_search" ['a] as row {
+        /// `identifier`.
+        "message_id": u32 = row.identifier;
+        /// `scope`.
+        "scope": Option<Displayed<String>> = row.scope.map(|scope| Displayed(scope.to_string()));
+        /// `aliases`.
+        "deref_aliases": Option<Displayed<String>> =
+            row.aliases.map(|aliases| Displayed(aliases.to_string().replace('_', " ")));
+        /// `base_object`.
+        "base_object": Option<Text<'a>> = row.base_object.as_ref().map(Kept::text);
+        /// `entry_count`.
+        "result_count": u32 = row.entry_count;
+        /// `result`.
+        "result": Option<Displayed<Cow<'static, str>>> = row.result.map(|result| Displayed(result.zeek_name()));
+        /// `diagnostic_message`, with `?` for control characters.
+        "diagnostic_message": Option<Displayed<Cow<'a, str>>> = zeek_text(row.diagnostic_message.as_ref());
+        /// `filter`.
+        "filter": Option<Text<'a>> = row.filter.as_ref().map(Kept::text);
+        /// Unset, as by default in Zeek: `attributes` of the row of `ldap_search`.
+        "attributes": Option<List<Vec<KeptItem<'a>>>> = None;
+    }
+}
+
+open! {
+    /// Rows of LDAP.
+    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation }
+}
+
+/// Returns a text, unless it is empty.
+fn text<const N: usize>(octets: &[u8]) -> Option<Kept<N>> {
+    (!octets.is_empty()).then(|| Kept::new(octets))
+}
+
+/// Depth of nested filters, and their length as texts, that are read.
+const FILTER_DEPTH_MAX: u32 = 32;
+const FILTER_LEN_MAX: usize = 1024;
+
+/// Appends a filter as a text (RFC 4515). Returns an error if it is malformed or too long; what was appended is its beginning.
+fn write_filter(out: &mut String, filter: Value<'_>, depth: u32) -> fmt::Result {
+    if depth == 0 || out.len() > FILTER_LEN_MAX {
+        return Err(fmt::Error);
+    }
+    let mut values = Values(filter.content);
+    let mut next = || values.next().map(|value| value.content).ok_or(fmt::Error);
+    match filter.tag {
+        0xa0..=0xa2 => {
+            out.write_str(match filter.tag {
+                0xa0 => "(&",
+                0xa1 => "(|",
+                _ => "(!",
+            })?;
+            for part in values {
+                write_filter(out, part, depth - 1)?;
+            }
+            out.write_char(')')
+        }
+        0xa3 | 0xa5 | 0xa6 | 0xa8 => {
+            let comparison = match filter.tag {
+                0xa5 => ">=",
+                0xa6 => "<=",
+                0xa8 => "~=",
+                _ => "=",
+            };
+            write!(out, "({}{comparison}", Text(next()?))?;
+            write_value(out, next()?)?;
+            out.write_char(')')
+        }
+        0xa4 => {
+            write!(out, "({}=", Text(next()?))?;
+            let parts = Values(next()?);
+            let mut last = 0x80;
+            for (index, part) in parts.enumerate() {
+                if index > 0 || part.tag != 0x80 {
+                    out.write_char('*')?;
+                }
+                write_value(out, part.content)?;
+                last = part.tag;
+            }
+            out.write_str(if last == 0x82 { ")" } else { "*)" })
+        }
+        0x87 => write!(out, "({}=*)", Text(filter.content)),
+        0xa9 => {
+            let part = |tag| values.clone().find(|value| value.tag == tag).map(|value| value.content);
+            let (rule, kind) = (part(0x81), part(0x82));
+            write!(out, "({}", Text(kind.unwrap_or_default()))?;
+            if part(0x84).is_some_and(|is| is != [0]) {
+                out.write_str(":dn")?;
+            }
+            if let Some(rule) = rule {
+                write!(out, ":{}", Text(rule))?;
+            }
+            out.write_str(":=")?;
+            write_value(out, part(0x83).unwrap_or_default())?;
+            out.write_char(')')
+        }
+        _ => Err(fmt::Error),
+    }
+}
+
+/// Appends a value of a filter, with the escapes of RFC 4515 section 3.
+fn write_value(out: &mut String, value: &[u8]) -> fmt::Result {
+    for chunk in value.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter {
+                '(' | ')' | '*' | '\\' | '\0' => write!(out, "\\{:02x}", letter as u8)?,
+                letter => out.write_char(letter)?,
+            }
+        }
+        chunk.invalid().iter().try_for_each(|octet| write!(out, "\\{octet:02x}"))?;
+        if out.len() > FILTER_LEN_MAX {
+            return Err(fmt::Error);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the changes of a modification, as texts.
+fn changes(list: Values<'_>) -> Option<Kept<512>> {
+    let mut out = String::new();
+    for change in list {
+        let mut change = Values(change.content);
+        let kind = change.next()?.content.first().copied()?;
+        let mut attribute = Values(change.next()?.content);
+        let kind =
+            ["add", "delete", "replace", "increment"].get(usize::from(kind)).copied().unwrap_or("other");
+        let separator = if out.is_empty() { "" } else { ", " };
+        let name = Text(attribute.next()?.content);
+        let values = attribute.next().map_or(Values(&[]), |values| Values(values.content));
+        let _ = write!(out, "{separator}{kind}({name}");
+        for (index, value) in values.enumerate() {
+            // A new password is not kept.
+            let is_secret =
+                name.0.eq_ignore_ascii_case(b"unicodePwd") || name.0.eq_ignore_ascii_case(b"userPassword");
+            let value = if is_secret { Text(b"REDACTED") } else { Text(value.content) };
+            let _ = write!(out, "{}{value}", if index == 0 { "=" } else { "," });
+            if out.len() > 512 {
+                return text(out.as_bytes());
+            }
+        }
+        out.push(')');
+    }
+    text(out.as_bytes())
+}
+
+/// Parser of LDAP.
+#[derive(Debug, Default)]
+pub(crate) struct Ldap {
+    /// Number of the request to begin TLS, until it is answered.
+    start_tls: Option<u32>,
+}
+
+state! { struct Ldap { start_tls } }
+
+impl Ldap {
+    /// Reads a message. Returns `None` if it is malformed.
+    fn message(&mut self, mut message: Values<'_>, rows: &mut Rows<'_, Row>) -> Option<AfterPdu> {
+        let id = u32::try_from(message.integer(tag::INTEGER)?).ok()?;
+        let body = message.captured()?;
+        if REQUESTS.contains(&body.tag) {
+            rows.acts_as(Role::Client);
+            self.request(id, body, rows)?;
+            return Some(AfterPdu::More);
+        }
+        if !RESPONSES.contains(&body.tag) {
+            return None;
+        }
+        rows.acts_as(Role::Server);
+        Some(self.response(id, body, rows))
+    }
+
+    fn request(&mut self, id: u32, body: Value<'_>, rows: &mut Rows<'_, Row>) -> Option<()> {
+        let mut members = Values(body.content);
+        let key = u64::from(id);
+        if body.tag == op::SEARCH {
+            let base = members.next_of(tag::OCTET_STRING)?;
+            let small = |value: Option<Value<'_>>| value.and_then(|value| value.content.first().copied());
+            let (scope, aliases) = (small(members.next()), small(members.next()));
+            // Limits of size and time, and whether only types are requested.
+            let filter = members.nth(3);
+            let attributes = members.open(tag::SEQUENCE).unwrap_or(Values(&[]));
+            rows.request(key, |row: &mut SearchOperation| {
+                (row.identifier, row.base_object) = (id, text(base));
+                (row.scope, row.aliases) = (scope.map(Scope), aliases.map(Aliases));
+                row.attributes = KeptList::of(attributes);
+                row.filter = filter.and_then(|filter| {
+                    let mut out = String::new();
+                    // A filter that is too long is truncated.
+                    let _ = write_filter(&mut out, filter, FILTER_DEPTH_MAX);
+                    text(out.as_bytes())
+                });
+            });
+            return Some(());
+        }
+        let mut row =
+            Operation { identifier: id, operation: Some(OperationKind(body.tag)), ..Operation::default() };
+        match body.tag {
+            op::BIND => {
+                row.version = u8::try_from(members.integer(tag::INTEGER)?).ok();
+                row.object = text(members.next_of(tag::OCTET_STRING)?);
+                let credentials = members.captured()?;
+                row.authentication = Some(Authentication(credentials.tag));
+                if credentials.tag == 0xa3 {
+                    row.mechanism = Values(credentials.content).next_of(tag::OCTET_STRING).and_then(text);
+                }
+            }
+            op::MODIFY | op::ADD | op::RENAME | op::COMPARE => {
+                row.object = text(members.next_of(tag::OCTET_STRING)?);
+                row.argument = match body.tag {
+                    op::MODIFY => changes(members.open(tag::SEQUENCE)?),
+                    op::RENAME => members.next_of(tag::OCTET_STRING).and_then(text),
+                    op::COMPARE => {
+                        Values(members.next_of(tag::SEQUENCE)?).next_of(tag::OCTET_STRING).and_then(text)
+                    }
+                    _ => None,
+                };
+            }
+            op::DELETE => row.object = text(body.content),
+            op::EXTENDED => {
+                let name = members.next_of(0x80)?;
+                row.object = text(name);
+                if name == START_TLS {
+                    self.start_tls = Some(id);
+                }
+            }
+            op::ABANDON => row.argument = text(ber::signed(body.content)?.to_string().as_bytes()),
+            _ => {}
+        }
+        if matches!(body.tag, op::UNBIND | op::ABANDON) {
+            rows.single(row);
+        } else {
+            rows.request(key, |open: &mut Operation| {
+                let (exchange, result) = (open.exchange.clone(), open.result);
+                let diagnostic_message = open.diagnostic_message.take();
+                *open = Operation { exchange, result, diagnostic_message, ..row };
+            });
+        }
+        Some(())
+    }
+
+    fn response(&mut self, id: u32, body: Value<'_>, rows: &mut Rows<'_, Row>) -> AfterPdu {
+        let key = u64::from(id);
+        if matches!(body.tag, op::ENTRY | op::REFERENCE) {
+            rows.response(key, |row: &mut SearchOperation| {
+                row.identifier = id;
+                row.entry_count = row.entry_count.saturating_add((body.tag == op::ENTRY).into());
+                row.reference_count = row.reference_count.saturating_add((body.tag == op::REFERENCE).into());
+                Reply::More
+            });
+            return AfterPdu::More;
+        }
+        if body.tag == op::INTERMEDIATE {
+            return AfterPdu::More;
+        }
+        let mut members = Values(body.content);
+        let code = members.next().and_then(|code| ber::unsigned(code.content)).map(ResultCode);
+        members.next();
+        let diagnostic = members.next_of(tag::OCTET_STRING).unwrap_or_default();
+        if body.tag == op::SEARCH_DONE {
+            rows.response(key, |row: &mut SearchOperation| {
+                (row.identifier, row.result, row.diagnostic_message) = (id, code, text(diagnostic));
+                Reply::Last
+            });
+        } else {
+            rows.response(key, |row: &mut Operation| {
+                (row.identifier, row.result, row.diagnostic_message) = (id, code, text(diagnostic));
+                Reply::Last
+            });
+        }
+        let starts_tls = body.tag == op::EXTENDED_RESPONSE && self.start_tls == Some(id);
+        if starts_tls {
+            self.start_tls = None;
+        }
+        match code {
+            Some(ResultCode(0)) if starts_tls => AfterPdu::Handover(Some(&tls::PROTOCOL)),
+            _ => AfterPdu::More,
+        }
+    }
+}
+
+/// Octets of a buffer by which its layer is known: its length, a signature, and the head of a message.
+const SIGNATURE_LEN_MAX: usize = 64;
+
+/// Returns the length of the signature in front of the messages of a buffer that is only signed, and whether it is complete. Of
+/// Kerberos (RFC 4121 section 4.2.6.2), the checksum may follow the messages.
+fn signature(buffer: &[u8]) -> Option<(usize, bool)> {
+    let (len, is_complete) = match buffer {
+        [5, 4, flags, 0xff, extra @ .., _, _, _, _, _, _, _, _] if flags & 2 == 0 => {
+            let [extra, rotation] = [extra.first_chunk::<2>()?, extra.get(2..)?.first_chunk()?];
+            (16 + usize::from(u16::from_be_bytes(*rotation)), extra == rotation)
+        }
+        [1, 0, 0, 0, ..] => (16, true),
+        _ => return None,
+    };
+    let found = operation(buffer.get(len..)?).ok()?;
+    (REQUESTS.contains(&found) || RESPONSES.contains(&found)).then_some((len, is_complete))
+}
+
+impl PduParser for Ldap {
+    const PROTOCOL: &'static Protocol = &PROTOCOL;
+    const FRAMING: Option<Framing> = Some(Framing::by(cut).keep(8192));
+    const OPEN_MAX: usize = 64;
+    const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
+    type Row = Row;
+
+    fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
+        if let [0, _, _, _, buffer @ ..] = pdu.bytes {
+            // Otherwise, the messages are PDUs of their own, or encrypted.
+            let messages = signature(buffer).and_then(|(len, _)| buffer.get(len..)).unwrap_or_default();
+            for message in Values(messages) {
+                self.message(Values(message.content), rows);
+            }
+            return Ok(AfterPdu::More);
+        }
+        let message = Values(pdu.bytes).open(tag::SEQUENCE).ok_or(Malformed)?;
+        self.message(message, rows).ok_or(Malformed)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::recognizers::samples::{Sample, client, datagram, server};
+    use super::PROTOCOL;
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        client(&PROTOCOL, 389, b"\x30\x0C\x02\x01\x01\x60\x07\x02\x01\x03\x04\x00\x80\x00"),
+        server(&PROTOCOL, 389, b"\x30\x84\x00\x00\x00\x10\x02\x01\x01\x61\x84\x00\x00\x00\x07"),
+        datagram(&PROTOCOL, 389, b"\x30\x0A\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        client(&PROTOCOL, 389, b"\x30\x0C\x02\x01\x01\x04\x06public\xA0\x00"),
+        datagram(&PROTOCOL, 389, b"\x30\x0B\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::kit::KitEntry;
+    use crate::session::kit::suite::{Case, check, check_stream};
+
+    const CLIENT: Role = Role::Client;
+    const SERVER: Role = Role::Server;
+
+    fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let content = parts.concat();
+        [&[tag, content.len() as u8][..], &content].concat()
+    }
+
+    fn string(content: &[u8]) -> Vec<u8> {
+        value(4, &[content])
+    }
+
+    fn message(id: u8, operation: u8, parts: &[&[u8]]) -> Vec<u8> {
+        value(0x30, &[&[2, 1, id], &value(operation, parts)])
+    }
+
+    fn result(id: u8, operation: u8, code: u8, text: &[u8]) -> Vec<u8> {
+        message(id, operation, &[&[0x0a, 1, code, 4, 0], &string(text)])
+    }
+
+    fn search(id: u8, filter: &[u8]) -> Vec<u8> {
+        let limits = [0x0a, 1, 2, 0x0a, 1, 3, 2, 1, 0, 2, 1, 0, 1, 1, 0];
+        message(
+            id,
+            0x63,
+            &[&string(b"dc=example"), &limits, filter, &value(0x30, &[&string(b"cn"), &string(b"mail")])],
+        )
+    }
+
+    #[test]
+    fn cases_of_operations() {
+        const BOUND: &str = "ldap identifier=1 operation=bind version=3 authentication=simple object=cn=admin \
+            result=invalid_credentials diagnostic_message=no response_time=10ms";
+        const FOUND: &str = "ldap_search identifier=2 base_object=dc=example scope=tree aliases=always \
+            filter=(&(objectClass=person)(cn=a\\28*b*)(!(mail=*))) attributes=List([Text(\"cn\"), Text(\"mail\")]) \
+            entry_count=2 result=success response_time=10ms";
+        let bind = message(1, 0x60, &[&[2, 1, 3], &string(b"cn=admin"), &value(0x80, &[b"secret"])]);
+        let person = value(0xa3, &[&string(b"objectClass"), &string(b"person")]);
+        let name =
+            value(0xa4, &[&string(b"cn"), &value(0x30, &[&value(0x80, &[b"a("]), &value(0x81, &[b"b"])])]);
+        let none = value(0xa2, &[&value(0x87, &[b"mail"])]);
+        let filter = value(0xa0, &[&person, &name, &none]);
+        let entry = message(2, 0x64, &[&string(b"cn=a"), &value(0x30, &[])]);
+        let change = value(
+            0x30,
+            &[
+                &[0x0a, 1, 2],
+                &value(0x30, &[&string(b"mail"), &value(0x31, &[&string(b"x"), &string(b"y")])]),
+            ],
+        );
+        let modify = message(3, 0x66, &[&string(b"cn=a"), &value(0x30, &[&change])]);
+        let tls = message(4, 0x77, &[&value(0x80, &[START_TLS])]);
+        let buffer = |inner: &[u8]| {
+            let token =
+                [&[5, 4, 1, 0xff, 0, 12, 0, 12, 0, 0, 0, 0, 0, 0, 0, 1][..], &[0xee; 12], inner].concat();
+            [&(token.len() as u32).to_be_bytes()[..], &token].concat()
+        };
+        let sasl = message(5, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&string(b"GSS-SPNEGO")])]);
+        let operations = vec![
+            (CLIENT, bind.clone()),
+            (SERVER, result(1, 0x61, 49, b"no")),
+            (CLIENT, search(2, &filter)),
+            (SERVER, [entry.clone(), entry, result(2, 0x65, 0, b"")].concat()),
+            (CLIENT, modify),
+            (SERVER, result(3, 0x67, 50, b"")),
+            (CLIENT, message(6, 0x42, &[])),
+        ];
+        let cases = [
+            Case {
+                name: "operations",
+                turns: operations,
+                rows: &[
+                    BOUND,
+                    FOUND,
+                    "ldap identifier=3 operation=modify object=cn=a argument=replace(mail=x,y) \
+                    result=insufficient_access_rights response_time=10ms",
+                    "ldap identifier=6 operation=unbind",
+                ],
+            },
+            Case {
+                name: "TLS",
+                turns: vec![(CLIENT, tls), (SERVER, result(4, 0x78, 0, b""))],
+                rows: &["ldap identifier=4 operation=extended object=1.3.6.1.4.1.1466.20037 result=success \
+                    response_time=10ms"],
+            },
+            Case {
+                name: "a signed layer",
+                turns: vec![
+                    (CLIENT, sasl),
+                    (SERVER, result(5, 0x61, 0, b"")),
+                    (CLIENT, buffer(&message(7, 0x4a, &[b"cn=a"]))),
+                    (SERVER, buffer(&result(7, 0x6b, 32, b""))),
+                ],
+                rows: &[
+                    "ldap identifier=5 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO result=success \
+                    response_time=10ms",
+                    "ldap identifier=7 operation=delete object=cn=a result=no_such_object response_time=10ms",
+                ],
+            },
+        ];
+        check_stream(&KitEntry::of::<Ldap>(), &cases);
+        let datagrams = vec![(CLIENT, bind), (SERVER, result(1, 0x61, 49, b"no"))];
+        check(&KitEntry::of::<Ldap>(), &[Case { name: "datagrams", turns: datagrams, rows: &[BOUND] }]);
+    }
+
+    #[test]
+    fn nested_filters_are_bounded() {
+        let mut filter = value(0x87, &[b"a"]);
+        for _ in 0..60 {
+            filter = value(0xa2, &[&filter]);
+        }
+        let mut out = String::new();
+        let value = Values(&filter).next().unwrap();
+        assert!(write_filter(&mut out, value, FILTER_DEPTH_MAX).is_err());
+        assert_eq!(out, "(!".repeat(32));
+    }
+}
