@@ -460,6 +460,22 @@ fn the_documentation_of_messages_is_up_to_date() {
     }
 }
 
+/// The guide to a new protocol shows code of one that exists.
+#[test]
+fn the_guide_to_adding_a_protocol_quotes_its_code() {
+    let guide = fs::read_to_string(root().join("docs/adding-a-protocol.md")).unwrap();
+    let code = fs::read_to_string(root().join("src/protocols/modbus.rs")).unwrap();
+    let quotes: Vec<_> =
+        guide.split("```rust\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(quotes.len() > 8);
+    for quote in quotes {
+        assert!(
+            code.contains(quote),
+            "docs/adding-a-protocol.md has other code than src/protocols/modbus.rs:\n{quote}"
+        );
+    }
+}
+
 /// A column whose name ends in `_time` is a length of time, and a moment has one of few names, in all tables: a condition
 /// on one name means the same everywhere. Formats of other programs have the names of these.
 #[cfg(feature = "protocols")]

@@ -1,6 +1,6 @@
 //! The protocols of the kit, in a set with those that are recognized only.
 
-use super::{ldap, modbus, ntp, radius, recognizers, snmp, syslog};
+use super::{dhcp, ldap, modbus, ntp, radius, recognizers, snmp, syslog};
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -12,6 +12,7 @@ use crate::session::{
 
 /// The protocols of the kit: a line for each.
 const ENTRIES: &[KitEntry] = &[
+    KitEntry::of::<dhcp::Dhcp>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
     KitEntry::of::<ntp::Ntp>(),

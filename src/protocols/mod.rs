@@ -21,6 +21,7 @@
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 
+pub mod dhcp;
 pub mod dns;
 pub mod ftp;
 pub mod ftp_data;

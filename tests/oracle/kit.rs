@@ -322,3 +322,42 @@ fn logs_are_those_of_zeek() {
         assert_eq!(found, expected);
     }
 }
+
+/// What Suricata's tests expect of events of DHCP.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_dhcp_are_those_of_suricata() {
+    use flowgauge::export::eve::EveConfig;
+
+    let Some(folder) = corpus::root() else { return println!("skipped: no corpus") };
+    let folder = folder.join("../protocol-captures/OISF+suricata-verify/tests");
+    let events = |test: &str| -> Vec<serde_json::Value> {
+        let path = folder.join(test).join("input.pcap");
+        let events = super::eve_events::events_of(&path, EveConfig::default(), TrackerConfig::default());
+        events.into_iter().filter(|event| event["event_type"] == "dhcp").collect()
+    };
+    let discover = &events("dhcp-eve-extended-option-60")[0];
+    assert_eq!((&discover["src_port"], &discover["dest_port"]), (&68.into(), &67.into()));
+    let dhcp = &discover["dhcp"];
+    assert_eq!((dhcp["id"].as_u64(), dhcp["type"].as_str()), (Some(3_759_982_360), Some("request")));
+    assert_eq!(dhcp["vendor_class_identifier"], "MSFT 5.0");
+    let params: Vec<_> = dhcp["params"].as_array().unwrap().iter().take(4).collect();
+    assert_eq!(params, ["subnet_mask", "domain", "router", "dns_server"]);
+    // Of two servers, one has its options in the field for its name.
+    let overloaded = events("dhcp-option-52-overload");
+    for kind in ["offer", "ack"] {
+        let of_kind = overloaded.iter().filter(|event| event["dhcp"]["dhcp_type"] == kind);
+        let mut found: Vec<_> = of_kind
+            .map(|event| {
+                [&event["dhcp"]["dns_servers"][0], &event["dhcp"]["routers"][0]]
+                    .map(|at| at.as_str().unwrap())
+            })
+            .collect();
+        found.sort_unstable();
+        assert_eq!(found, [["10.100.0.1"; 2], ["10.100.0.2"; 2]], "{kind}");
+    }
+    let both = &events("dhcp-option-52-overload-both")[0]["dhcp"];
+    assert_eq!((both["type"].as_str(), both["dhcp_type"].as_str()), (Some("request"), Some("discover")));
+    assert_eq!((both["id"].as_u64(), both["lease_time"].as_u64()), (Some(2_888_761_343), Some(3600)));
+    assert_eq!(both["client_mac"], "00:00:6c:82:dc:4e");
+}

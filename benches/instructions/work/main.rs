@@ -142,6 +142,22 @@ fn ftp(feeding: Feeding) -> Feeding {
     feeding.feed()
 }
 
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::kit::benign)]
+#[bench::unanswered_searches(inputs::kit::unanswered_searches)]
+#[bench::conditions(inputs::kit::conditions)]
+#[bench::nested_filters(inputs::kit::nested_filters)]
+#[bench::attributes(inputs::kit::attributes)]
+#[bench::unanswered_requests(inputs::kit::unanswered_requests)]
+#[bench::responses_to_none(inputs::kit::responses_to_none)]
+#[bench::variables(inputs::kit::variables)]
+#[bench::short_lines(inputs::kit::short_lines)]
+#[bench::line_by_octets(inputs::kit::line_by_octets)]
+#[bench::empty_attributes(inputs::kit::empty_attributes)]
+fn kit(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
 #[library_benchmark(setup = inputs::coded::digested, teardown = inputs::coded::checked)]
 #[bench::benign(inputs::coded::benign)]
 #[bench::bombs(inputs::coded::bombs)]
@@ -310,6 +326,7 @@ library_benchmark_group!(
         ssh,
         smtp,
         ftp,
+        kit,
         coded,
         coded_without_digests,
         tracker,

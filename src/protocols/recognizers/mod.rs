@@ -4,10 +4,9 @@
 //! order. Several dozen probes run on the first octets of each flow, so each rejects by the first octet or two if
 //! possible, and none allocates.
 //!
-//! To add a parser for a recognized protocol: create a folder beside this one, for example `src/protocols/mqtt/`, with
-//! `PROTOCOL` (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line
-//! from [`ALL`], and add it to the `parsers` of the set. A parser of an application needs only one line in a set that
-//! extends [`Standard`](super::Standard): `extends Standard; parsers { Mqtt: MyMqtt = &recognizers::MQTT }`.
+//! A protocol that gets a parser keeps its place in [`ALL`]: `docs/adding-a-protocol.md` shows the steps. A parser of an
+//! application needs only one line in a set that extends [`Standard`](super::Standard): `extends Standard; parsers { Mqtt: MyMqtt =
+//! &recognizers::MQTT }`.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
@@ -48,7 +47,7 @@ mod tunnel;
 mod voice;
 mod windows;
 
-use super::{ldap, modbus, ntp, radius, snmp, syslog};
+use super::{dhcp, ldap, modbus, ntp, radius, snmp, syslog};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -58,7 +57,7 @@ pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW};
-pub use network::{DHCP, DHCPV6, SSDP};
+pub use network::{DHCPV6, SSDP};
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
@@ -78,7 +77,7 @@ pub const ALL: &[&Protocol] = &[
     &SIP,
     &RTSP,
     &SSDP,
-    &DHCP,
+    &dhcp::PROTOCOL,
     &MQTT,
     &AMQP,
     &VNC,

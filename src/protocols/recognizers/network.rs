@@ -1,11 +1,7 @@
-//! Recognizers of network infrastructure: DHCP, DHCPv6, SSDP.
+//! Recognizers of network infrastructure: DHCPv6, SSDP.
 
-use super::octets::{begins_with, datagram_in_role, u16_at, u32_at};
+use super::octets::{begins_with, datagram_in_role, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
-
-/// DHCP (RFC 2131), recognized by the magic cookie; on port 67 or 68 also BOOTP without a cookie.
-pub static DHCP: Protocol =
-    Protocol::new("dhcp").over_datagrams(&[67, 68], Some(dhcp)).datagrams_begin_with(OctetSet::range(1..=2));
 
 /// DHCPv6 (RFC 8415), recognized by port 546 or 547, and options that fill the message.
 pub static DHCPV6: Protocol = Protocol::new("dhcpv6")
@@ -15,17 +11,6 @@ pub static DHCPV6: Protocol = Protocol::new("dhcpv6")
 /// UPnP SSDP, recognized by its start lines of HTTP over UDP.
 pub static SSDP: Protocol =
     Protocol::new("ssdp").over_datagrams(&[1900], Some(ssdp)).datagrams_begin_with(OctetSet::of(b"HMN"));
-
-fn dhcp(opening: &DatagramOpening<'_>) -> Verdict {
-    let [operation @ (1 | 2), _, 0..=16, ..] = opening.bytes else { return Verdict::No };
-    let is_on_port = opening.has_port(67) || opening.has_port(68);
-    let is_match = match u32_at(opening.bytes, 236) {
-        Some(cookie) => cookie == 0x6382_5363 || (is_on_port && opening.len >= 300),
-        // The snap length truncated it before the cookie.
-        None => is_on_port && opening.len >= 240 && opening.bytes.len() >= 28,
-    };
-    datagram_in_role(opening, is_match, Some(*operation == 2))
-}
 
 fn dhcpv6(opening: &DatagramOpening<'_>) -> Verdict {
     let [kind @ 1..=36, ..] = opening.bytes else { return Verdict::No };
@@ -58,32 +43,15 @@ fn ssdp(opening: &DatagramOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, datagram};
-    use super::{DHCP, DHCPV6, SSDP};
-
-    const BOOTREQUEST: &[u8; 244] = &{
-        let mut bytes = [0; 244];
-        (bytes[0], bytes[1], bytes[2], bytes[4]) = (1, 1, 6, 0x39);
-        (bytes[236], bytes[237], bytes[238], bytes[239]) = (0x63, 0x82, 0x53, 0x63);
-        (bytes[240], bytes[241], bytes[242], bytes[243]) = (53, 1, 1, 255);
-        bytes
-    };
-
-    const NO_COOKIE: &[u8; 244] = &{
-        let mut bytes = *BOOTREQUEST;
-        bytes[236] = 0;
-        bytes
-    };
+    use super::{DHCPV6, SSDP};
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
-        datagram(&DHCP, 67, BOOTREQUEST),
-        datagram(&DHCP, 6767, BOOTREQUEST),
         datagram(&DHCPV6, 547, b"\x01\x10\x08\x74\x00\x08\x00\x02\x00\x00\x00\x06\x00\x02\x00\x17"),
         datagram(&SSDP, 1900, b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\n\r\n"),
         datagram(&SSDP, 40_000, b"HTTP/1.1 200 OK\r\nST: upnp:rootdevice\r\n\r\n"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
-        datagram(&DHCP, 67, NO_COOKIE),
         datagram(&DHCPV6, 547, b"\x01\x10\x08\x74\x00\x08\x00\x03\x00\x00\x00\x06\x00\x02\x00\x17"),
         datagram(&DHCPV6, 53, b"\x01\x10\x08\x74\x00\x08\x00\x02\x00\x00"),
         datagram(&SSDP, 1900, b"BT-SEARCH * HTTP/1.1\r\n\r\n"),

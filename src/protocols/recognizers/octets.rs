@@ -8,7 +8,7 @@ pub(in crate::protocols) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// Returns the number in network byte order at offset `at` of `bytes`; `None` if it is incomplete.
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(in crate::protocols) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 

@@ -1,7 +1,7 @@
 //! Values that rows keep while they are open, with the memory that they take.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use crate::base::Timestamp;
@@ -125,7 +125,7 @@ impl<const N: usize> Saved for KeptOid<N> {
     }
 }
 
-/// Texts and object identifiers of a list, in at most `N` octets: further ones are omitted. Takes one allocation.
+/// Texts, object identifiers and addresses of a list, in at most `N` octets: further ones are omitted. Takes one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptList<const N: usize>(Box<[u8]>);
 
@@ -166,12 +166,17 @@ impl<const N: usize> KeptList<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct KeptItem<'k>(Value<'k>);
 
+impl KeptItem<'_> {
+    /// Tag of an IPv4 address.
+    pub(crate) const ADDRESS: u8 = 0x40;
+}
+
 impl fmt::Display for KeptItem<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.tag == tag::OBJECT_IDENTIFIER {
-            Oid(self.0.content).fmt(f)
-        } else {
-            Text(self.0.content).fmt(f)
+        match (self.0.tag, self.0.content) {
+            (tag::OBJECT_IDENTIFIER, content) => Oid(content).fmt(f),
+            (Self::ADDRESS, &[a, b, c, d]) => Ipv4Addr::new(a, b, c, d).fmt(f),
+            (_, content) => Text(content).fmt(f),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod fragment;
 mod frames;
 pub(crate) mod http1;
 pub(crate) mod http2;
+pub(crate) mod kit;
 pub(crate) mod mail;
 pub(crate) mod quic;
 pub(crate) mod reassembler;
