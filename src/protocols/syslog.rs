@@ -133,7 +133,7 @@ exchange! {
         /// Everything after the priority: date, name of the system and program included.
         pub message: Kept<2048>,
         /// Octets of the message.
-        pub octet_count: u64 [octets],
+        pub message_octet_count: u64 [octets],
         ..
         /// True if the message was in a stream.
         is_in_stream: bool,
@@ -221,7 +221,7 @@ impl PduParser for Syslog {
             facility: read.map(|(priority, _)| Facility(priority >> 3)),
             severity: read.map(|(priority, _)| Severity(priority & 7)),
             message: Kept::new(text),
-            octet_count: len,
+            message_octet_count: len,
             is_in_stream,
             ..Entry::default()
         };
@@ -269,9 +269,9 @@ mod tests {
         let old = b"<13>Feb  5 17:32:18 10.0.0.99 cron[42]: job";
         let rows: &[&str] = &[
             "syslog facility=auth severity=crit version=1 hostname=mymachine.example.com program=su process_id=7 \
-            message=1 2003-10-11T22:14:15.003Z mymachine.example.com su 7 ID47 - 'su root' failed octet_count=81",
+            message=1 2003-10-11T22:14:15.003Z mymachine.example.com su 7 ID47 - 'su root' failed message_octet_count=81",
             "syslog facility=user severity=notice hostname=10.0.0.99 program=cron process_id=42 \
-            message=Feb  5 17:32:18 10.0.0.99 cron[42]: job octet_count=43",
+            message=Feb  5 17:32:18 10.0.0.99 cron[42]: job message_octet_count=43",
         ];
         let datagrams = vec![(CLIENT, new.to_vec()), (CLIENT, old.to_vec())];
         check(&KitEntry::of::<Syslog>(), &[Case { name: "datagrams", turns: datagrams, rows }]);
