@@ -59,7 +59,7 @@ exchange! {
         /// Hardware address of the client, in Ethernet a MAC address.
         pub client_hardware_address: Option<Kept<48>>,
         /// Identifier of the client, as hexadecimal digits (option 61).
-        pub client_id: Option<Kept<64>>,
+        pub client_id: Option<Kept<510>>,
         /// Name that the client states, or gets (option 12).
         pub host_name: Option<Kept<255>>,
         /// Full name of the client (option 81).
@@ -226,8 +226,9 @@ impl Entry {
                 61 => {
                     self.client_id.get_or_insert_with(|| digits(value, ""));
                 }
-                // Flags and two results precede the name.
-                81 => set(&mut self.full_name, value.get(3..).unwrap_or_default()),
+                81 => {
+                    self.full_name = self.full_name.take().or_else(|| full_name(value));
+                }
                 _ => {}
             }
         }
@@ -251,6 +252,22 @@ impl Entry {
         let names: Vec<_> = names.collect();
         (!names.is_empty()).then_some(List(names))
     }
+}
+
+/// Returns the full name of a client (RFC 4702 section 2): flags and two results precede it, and a flag says that it has the
+/// format of DNS.
+fn full_name(value: &[u8]) -> Option<Kept<255>> {
+    let (flags, mut name) = (*value.first()?, value.get(3..)?);
+    if flags & 4 == 0 {
+        return text(name);
+    }
+    let mut labels = Vec::new();
+    while let Some((len @ 1..=63, rest)) = name.split_first() {
+        let (label, rest) = rest.split_at_checked(usize::from(*len))?;
+        labels.push(label);
+        name = rest;
+    }
+    text(&labels.join(&b'.'))
 }
 
 fn set<const N: usize>(place: &mut Option<Kept<N>>, value: &[u8]) {
@@ -365,8 +382,8 @@ mod tests {
                 b"pc",
                 &[50, 4, 192, 0, 2, 7, 55, 3, 1, 15, 99, 60, 4],
                 b"MSFT",
-                &[61, 3, 1, 2, 3, 81, 5, 0, 0, 0],
-                b"pc",
+                &[61, 3, 1, 2, 3, 81, 9, 5, 0, 0, 2],
+                b"pc\x02de",
             ],
         );
         // Its DNS servers are in the field for the name of the server.
@@ -381,7 +398,7 @@ mod tests {
             turns: vec![(Role::Client, request), (Role::Server, ack)],
             rows: &[
                 "dhcp kind=request identifier=4660 client_hardware_address=00:0c:29:01:02:03 client_id=010203 \
-                host_name=pc full_name=pc vendor_class=MSFT requested_address=Address(192.0.2.7)",
+                host_name=pc full_name=pc.de vendor_class=MSFT requested_address=Address(192.0.2.7)",
                 "dhcp kind=ack identifier=4660 client_hardware_address=00:0c:29:01:02:03 \
                 assigned_address=Address(192.0.2.7) server_address=Address(192.0.2.1) \
                 subnet_mask=Address(255.255.255.0) dns_servers=List([Text(\"192.0.2.1\"), Text(\"192.0.2.2\")]) \

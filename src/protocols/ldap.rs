@@ -6,7 +6,8 @@
 //! | [`SearchOperation`] | a search with its result, and the number of its entries |
 //!
 //! After a bind with SASL, messages may have a layer of security (RFC 4422 section 3.7). They are read if it only signs them, with
-//! Kerberos (RFC 4121) or NTLM. After StartTLS, TLS follows. Passwords are not kept, and neither are the values of entries.
+//! Kerberos (RFC 4121) or NTLM; if the signature of Kerberos follows the messages of a buffer, those in its first 8 KiB. After
+//! StartTLS, TLS follows. Passwords are not kept, and neither are the values of entries.
 //!
 //! Standards: RFC 4511, RFC 4515 (filters as texts).
 
@@ -31,6 +32,7 @@ pub static PROTOCOL: Protocol = Protocol::new("ldap")
     .streams_begin_with(OctetSet::of(b"\x30"))
     .datagrams_begin_with(OctetSet::of(b"\x30"))
     .with_kinds(&["ldap", "ldap_search"])
+    .with_message_len_min(7)
     .leading_on();
 
 /// Returns the tag of the operation in a message (RFC 4511, from section 4.2), or the verdict if there is none.
@@ -114,8 +116,10 @@ fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
 
 fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is = |operations| is_one_of(opening.bytes, operations) == Verdict::Match;
-    let is_complete =
-        ber::header(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
+    let is_complete = ber::header(opening.bytes).is_some_and(|(_, header_len, len)| {
+        let end = header_len.saturating_add(len);
+        end == opening.len || (end < opening.len && opening.bytes.get(end) == Some(&0x30))
+    });
     let is_answer = is(&RESPONSES);
     datagram_in_role(opening, is_complete && (is_answer || is(&REQUESTS)), Some(is_answer))
 }
@@ -340,6 +344,13 @@ fn text<const N: usize>(octets: &[u8]) -> Option<Kept<N>> {
     (!octets.is_empty()).then(|| Kept::new(octets))
 }
 
+/// Returns a value of an attribute, unless it is a password. Options may follow the name of the attribute (RFC 4512 section 2.5).
+fn public<'a>(attribute: &[u8], value: &'a [u8]) -> &'a [u8] {
+    const PASSWORDS: [&[u8]; 4] = [b"userPassword", b"2.5.4.35", b"unicodePwd", b"1.2.840.113556.1.4.90"];
+    let name = attribute.split(|octet| *octet == b';').next().unwrap_or_default();
+    if PASSWORDS.iter().any(|known| known.eq_ignore_ascii_case(name)) { b"REDACTED" } else { value }
+}
+
 /// Depth of nested filters, and their length as texts, that are read.
 const FILTER_DEPTH_MAX: u32 = 32;
 const FILTER_LEN_MAX: usize = 1024;
@@ -370,19 +381,21 @@ fn write_filter(out: &mut String, filter: Value<'_>, depth: u32) -> fmt::Result 
                 0xa8 => "~=",
                 _ => "=",
             };
-            write!(out, "({}{comparison}", Text(next()?))?;
-            write_value(out, next()?)?;
+            let name = next()?;
+            write!(out, "({}{comparison}", Text(name))?;
+            write_value(out, public(name, next()?))?;
             out.write_char(')')
         }
         0xa4 => {
-            write!(out, "({}=", Text(next()?))?;
+            let name = next()?;
+            write!(out, "({}=", Text(name))?;
             let parts = Values(next()?);
             let mut last = 0x80;
             for (index, part) in parts.enumerate() {
                 if index > 0 || part.tag != 0x80 {
                     out.write_char('*')?;
                 }
-                write_value(out, part.content)?;
+                write_value(out, public(name, part.content))?;
                 last = part.tag;
             }
             out.write_str(if last == 0x82 { ")" } else { "*)" })
@@ -399,7 +412,7 @@ fn write_filter(out: &mut String, filter: Value<'_>, depth: u32) -> fmt::Result 
                 write!(out, ":{}", Text(rule))?;
             }
             out.write_str(":=")?;
-            write_value(out, part(0x83).unwrap_or_default())?;
+            write_value(out, public(kind.unwrap_or_default(), part(0x83).unwrap_or_default()))?;
             out.write_char(')')
         }
         _ => Err(fmt::Error),
@@ -437,10 +450,7 @@ fn changes(list: Values<'_>) -> Option<Kept<512>> {
         let values = attribute.next().map_or(Values(&[]), |values| Values(values.content));
         let _ = write!(out, "{separator}{kind}({name}");
         for (index, value) in values.enumerate() {
-            // A new password is not kept.
-            let is_secret =
-                name.0.eq_ignore_ascii_case(b"unicodePwd") || name.0.eq_ignore_ascii_case(b"userPassword");
-            let value = if is_secret { Text(b"REDACTED") } else { Text(value.content) };
+            let value = Text(public(name.0, value.content));
             let _ = write!(out, "{}{value}", if index == 0 { "=" } else { "," });
             if out.len() > 512 {
                 return text(out.as_bytes());
@@ -620,8 +630,14 @@ impl PduParser for Ldap {
             }
             return Ok(AfterPdu::More);
         }
-        let message = Values(pdu.bytes).open(tag::SEQUENCE).ok_or(Malformed)?;
-        self.message(message, rows).ok_or(Malformed)
+        // A datagram may have the entries and the result of a search.
+        let mut messages = Values(pdu.bytes);
+        let mut next = AfterPdu::More;
+        while !messages.0.is_empty() {
+            let message = messages.open(tag::SEQUENCE).ok_or(Malformed)?;
+            next = self.message(message, rows).ok_or(Malformed)?;
+        }
+        Ok(next)
     }
 }
 
@@ -681,6 +697,8 @@ mod tests {
     fn cases_of_operations() {
         const BOUND: &str = "ldap identifier=1 operation=bind version=3 authentication=simple object=cn=admin \
             result=invalid_credentials diagnostic_message=no response_time=10ms";
+        const PINGED: &str = "ldap_search identifier=2 base_object=dc=example scope=tree aliases=always filter=(a=*) \
+            attributes=List([Text(\"cn\"), Text(\"mail\")]) entry_count=1 result=success response_time=10ms";
         const FOUND: &str = "ldap_search identifier=2 base_object=dc=example scope=tree aliases=always \
             filter=(&(objectClass=person)(cn=a\\28*b*)(!(mail=*))) attributes=List([Text(\"cn\"), Text(\"mail\")]) \
             entry_count=2 result=success response_time=10ms";
@@ -691,6 +709,8 @@ mod tests {
         let none = value(0xa2, &[&value(0x87, &[b"mail"])]);
         let filter = value(0xa0, &[&person, &name, &none]);
         let entry = message(2, 0x64, &[&string(b"cn=a"), &value(0x30, &[])]);
+        let secret = value(0x30, &[&string(b"2.5.4.35;x-a"), &value(0x31, &[&string(b"hunter2")])]);
+        let secret = value(0x30, &[&[0x0a, 1, 0], &secret]);
         let change = value(
             0x30,
             &[
@@ -698,7 +718,7 @@ mod tests {
                 &value(0x30, &[&string(b"mail"), &value(0x31, &[&string(b"x"), &string(b"y")])]),
             ],
         );
-        let modify = message(3, 0x66, &[&string(b"cn=a"), &value(0x30, &[&change])]);
+        let modify = message(3, 0x66, &[&string(b"cn=a"), &value(0x30, &[&change, &secret])]);
         let tls = message(4, 0x77, &[&value(0x80, &[START_TLS])]);
         let buffer = |inner: &[u8]| {
             let token =
@@ -722,7 +742,7 @@ mod tests {
                 rows: &[
                     BOUND,
                     FOUND,
-                    "ldap identifier=3 operation=modify object=cn=a argument=replace(mail=x,y) \
+                    "ldap identifier=3 operation=modify object=cn=a argument=replace(mail=x,y), add(2.5.4.35;x-a=REDACTED) \
                     result=insufficient_access_rights response_time=10ms",
                     "ldap identifier=6 operation=unbind",
                 ],
@@ -749,8 +769,15 @@ mod tests {
             },
         ];
         check_stream(&KitEntry::of::<Ldap>(), &cases);
-        let datagrams = vec![(CLIENT, bind), (SERVER, result(1, 0x61, 49, b"no"))];
-        check(&KitEntry::of::<Ldap>(), &[Case { name: "datagrams", turns: datagrams, rows: &[BOUND] }]);
+        // An entry and the result are one datagram.
+        let found = [message(2, 0x64, &[&string(b""), &value(0x30, &[])]), result(2, 0x65, 0, b"")].concat();
+        let ping = search(2, &value(0x87, &[b"a"]));
+        let datagrams =
+            vec![(CLIENT, bind), (SERVER, result(1, 0x61, 49, b"no")), (CLIENT, ping), (SERVER, found)];
+        check(
+            &KitEntry::of::<Ldap>(),
+            &[Case { name: "datagrams", turns: datagrams, rows: &[BOUND, PINGED] }],
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Modbus over TCP: a row for each request with its response.
 //!
-//! A response has the identifier of its request. Clients that use one identifier for all requests are answered in order. Values
+//! A response has the identifier of its request. Clients that use one identifier for all requests are answered in order, as long as the server
+//! answers all. Values
 //! of coils and registers are counted only.
 //!
 //! Standards: MODBUS Application Protocol Specification V1.1b3, MODBUS Messaging on TCP/IP Implementation Guide V1.0b.

@@ -283,6 +283,10 @@ impl PduParser for Radius {
         } else {
             rows.acts_as(Role::Client);
             rows.request_of(key, digest, |row: &mut Exchange| {
+                if row.request_code.is_some() {
+                    // A retransmission.
+                    return;
+                }
                 (row.identifier, row.request_code) = (identifier, Some(Code(code)));
                 row.add(attributes, true);
             });

@@ -33,7 +33,7 @@ pub static PROTOCOL: Protocol = Protocol::new("snmp")
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some((0x30, header_len, len)) = ber::header(opening.bytes) else { return Verdict::No };
-    let fits = header_len + len == opening.len;
+    let fits = header_len.saturating_add(len) == opening.len;
     match opening.bytes.get(header_len..) {
         Some([2, 1, 0..=2, 4, community_len, rest @ ..]) => {
             let pdu = rest.get(usize::from(*community_len));
@@ -116,8 +116,8 @@ exchange! {
         pub request_kind: Option<Kind>,
         /// Kind of the response.
         pub response_kind: Option<Kind>,
-        /// Number by which the response is matched; of an encrypted message the number in its head. Negative ones
-        /// have 2^32 added.
+        /// Number by which the response is matched: of the request, in version 3 that in the head of the message. Negative
+        /// ones have 2^32 added.
         pub identifier: u32,
         /// Identifiers of the variables of the request, in at most 512 octets.
         pub oids: KeptList<512> [sparse],
@@ -249,6 +249,8 @@ struct Head<'a> {
     user_name: Option<&'a [u8]>,
     engine_id: Option<&'a [u8]>,
     security: Option<u8>,
+    /// Whether the receiver may send a report: true for requests, and false for traps.
+    is_reportable: bool,
     /// Identifier of the message, in version 3.
     identifier: i64,
 }
@@ -267,7 +269,7 @@ impl<'a> Head<'a> {
         head.identifier = global.integer(tag::INTEGER)?;
         global.integer(tag::INTEGER)?;
         let flags = *global.next_of(tag::OCTET_STRING)?.first()?;
-        head.security = Some(flags & 3);
+        (head.security, head.is_reportable) = (Some(flags & 3), flags & 4 != 0);
         let model = global.integer(tag::INTEGER)?;
         let parameters = message.next_of(tag::OCTET_STRING)?;
         if model == 3 {
@@ -336,10 +338,13 @@ pub(crate) struct Snmp;
 
 state! { struct Snmp {} }
 
-/// Copies what the head of a message states.
+/// Copies what the head of a message states. A response does not change what its request stated.
 fn set(row: &mut Exchange, head: &Head<'_>, identifier: i64) {
-    (row.version, row.identifier) = (Version(head.version), identifier as u32);
-    row.security = head.security.map(Security);
+    if row.security.is_none() && row.community.is_none() {
+        let identifier = if head.version == 3 { head.identifier } else { identifier };
+        (row.version, row.identifier) = (Version(head.version), identifier as u32);
+        row.security = head.security.map(Security);
+    }
     // The first message to an engine has no name, and does not know its identifier.
     let present = |octets: Option<&[u8]>| octets.filter(|octets| !octets.is_empty()).map(<[u8]>::to_vec);
     if row.community.is_none() {
@@ -392,11 +397,13 @@ impl Snmp {
                 0xa5 => &mut row.get_bulk_variable_count,
                 _ => return,
             };
-            *count += u64::from(variables.count);
+            *count = count.saturating_add(variables.count.into());
             if let Some(description) = variables.description.filter(|_| kind == Kind::RESPONSE) {
                 row.description = Some(Kept::new(description));
             }
-            if let Some(ticks) = variables.up_time.filter(|_| kind == Kind::RESPONSE) {
+            if let Some(ticks) =
+                variables.up_time.filter(|ticks| kind == Kind::RESPONSE && *ticks <= u32::MAX.into())
+            {
                 // Hundredths of a second.
                 let up_time = Duration::from_millis(ticks.saturating_mul(10));
                 row.started_timestamp =
@@ -410,7 +417,12 @@ impl Snmp {
         let Some(body) = body else {
             // The roles of encrypted messages are those of the first one.
             let key = key(head.version, head.identifier);
-            if pdu.from == Role::Client {
+            if pdu.from == Role::Client && !head.is_reportable {
+                // A trap.
+                let mut row = Exchange::default();
+                set(&mut row, &head, head.identifier);
+                rows.single(row);
+            } else if pdu.from == Role::Client {
                 rows.request(key, |row: &mut Exchange| set(row, &head, head.identifier));
             } else {
                 rows.response(key, |row: &mut Exchange| {
@@ -602,10 +614,17 @@ mod tests {
                 ],
                 rows: &[
                     "snmp version=3 engine_id=80001f8880 security=none request_kind=get_request response_kind=report \
-                    identifier=3 error_status=no_error response_time=10ms",
+                    identifier=5 error_status=no_error response_time=10ms",
                     "snmp version=3 user_name=admin engine_id=80001f8880 security=encrypted identifier=6 \
                     response_time=10ms",
                     "snmp_conversation version=3",
+                ],
+            },
+            Case {
+                name: "version 3: an encrypted trap",
+                turns: vec![(CLIENT, message_3(8, 3, b"admin", &value(4, &[b"secret"])))],
+                rows: &[
+                    "snmp version=3 user_name=admin engine_id=80001f8880 security=encrypted identifier=8",
                 ],
             },
         ];

@@ -6,7 +6,7 @@
 use super::recognizers::octets::{is_printable, once};
 use crate::checkpoint::state;
 use crate::row::Name;
-use crate::session::framing::{AfterPdu, Cut, Framing, Pdu};
+use crate::session::framing::{AfterPdu, Framing, Pdu, counted};
 use crate::session::kit::{Kept, Malformed, PduParser, Rows, exchange, names, open};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
 
@@ -18,7 +18,8 @@ pub static PROTOCOL: Protocol = Protocol::new("syslog")
     .datagrams_begin_with(OctetSet::of(b"<"))
     .over_streams(&[601], Some(probe_stream))
     .streams_begin_with(OctetSet::of(b"<123456789"))
-    .with_kinds(&["syslog"]);
+    .with_kinds(&["syslog"])
+    .with_message_len_min(4);
 
 /// Returns the priority at the start of a message, and what follows.
 fn priority(message: &[u8]) -> Option<(u8, &[u8])> {
@@ -69,33 +70,8 @@ fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Returns the length of a message that follows its length, and that of the field.
-fn counted(octets: &[u8]) -> Option<(u64, usize)> {
-    let digits = octets.iter().take(6).take_while(|octet| octet.is_ascii_digit()).count();
-    let is_counted = digits > 0 && octets.first() != Some(&b'0') && octets.get(digits) == Some(&b' ');
-    let digits = octets.get(..digits).filter(|_| is_counted)?;
-    let len = digits.iter().fold(0, |len, digit| len * 10 + u64::from(digit - b'0'));
-    Some((len, digits.len() + 1))
-}
-
 /// Octets of a message that are kept.
 const KEEP: usize = 4096;
-
-/// RFC 6587 section 3.4.
-fn cut(_: Role, octets: &[u8]) -> Cut {
-    match octets {
-        [b'1'..=b'9', ..] => match counted(octets) {
-            Some((len, head_len)) => Cut::Pdu(head_len as u64 + len),
-            None if octets.len() < 7 => Cut::Need(octets.len() + 1),
-            None => Cut::Bad(Framing::MALFORMED),
-        },
-        _ => match memchr::memchr(b'\n', octets) {
-            Some(end) => Cut::Pdu(end as u64 + 1),
-            None if octets.len() > KEEP => Cut::Bad(Framing::TOO_LONG),
-            None => Cut::Need(octets.len() + 1),
-        },
-    }
-}
 
 names! {
     /// Part of the system from which a message is (RFC 5424 section 6.2.1).
@@ -132,7 +108,7 @@ exchange! {
         pub process_id: Option<Kept<128>>,
         /// Everything after the priority: date, name of the system and program included.
         pub message: Kept<2048>,
-        /// Octets of the message.
+        /// Octets of the message; of a longer line in a stream 4,097.
         pub message_octet_count: u64 [octets],
         ..
         /// True if the message was in a stream.
@@ -179,7 +155,9 @@ impl Entry {
         let Some(rest) = text.get(16..).filter(|_| is_dated && text.get(15) == Some(&b' ')) else { return };
         let mut words = rest.splitn(3, |octet| *octet == b' ');
         let (host, tag) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-        self.hostname = (!host.is_empty() && !host.ends_with(b":")).then(|| Kept::new(host));
+        // Some leave out the name of the system.
+        let (host, tag) = if host.ends_with(b":") { (&b""[..], host) } else { (host, tag) };
+        self.hostname = (!host.is_empty()).then(|| Kept::new(host));
         let Some(tag) = tag.strip_suffix(b":") else { return };
         let (program, process) = match memchr::memchr(b'[', tag) {
             Some(at) => (tag.get(..at), tag.get(at + 1..).and_then(|rest| rest.strip_suffix(b"]"))),
@@ -198,7 +176,7 @@ state! { struct Syslog {} }
 
 impl PduParser for Syslog {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
-    const FRAMING: Option<Framing> = Some(Framing::by(cut).keep(KEEP));
+    const FRAMING: Option<Framing> = Some(Framing::COUNTED_LINES.keep(KEEP));
     type Row = Row;
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
@@ -209,7 +187,7 @@ impl PduParser for Syslog {
             if let Some((counted_len, head_len)) = counted(octets) {
                 (octets, len) = (octets.get(head_len..).unwrap_or_default(), counted_len);
             } else if let Some(line) = octets.strip_suffix(b"\n") {
-                (octets, len) = (line, len - 1);
+                (octets, len) = (line, len.saturating_sub(1));
             }
         }
         if octets.is_empty() {
@@ -279,7 +257,22 @@ mod tests {
         let lines = [&old[..], b"\n"].concat();
         check_stream(
             &KitEntry::of::<Syslog>(),
-            &[Case { name: "a stream", turns: vec![(CLIENT, counted), (CLIENT, lines)], rows }],
+            &[
+                Case { name: "a stream", turns: vec![(CLIENT, counted), (CLIENT, lines)], rows },
+                Case {
+                    name: "a message without a host, one that begins with a digit, and the last one without an end",
+                    turns: vec![(
+                        CLIENT,
+                        b"<34>Oct 11 22:14:15 sshd[1]: error: x\n2003-10-11 files\n<13>a".to_vec(),
+                    )],
+                    rows: &[
+                        "syslog facility=auth severity=crit program=sshd process_id=1 \
+                        message=Oct 11 22:14:15 sshd[1]: error: x message_octet_count=37",
+                        "syslog message=2003-10-11 files message_octet_count=16",
+                        "syslog facility=user severity=notice message=a message_octet_count=5",
+                    ],
+                },
+            ],
         );
     }
 }

@@ -25,6 +25,16 @@ pub(crate) const EXPECTED: [&str; 3] = [DIRECTION, DURATION, OUTPUTS];
 /// Differences in the corpus.
 pub(crate) const KNOWN: &[Known] = &[
     Known {
+        capture: "nDPI/1kxun.pcap",
+        changes: &["records, messages, transactions, events of EVE, logs of Zeek"],
+        reason: "a server of DHCP answers by broadcast, in a flow that it begins",
+    },
+    Known {
+        capture: "merged/iot-public.pcap",
+        changes: &["records, messages, transactions, events of EVE, logs of Zeek"],
+        reason: "the same",
+    },
+    Known {
         capture: "suricata-verify/tcp-split-handshake-01-4whs/split-handshake-4whs.pcap",
         changes: &["the first answer of each flow before its first packet too"],
         reason: "the server answers a SYN with a SYN, which identifies its sender as the initiator if it is the first one",

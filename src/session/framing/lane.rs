@@ -1,6 +1,6 @@
 //! One direction of a stream, cut into PDUs.
 
-use super::rule::{Cut, Framing, Rule};
+use super::rule::{Cut, Framing};
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::session::parser::{AfterGap, End, Fault, Input, Missing, Progress};
@@ -122,7 +122,7 @@ impl Lane {
                 return Ok(Progress::Needs { taken: taken(rest), need: kept_len });
             };
             let next = each(&Pdu { bytes: kept, len, from, timestamp })?;
-            (self.place, self.skip) = if matches!(framing.rule, Rule::Lines) && len > framing.keep as u64 {
+            (self.place, self.skip) = if len > framing.keep as u64 && framing.is_line(kept) {
                 (Place::InLine, framing.keep as u64)
             } else {
                 (Place::Start, len)
@@ -159,7 +159,7 @@ impl Lane {
     /// and the rest is skipped. Returns whether the direction continues.
     pub fn gap(&mut self, framing: &Framing, missing: &Missing<'_>, each: &mut Each<'_>) -> AfterGap {
         let Missing { rest, len: missing_len, from, timestamp, .. } = *missing;
-        if matches!(framing.rule, Rule::Lines) {
+        if self.skip == 0 && framing.is_line(rest) {
             (self.place, self.skip) = (Place::InLine, 0);
             return AfterGap::Resume;
         }
@@ -184,6 +184,10 @@ impl Lane {
                 (self.place, self.skip) = (Place::Start, left);
                 AfterGap::Resume
             }
+            None if framing.has_lines() => {
+                (self.place, self.skip) = (Place::InLine, 0);
+                AfterGap::Resume
+            }
             None => {
                 (self.place, self.skip) = (Place::Adrift, 0);
                 if framing.resync.is_some() { AfterGap::Resume } else { AfterGap::Stop }
@@ -191,11 +195,14 @@ impl Lane {
         }
     }
 
-    /// Processes the end of the direction: `each` receives what was captured of the last PDU, if its length is known.
+    /// Processes the end of the direction: `each` receives what was captured of the last PDU, if its length is known, and a line
+    /// without its end.
     pub fn end(&mut self, framing: &Framing, end: &End<'_>, each: &mut Each<'_>) {
         let End { rest, from, timestamp, .. } = *end;
+        let is_last_line = self.place == Place::Start && !rest.is_empty() && framing.is_line(rest);
+        let len = self.torn_len(framing, from, rest).or_else(|| is_last_line.then_some(rest.len() as u64));
         if self.skip == 0
-            && let Some(len) = self.torn_len(framing, from, rest)
+            && let Some(len) = len
         {
             // Nothing follows, whatever it expects.
             let _ = each(&Pdu { bytes: self.torn(framing, rest), len, from, timestamp });

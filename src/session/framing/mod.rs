@@ -40,4 +40,6 @@ mod rule;
 mod tests;
 
 pub use lane::{AfterPdu, Each, Lane, Pdu};
+#[cfg(feature = "protocols")]
+pub(crate) use rule::counted;
 pub use rule::{Cut, Framing, Width};

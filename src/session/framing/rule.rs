@@ -63,7 +63,7 @@ pub(super) enum Rule {
     Length { at: usize, width: Width, plus: i64 },
     Varint { at: usize },
     Ber,
-    Lines,
+    Lines { are_counted: bool },
     By(fn(Role, &[u8]) -> Cut),
 }
 
@@ -116,7 +116,10 @@ impl Framing {
     pub const BER: Self = Self::of(Rule::Ber);
     /// Lines that end with LF. A line that is longer than [`keep`](Self::keep) is truncated. After a gap, the rest of
     /// a line is skipped.
-    pub const LINES: Self = Self::of(Rule::Lines);
+    pub const LINES: Self = Self::of(Rule::Lines { are_counted: false });
+    /// As [`LINES`](Self::LINES), but a line may follow its length in decimal digits and a space (RFC 6587 section 3.4.1), which are
+    /// part of the PDU. It may then contain LF.
+    pub const COUNTED_LINES: Self = Self::of(Rule::Lines { are_counted: true });
 
     /// Fault: a PDU is longer than the protocol allows.
     pub const TOO_LONG: Fault = Fault::new("length_too_great");
@@ -192,6 +195,19 @@ impl Framing {
         self.find(Role::Client, octets, 0)
     }
 
+    /// Returns whether the next PDU is found after the end of a line.
+    pub(super) const fn has_lines(&self) -> bool {
+        matches!(self.rule, Rule::Lines { .. })
+    }
+
+    /// Returns whether a PDU that begins with these octets is a line, whose end is searched for.
+    pub(super) fn is_line(&self, octets: &[u8]) -> bool {
+        match self.rule {
+            Rule::Lines { are_counted } => !are_counted || counted(octets).is_none(),
+            _ => false,
+        }
+    }
+
     pub(super) fn find(&self, from: Role, octets: &[u8], seen_len: usize) -> Cut {
         let cut = match self.rule {
             Rule::Length { at, width, plus } => match octets.get(at..at + width.len) {
@@ -203,7 +219,9 @@ impl Framing {
             },
             Rule::Varint { at } => read_varint(at, octets),
             Rule::Ber => read_ber(octets),
-            Rule::Lines => {
+            Rule::Lines { are_counted: true } if counted(octets).is_some() => counted(octets)
+                .map_or(Cut::Need(octets.len() + 1), |(len, head_len)| Cut::Pdu(head_len as u64 + len)),
+            Rule::Lines { .. } => {
                 let new = octets.get(seen_len..).unwrap_or_default();
                 match memchr::memchr(b'\n', new) {
                     // The length is the same whether the end of a long line was available or not.
@@ -221,6 +239,16 @@ impl Framing {
             cut => cut,
         }
     }
+}
+
+/// Returns the length of a message that follows its length in at most six digits and a space (RFC 6587 section 3.4.1), and the
+/// length of both.
+pub(crate) fn counted(octets: &[u8]) -> Option<(u64, usize)> {
+    let digits = octets.iter().take(6).take_while(|octet| octet.is_ascii_digit()).count();
+    let is_counted = digits > 0 && octets.first() != Some(&b'0') && octets.get(digits) == Some(&b' ');
+    let digits = octets.get(..digits).filter(|_| is_counted)?;
+    let len = digits.iter().fold(0, |len, digit| len * 10 + u64::from(digit - b'0'));
+    Some((len, digits.len() + 1))
 }
 
 /// Reads the length of MQTT (version 5.0, section 1.5.5) at an offset.

@@ -49,7 +49,9 @@ impl<T> LogOf<T> {
             return pass(head.from, head.start);
         }
         if head.lacks != Some(Lack::Request) {
-            pass(head.from, head.start);
+            // A request that was captured after its response has the time of the row's end.
+            let is_late = head.response_time.is_none() && head.responded == Some(head.start);
+            pass(head.from, if is_late { head.end } else { head.start });
         }
         if let Some(timestamp) = head.responded {
             pass(head.from.other(), timestamp);

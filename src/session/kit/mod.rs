@@ -8,7 +8,7 @@
 //! | memory of a direction | `Framing::keep`: the rest of a PDU is counted and skipped |
 //! | memory of rows | at most `PduParser::OPEN_MAX` are open; what each keeps is bounded by its type ([`Kept`]) |
 //! | work | one call for each PDU with the octets that are kept; a search visits the open rows |
-//! | output | a row for each PDU, and one for each table at the end of the flow |
+//! | output | a row for each message of a PDU, and one for each table at the end of the flow |
 //! | gaps | exact within a PDU, then resynchronization, or the parser stops; open rows are always reported |
 //! | checkpoint | lanes, open rows and the state of the grammar |
 

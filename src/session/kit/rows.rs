@@ -330,7 +330,10 @@ impl<R: Open> Rows<'_, R> {
         if self.store.pending.len() >= self.open_max
             && let Some(index) = self.store.pending.iter().position(|pending| pending.awaits != Awaits::Flow)
         {
-            self.store.deliver(index, Some(Lack::Limit), self.out);
+            let awaits = self.store.pending.get(index).map(|pending| pending.awaits);
+            // What a response without a request lacks is known.
+            let lack = if awaits == Some(Awaits::Request) { Lack::Request } else { Lack::Limit };
+            self.store.deliver(index, Some(lack), self.out);
         }
         let heap_len = row.heap_len();
         self.store.push(Pending { key, digest, awaits, heap_len, row: R::of(row) }, self.open_max);
