@@ -82,12 +82,12 @@ pub(crate) fn unanswered_searches() -> Case {
 
 /// Filters with as many conditions as fit.
 pub(crate) fn conditions() -> Case {
-    stream(389, 50, |round| (Client, search(round, &ber(0xa1, &[&equality(b"a", b"").repeat(200)]), &[])))
+    stream(389, 30, |round| (Client, search(round, &ber(0xa1, &[&equality(b"a", b"").repeat(200)]), &[])))
 }
 
 /// Filters that are nested more deeply than is read.
 pub(crate) fn nested_filters() -> Case {
-    stream(389, 50, |round| {
+    stream(389, 30, |round| {
         let filter = (0..300).fold(ber(0x87, &[b"a"]), |inner, _| ber(0xa2, &[&inner]));
         (Client, search(round, &filter, &[]))
     })
@@ -95,7 +95,7 @@ pub(crate) fn nested_filters() -> Case {
 
 /// As many attributes as fit.
 pub(crate) fn attributes() -> Case {
-    stream(389, 50, |round| (Client, search(round, &ber(0x87, &[b"a"]), &string(b"").repeat(500))))
+    stream(389, 30, |round| (Client, search(round, &ber(0x87, &[b"a"]), &string(b"").repeat(500))))
 }
 
 fn modbus(identifier: u32, body: &[u8]) -> Vec<u8> {
@@ -123,7 +123,7 @@ pub(crate) fn responses_to_none() -> Case {
 
 /// Messages of SNMP with as many variables as fit in a datagram.
 pub(crate) fn variables() -> Case {
-    datagrams(161, 30, |round| {
+    datagrams(161, 20, |round| {
         let variables = ber(0x30, &[&[6, 1, 0x2b, 5, 0]]).repeat(190);
         let members =
             [&[2, 4][..], &round.to_be_bytes(), &[2, 1, 0, 2, 1, 0], &ber(0x30, &[&variables])].concat();
@@ -151,7 +151,7 @@ pub(crate) fn line_by_octets() -> Case {
 
 /// Attributes of RADIUS without a value.
 pub(crate) fn empty_attributes() -> Case {
-    datagrams(1812, 40, |round| {
+    datagrams(1812, 20, |round| {
         let attributes = [26, 2].repeat(700);
         let len = (attributes.len() as u16 + 20).to_be_bytes();
         (Client, [&[1, round as u8][..], &len, &[round as u8; 16], &attributes].concat())
