@@ -525,7 +525,9 @@ fn names_of_times_state_what_they_are() {
 #[cfg(feature = "protocols")]
 #[test]
 fn columns_of_one_name_have_one_kind_of_values() {
-    use flowgauge::row::{Type, Union};
+    use flowgauge::row::{Table as _, Type, Union};
+    use flowgauge::session::MessageHead;
+    use flowgauge::transaction::{Content, TransactionHead};
     use std::collections::{BTreeMap, BTreeSet};
 
     fn kind(column_type: Type) -> &'static str {
@@ -550,6 +552,18 @@ fn columns_of_one_name_have_one_kind_of_values() {
         }
         kinds.retain(|_, kinds| kinds.len() > 1);
         assert!(kinds.keys().all(|name| exceptions.contains(name)), "{kinds:?}");
+    }
+    // A row has each key once.
+    let heads = [MessageHead::COLUMNS, TransactionHead::COLUMNS];
+    for (tables, head) in
+        [<flowgauge::Message<'_> as Union>::tables(), Content::tables()].into_iter().zip(heads)
+    {
+        for (table, column) in
+            tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)))
+        {
+            let is_new = head.iter().all(|known| known.name != column.name);
+            assert!(is_new, "{}: {} is a column of the head", table.name, column.name);
+        }
     }
     // What a ClientHello states has one name, also within QUIC, and no column of a transaction is inside of a group, where
     // a condition would not find it.

@@ -53,7 +53,7 @@ exchange! {
     /// A message of a client or of a server.
     "dhcp" pub struct Entry {
         /// Kind of the message; null in BOOTP.
-        pub kind: Option<Kind>,
+        pub message_type: Option<Kind>,
         /// Number that a client chooses for all messages of an exchange.
         pub identifier: u32,
         /// Hardware address of the client, in Ethernet a MAC address.
@@ -93,7 +93,7 @@ exchange! {
         /// Time after which the client asks any server (option 59).
         pub rebinding_time: Option<Duration>,
         /// Reason of a refusal (option 56).
-        pub message: Option<Kept<255>>,
+        pub text: Option<Kept<255>>,
         ..
         /// Numbers of the options that the client requests (option 55).
         parameters: Kept<255>,
@@ -114,8 +114,8 @@ exchange! {
         "relay_ip": Option<IpAddr> = row.relay_address.filter(|_| row.exchange.from == Role::Server);
         /// `next_server_address`, of replies.
         "next_server_ip": Option<IpAddr> = row.next_server_address.filter(|_| row.exchange.from == Role::Server);
-        /// `kind`.
-        "dhcp_type": Option<Kind> = row.kind;
+        /// `message_type`.
+        "dhcp_type": Option<Kind> = row.message_type;
         /// `client_id`.
         "client_id": Option<Text<'a>> = row.client_id.as_ref().map(Kept::text);
         /// `host_name`.
@@ -216,10 +216,10 @@ impl Entry {
                 50 => self.requested_address = self.requested_address.or_else(|| address_of(value)),
                 51 => self.lease_time = self.lease_time.or_else(|| time_of(value)),
                 52 => overloaded = value.first().copied().unwrap_or_default(),
-                53 => self.kind = self.kind.or_else(|| value.first().map(|kind| Kind(*kind))),
+                53 => self.message_type = self.message_type.or_else(|| value.first().map(|kind| Kind(*kind))),
                 54 => self.server_address = self.server_address.or_else(|| address_of(value)),
                 55 if self.parameters.text().is_empty() => self.parameters = Kept::new(value),
-                56 => set(&mut self.message, value),
+                56 => set(&mut self.text, value),
                 58 => self.renewal_time = self.renewal_time.or_else(|| time_of(value)),
                 59 => self.rebinding_time = self.rebinding_time.or_else(|| time_of(value)),
                 60 => set(&mut self.vendor_class, value),
@@ -397,9 +397,9 @@ mod tests {
             name: "a request and its acknowledgment",
             turns: vec![(Role::Client, request), (Role::Server, ack)],
             rows: &[
-                "dhcp kind=request identifier=4660 client_hardware_address=00:0c:29:01:02:03 client_id=010203 \
+                "dhcp message_type=request identifier=4660 client_hardware_address=00:0c:29:01:02:03 client_id=010203 \
                 host_name=pc full_name=pc.de vendor_class=MSFT requested_address=Address(192.0.2.7)",
-                "dhcp kind=ack identifier=4660 client_hardware_address=00:0c:29:01:02:03 \
+                "dhcp message_type=ack identifier=4660 client_hardware_address=00:0c:29:01:02:03 \
                 assigned_address=Address(192.0.2.7) server_address=Address(192.0.2.1) \
                 subnet_mask=Address(255.255.255.0) dns_servers=List([Text(\"192.0.2.1\"), Text(\"192.0.2.2\")]) \
                 lease_time=3600s",

@@ -107,7 +107,7 @@ exchange! {
         /// Number of the process.
         pub process_id: Option<Kept<128>>,
         /// Everything after the priority: date, name of the system and program included.
-        pub message: Kept<2048>,
+        pub text: Kept<2048>,
         /// Octets of the message; of a longer line in a stream 4,097.
         pub message_octet_count: u64 [octets],
         ..
@@ -122,8 +122,8 @@ exchange! {
         "facility": String = capitals(row.facility.map(|facility| facility.to_string()));
         /// `severity`, in capital letters.
         "severity": String = capitals(row.severity.map(|severity| severity.to_string()));
-        /// `message`.
-        "message": Text<'a> = row.message.text();
+        /// `text`.
+        "message": Text<'a> = row.text.text();
     }
 }
 
@@ -198,7 +198,7 @@ impl PduParser for Syslog {
         let mut row = Entry {
             facility: read.map(|(priority, _)| Facility(priority >> 3)),
             severity: read.map(|(priority, _)| Severity(priority & 7)),
-            message: Kept::new(text),
+            text: Kept::new(text),
             message_octet_count: len,
             is_in_stream,
             ..Entry::default()
@@ -247,9 +247,9 @@ mod tests {
         let old = b"<13>Feb  5 17:32:18 10.0.0.99 cron[42]: job";
         let rows: &[&str] = &[
             "syslog facility=auth severity=crit version=1 hostname=mymachine.example.com program=su process_id=7 \
-            message=1 2003-10-11T22:14:15.003Z mymachine.example.com su 7 ID47 - 'su root' failed message_octet_count=81",
+            text=1 2003-10-11T22:14:15.003Z mymachine.example.com su 7 ID47 - 'su root' failed message_octet_count=81",
             "syslog facility=user severity=notice hostname=10.0.0.99 program=cron process_id=42 \
-            message=Feb  5 17:32:18 10.0.0.99 cron[42]: job message_octet_count=43",
+            text=Feb  5 17:32:18 10.0.0.99 cron[42]: job message_octet_count=43",
         ];
         let datagrams = vec![(CLIENT, new.to_vec()), (CLIENT, old.to_vec())];
         check(&KitEntry::of::<Syslog>(), &[Case { name: "datagrams", turns: datagrams, rows }]);
@@ -267,9 +267,9 @@ mod tests {
                     )],
                     rows: &[
                         "syslog facility=auth severity=crit program=sshd process_id=1 \
-                        message=Oct 11 22:14:15 sshd[1]: error: x message_octet_count=37",
-                        "syslog message=2003-10-11 files message_octet_count=16",
-                        "syslog facility=user severity=notice message=a message_octet_count=5",
+                        text=Oct 11 22:14:15 sshd[1]: error: x message_octet_count=37",
+                        "syslog text=2003-10-11 files message_octet_count=16",
+                        "syslog facility=user severity=notice text=a message_octet_count=5",
                     ],
                 },
             ],
