@@ -159,7 +159,7 @@ impl Lane {
     /// and the rest is skipped. Returns whether the direction continues.
     pub fn gap(&mut self, framing: &Framing, missing: &Missing<'_>, each: &mut Each<'_>) -> AfterGap {
         let Missing { rest, len: missing_len, from, timestamp, .. } = *missing;
-        if self.skip == 0 && framing.is_line(rest) {
+        if self.skip == 0 && framing.is_line(rest) && framing.resync.is_none() {
             (self.place, self.skip) = (Place::InLine, 0);
             return AfterGap::Resume;
         }
@@ -184,7 +184,7 @@ impl Lane {
                 (self.place, self.skip) = (Place::Start, left);
                 AfterGap::Resume
             }
-            None if framing.has_lines() => {
+            None if framing.has_lines() && framing.resync.is_none() => {
                 (self.place, self.skip) = (Place::InLine, 0);
                 AfterGap::Resume
             }
@@ -197,13 +197,20 @@ impl Lane {
 
     /// Processes the end of the direction: `each` receives what was captured of the last PDU, if its length is known, and a line
     /// without its end.
+    #[inline]
     pub fn end(&mut self, framing: &Framing, end: &End<'_>, each: &mut Each<'_>) {
+        // Most directions end with a PDU.
+        if self.skip == 0 && (!end.rest.is_empty() || self.place != Place::Start) {
+            self.end_within(framing, end, each);
+        }
+    }
+
+    #[cold]
+    fn end_within(&mut self, framing: &Framing, end: &End<'_>, each: &mut Each<'_>) {
         let End { rest, from, timestamp, .. } = *end;
-        let is_last_line = self.place == Place::Start && !rest.is_empty() && framing.is_line(rest);
+        let is_last_line = self.place == Place::Start && framing.is_line(rest);
         let len = self.torn_len(framing, from, rest).or_else(|| is_last_line.then_some(rest.len() as u64));
-        if self.skip == 0
-            && let Some(len) = len
-        {
+        if let Some(len) = len {
             // Nothing follows, whatever it expects.
             let _ = each(&Pdu { bytes: self.torn(framing, rest), len, from, timestamp });
         }

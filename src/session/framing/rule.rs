@@ -195,12 +195,28 @@ impl Framing {
         self.find(Role::Client, octets, 0)
     }
 
+    /// Returns the end of a line. Apart from the other rules, which take a few instructions.
+    #[inline(never)]
+    fn find_line(&self, are_counted: bool, octets: &[u8], seen_len: usize) -> Cut {
+        if are_counted && let Some((len, head_len)) = counted(octets) {
+            return Cut::Pdu(head_len as u64 + len);
+        }
+        let new = octets.get(seen_len..).unwrap_or_default();
+        match memchr::memchr(b'\n', new) {
+            // The length is the same whether the end of a long line was available or not.
+            Some(end) => Cut::Pdu((seen_len + end + 1).min(self.keep + 1) as u64),
+            None if octets.len() > self.keep => Cut::Pdu((self.keep + 1) as u64),
+            None => Cut::Need(octets.len() + 1),
+        }
+    }
+
     /// Returns whether the next PDU is found after the end of a line.
     pub(super) const fn has_lines(&self) -> bool {
         matches!(self.rule, Rule::Lines { .. })
     }
 
     /// Returns whether a PDU that begins with these octets is a line, whose end is searched for.
+    #[inline(never)]
     pub(super) fn is_line(&self, octets: &[u8]) -> bool {
         match self.rule {
             Rule::Lines { are_counted } => !are_counted || counted(octets).is_none(),
@@ -219,17 +235,7 @@ impl Framing {
             },
             Rule::Varint { at } => read_varint(at, octets),
             Rule::Ber => read_ber(octets),
-            Rule::Lines { are_counted: true } if counted(octets).is_some() => counted(octets)
-                .map_or(Cut::Need(octets.len() + 1), |(len, head_len)| Cut::Pdu(head_len as u64 + len)),
-            Rule::Lines { .. } => {
-                let new = octets.get(seen_len..).unwrap_or_default();
-                match memchr::memchr(b'\n', new) {
-                    // The length is the same whether the end of a long line was available or not.
-                    Some(end) => Cut::Pdu((seen_len + end + 1).min(self.keep + 1) as u64),
-                    None if octets.len() > self.keep => Cut::Pdu((self.keep + 1) as u64),
-                    None => Cut::Need(octets.len() + 1),
-                }
-            }
+            Rule::Lines { are_counted } => self.find_line(are_counted, octets, seen_len),
             Rule::By(cut) => cut(from, octets),
         };
         match cut {
