@@ -8,7 +8,7 @@ use crate::checkpoint::state;
 use crate::row::Name;
 use crate::session::framing::{AfterPdu, Framing, Pdu, counted};
 use crate::session::kit::{Kept, Malformed, PduParser, Rows, exchange, names, open};
-use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
+use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Search, StreamOpening, Text, Verdict};
 
 /// Protocol `syslog`: recognized by a priority in angle brackets, and text; on ports other than 514 also by a date or a
 /// version, which is then required. In streams, a priority of a client on port 514 or 601, after the length of the message
@@ -16,7 +16,7 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, T
 pub static PROTOCOL: Protocol = Protocol::new("syslog")
     .over_datagrams(&[514], Some(probe))
     .datagrams_begin_with(OctetSet::of(b"<"))
-    .over_streams(&[601], Some(probe_stream))
+    .over_streams(&[514, 601], Some(probe_stream))
     .streams_begin_with(OctetSet::of(b"<123456789"))
     .with_kinds(&["syslog"])
     .with_message_len_min(4);
@@ -68,6 +68,30 @@ fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
         [b'<', ..] => once(message, 6, || priority(message).is_some()),
         _ => Verdict::No,
     }
+}
+
+/// Searches the next message after a gap: a priority, after a length or the end of a line.
+fn search(_: Role, octets: &[u8]) -> Search {
+    for at in memchr::memchr_iter(b'<', octets) {
+        let (before, message) = octets.split_at(at);
+        if message.len() < 5 {
+            // The rest of the priority, and the digits in front of it, follow or are kept.
+            return Search::From(at.saturating_sub(8));
+        }
+        if priority(message).is_none() {
+            continue;
+        }
+        if let Some(number) = before.strip_suffix(b" ") {
+            let digits = number.iter().rev().take(6).take_while(|octet| octet.is_ascii_digit()).count();
+            if digits > 0 {
+                return Search::Found(at - 1 - digits);
+            }
+        }
+        if before.last().is_none_or(|octet| *octet == b'\n') {
+            return Search::Found(at);
+        }
+    }
+    Search::From(octets.len().saturating_sub(8))
 }
 
 /// Octets of a message that are kept.
@@ -176,7 +200,7 @@ state! { struct Syslog {} }
 
 impl PduParser for Syslog {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
-    const FRAMING: Option<Framing> = Some(Framing::COUNTED_LINES.keep(KEEP));
+    const FRAMING: Option<Framing> = Some(Framing::COUNTED_LINES.keep(KEEP).resync(search));
     type Row = Row;
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
@@ -239,6 +263,18 @@ mod tests {
     use crate::session::kit::suite::{Case, check, check_stream};
 
     const CLIENT: Role = Role::Client;
+
+    #[test]
+    fn the_next_message_is_found_after_a_gap() {
+        let found = |octets: &[u8]| search(CLIENT, octets);
+        assert_eq!(found(b"est <1> no\n<13>a b"), Search::Found(11));
+        assert_eq!(found(b"rest of one12 <13>a b c de"), Search::Found(11));
+        assert_eq!(found(b"5 <13>a"), Search::Found(0));
+        assert_eq!(found(b"<13>a b"), Search::Found(0));
+        // Its number is kept until the priority is complete.
+        assert_eq!(found(b"rest of one12 <1"), Search::From(6));
+        assert_eq!(found(b"nothing of the kind"), Search::From(11));
+    }
 
     #[test]
     fn cases_of_messages() {
