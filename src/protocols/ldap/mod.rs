@@ -11,8 +11,12 @@
 //!
 //! Standards: RFC 4511, RFC 4515 (filters as texts).
 
+mod filter;
+
 use std::borrow::Cow;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
+
+use filter::{FILTER_DEPTH_MAX, public, write_filter};
 
 use super::recognizers::octets::{datagram_in_role, dialogue};
 use super::tls;
@@ -342,98 +346,6 @@ open! {
 /// Returns a text, unless it is empty.
 fn text<const N: usize>(octets: &[u8]) -> Option<Kept<N>> {
     (!octets.is_empty()).then(|| Kept::new(octets))
-}
-
-/// Returns a value of an attribute, unless it is a password. Options may follow the name of the attribute (RFC 4512 section 2.5).
-fn public<'a>(attribute: &[u8], value: &'a [u8]) -> &'a [u8] {
-    const PASSWORDS: [&[u8]; 4] = [b"userPassword", b"2.5.4.35", b"unicodePwd", b"1.2.840.113556.1.4.90"];
-    let name = attribute.split(|octet| *octet == b';').next().unwrap_or_default();
-    if PASSWORDS.iter().any(|known| known.eq_ignore_ascii_case(name)) { b"REDACTED" } else { value }
-}
-
-/// Depth of nested filters, and their length as texts, that are read.
-const FILTER_DEPTH_MAX: u32 = 32;
-const FILTER_LEN_MAX: usize = 1024;
-
-/// Appends a filter as a text (RFC 4515). Returns an error if it is malformed or too long; what was appended is its beginning.
-fn write_filter(out: &mut String, filter: Value<'_>, depth: u32) -> fmt::Result {
-    if depth == 0 || out.len() > FILTER_LEN_MAX {
-        return Err(fmt::Error);
-    }
-    let mut values = Values(filter.content);
-    let mut next = || values.next().map(|value| value.content).ok_or(fmt::Error);
-    match filter.tag {
-        0xa0..=0xa2 => {
-            out.write_str(match filter.tag {
-                0xa0 => "(&",
-                0xa1 => "(|",
-                _ => "(!",
-            })?;
-            for part in values {
-                write_filter(out, part, depth - 1)?;
-            }
-            out.write_char(')')
-        }
-        0xa3 | 0xa5 | 0xa6 | 0xa8 => {
-            let comparison = match filter.tag {
-                0xa5 => ">=",
-                0xa6 => "<=",
-                0xa8 => "~=",
-                _ => "=",
-            };
-            let name = next()?;
-            write!(out, "({}{comparison}", Text(name))?;
-            write_value(out, public(name, next()?))?;
-            out.write_char(')')
-        }
-        0xa4 => {
-            let name = next()?;
-            write!(out, "({}=", Text(name))?;
-            let parts = Values(next()?);
-            let mut last = 0x80;
-            for (index, part) in parts.enumerate() {
-                if index > 0 || part.tag != 0x80 {
-                    out.write_char('*')?;
-                }
-                write_value(out, public(name, part.content))?;
-                last = part.tag;
-            }
-            out.write_str(if last == 0x82 { ")" } else { "*)" })
-        }
-        0x87 => write!(out, "({}=*)", Text(filter.content)),
-        0xa9 => {
-            let part = |tag| values.clone().find(|value| value.tag == tag).map(|value| value.content);
-            let (rule, kind) = (part(0x81), part(0x82));
-            write!(out, "({}", Text(kind.unwrap_or_default()))?;
-            if part(0x84).is_some_and(|is| is != [0]) {
-                out.write_str(":dn")?;
-            }
-            if let Some(rule) = rule {
-                write!(out, ":{}", Text(rule))?;
-            }
-            out.write_str(":=")?;
-            write_value(out, public(kind.unwrap_or_default(), part(0x83).unwrap_or_default()))?;
-            out.write_char(')')
-        }
-        _ => Err(fmt::Error),
-    }
-}
-
-/// Appends a value of a filter, with the escapes of RFC 4515 section 3.
-fn write_value(out: &mut String, value: &[u8]) -> fmt::Result {
-    for chunk in value.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match letter {
-                '(' | ')' | '*' | '\\' | '\0' => write!(out, "\\{:02x}", letter as u8)?,
-                letter => out.write_char(letter)?,
-            }
-        }
-        chunk.invalid().iter().try_for_each(|octet| write!(out, "\\{octet:02x}"))?;
-        if out.len() > FILTER_LEN_MAX {
-            return Err(fmt::Error);
-        }
-    }
-    Ok(())
 }
 
 /// Returns the changes of a modification, as texts.
@@ -778,17 +690,5 @@ mod tests {
             &KitEntry::of::<Ldap>(),
             &[Case { name: "datagrams", turns: datagrams, rows: &[BOUND, PINGED] }],
         );
-    }
-
-    #[test]
-    fn nested_filters_are_bounded() {
-        let mut filter = value(0x87, &[b"a"]);
-        for _ in 0..60 {
-            filter = value(0xa2, &[&filter]);
-        }
-        let mut out = String::new();
-        let value = Values(&filter).next().unwrap();
-        assert!(write_filter(&mut out, value, FILTER_DEPTH_MAX).is_err());
-        assert_eq!(out, "(!".repeat(32));
     }
 }
