@@ -331,20 +331,13 @@ impl<W: Write> FlowLog for Events<W> {
                 let head = numbered(self.head::<Ftp<'_>>(flow, ends, end), Some(ftp.number));
                 self.write(end, &(head, Ftp::new(ftp)), permits)
             }
-            Content::Kit(exchange) => {
-                let mut outcome = Ok(true);
-                exchange.logs(LogFormat::Eve, &mut |log| {
-                    let sender = if log.from == Role::Client { client } else { client.other() };
-                    let uid = flow.uid(view, self.config.seed);
-                    let head = Head::new(log.table.kind(), log.timestamp, uid, (view, sender));
-                    let head = numbered(head.with_parent(flow.parent()), None);
-                    if let Ok(is_written) = outcome {
-                        let written = self.write(log.timestamp, &(head, log.row), &mut *permits);
-                        outcome = written.map(|is_new| is_new && is_written);
-                    }
-                });
-                outcome
-            }
+            Content::Kit(exchange) => exchange.logs(LogFormat::Eve, &mut |log| {
+                let sender = if log.from == Role::Client { client } else { client.other() };
+                let uid = flow.uid(view, self.config.seed);
+                let head = Head::new(log.table.kind(), log.timestamp, uid, (view, sender));
+                let head = numbered(head.with_parent(flow.parent()), None);
+                self.write(log.timestamp, &(head, log.row), &mut *permits)
+            }),
             Content::File(file) if name == ftp_data::PROTOCOL.name() => {
                 let mut is_written = true;
                 if let Some(transfer) = &file.transfer {

@@ -420,18 +420,10 @@ impl<W: Write> FlowLog for Logs<W> {
             }
             // Zeek does not read TFTP.
             Content::File(_) if transaction.protocol() == &tftp::PROTOCOL => Ok(true),
-            Content::Kit(exchange) => {
-                let mut outcome = Ok(true);
-                exchange.logs(LogFormat::Zeek, &mut |log| {
-                    let (head, time) = (Head::new(log.timestamp, uid, view), log.timestamp);
-                    let row = (head, log.row);
-                    if let Ok(is_written) = outcome {
-                        let written = self.write_row(time, &TableRow::new(log.table, &row), &mut *permits);
-                        outcome = written.map(|is_new| is_new && is_written);
-                    }
-                });
-                outcome
-            }
+            Content::Kit(exchange) => exchange.logs(LogFormat::Zeek, &mut |log| {
+                let row = (Head::new(log.timestamp, uid, view), log.row);
+                self.write_row(log.timestamp, &TableRow::new(log.table, &row), &mut *permits)
+            }),
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);
                 let duration = transaction.end().saturating_since(ts);

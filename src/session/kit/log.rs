@@ -1,5 +1,7 @@
 //! Rows of the logs of other programs that follow from the rows of the kit.
 
+use std::io;
+
 use super::head::ExchangeHead;
 use crate::base::Timestamp;
 use crate::row::{DynRow, TableInfo};
@@ -22,8 +24,8 @@ pub(crate) struct LogRow<'r> {
     pub(crate) row: &'r dyn DynRow,
 }
 
-/// Callback that receives rows of logs.
-pub(crate) type EachLogRow<'e> = &'e mut dyn FnMut(LogRow<'_>);
+/// Callback that receives rows of logs, and returns whether a row was written.
+pub(crate) type EachLogRow<'e> = &'e mut dyn FnMut(LogRow<'_>) -> io::Result<bool>;
 
 /// Function that calls another one with the row of a log.
 type Call<T> = fn(&T, Role, &mut dyn FnMut(&dyn DynRow));
@@ -39,14 +41,21 @@ pub(crate) struct LogOf<T> {
 }
 
 impl<T> LogOf<T> {
-    /// Passes on the rows of an exchange.
-    pub(super) fn each(&self, row: &T, head: &ExchangeHead, out: EachLogRow<'_>) {
+    /// Passes on the rows of an exchange. Returns whether all were written.
+    pub(super) fn each(&self, row: &T, head: &ExchangeHead, out: EachLogRow<'_>) -> io::Result<bool> {
         let table = self.table;
+        let mut outcome = Ok(true);
         let mut pass = |from, timestamp| {
-            (self.call)(row, from, &mut |row| out(LogRow { timestamp, from, table, row }));
+            (self.call)(row, from, &mut |row| {
+                if let Ok(is_written) = outcome {
+                    let written = out(LogRow { timestamp, from, table, row });
+                    outcome = written.map(|is_new| is_new && is_written);
+                }
+            });
         };
         if !self.is_of_messages {
-            return pass(head.from, head.start);
+            pass(head.from, head.start);
+            return outcome;
         }
         if head.lacks != Some(Lack::Request) {
             // A request that was captured after its response has the time of the row's end.
@@ -56,6 +65,7 @@ impl<T> LogOf<T> {
         if let Some(timestamp) = head.responded {
             pass(head.from.other(), timestamp);
         }
+        outcome
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the parsers of the kit report.
 
 use std::any::Any;
-use std::fmt;
+use std::{fmt, io};
 
 use super::head::ExchangeHead;
 use super::log::{EachLogRow, LogFormat, LogOf};
@@ -51,8 +51,8 @@ pub(crate) trait KitRow: DynRow + Any + Send + Sync {
     fn heap_len(&self) -> usize;
     /// Copies the row.
     fn boxed(&self) -> Box<dyn KitRow>;
-    /// Passes on the rows of the logs of a program.
-    fn logs(&self, format: LogFormat, out: EachLogRow<'_>);
+    /// Passes on the rows of the logs of a program. Returns whether all were written.
+    fn logs(&self, format: LogFormat, out: EachLogRow<'_>) -> io::Result<bool>;
 }
 
 impl<T: Declared> KitRow for T {
@@ -80,10 +80,12 @@ impl<T: Declared> KitRow for T {
         Box::new(self.clone())
     }
 
-    fn logs(&self, format: LogFormat, out: EachLogRow<'_>) {
+    fn logs(&self, format: LogFormat, out: EachLogRow<'_>) -> io::Result<bool> {
+        let mut is_written = true;
         for log in T::LOGS.iter().filter(|log| log.format == format) {
-            log.each(self, Declared::head(self), out);
+            is_written &= log.each(self, Declared::head(self), out)?;
         }
+        Ok(is_written)
     }
 }
 
@@ -172,9 +174,9 @@ impl KitTransaction {
         KitMessage(&*self.0)
     }
 
-    /// Passes on the rows of the logs of a program.
-    pub(crate) fn logs(&self, format: LogFormat, out: EachLogRow<'_>) {
-        self.0.logs(format, out);
+    /// Passes on the rows of the logs of a program. Returns whether all were written.
+    pub(crate) fn logs(&self, format: LogFormat, out: EachLogRow<'_>) -> io::Result<bool> {
+        self.0.logs(format, out)
     }
 
     /// Returns the row with its table.
