@@ -29,8 +29,8 @@ fn equality(attribute: &[u8], value: &[u8]) -> Vec<u8> {
     ber(0xa3, &[&string(attribute), &string(value)])
 }
 
-fn stream(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec<u8>)) -> Case {
-    let input = filled(Input::tcp(port), |input, round| {
+fn flow(input: Input, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec<u8>)) -> Case {
+    let input = filled(input, |input, round| {
         if round == 0 {
             input.flow();
         }
@@ -40,15 +40,12 @@ fn stream(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec<u8
     (input, Expected::messages(message_count_min))
 }
 
+fn stream(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec<u8>)) -> Case {
+    flow(Input::tcp(port), message_count_min, make)
+}
+
 fn datagrams(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec<u8>)) -> Case {
-    let input = filled(Input::udp(port), |input, round| {
-        if round == 0 {
-            input.flow();
-        }
-        let (from, octets) = make(round);
-        input.send(from, &octets);
-    });
-    (input, Expected::messages(message_count_min))
+    flow(Input::udp(port), message_count_min, make)
 }
 
 /// Searches of LDAP with their entries.
@@ -139,10 +136,9 @@ pub(crate) fn short_lines() -> Case {
 
 /// A line of syslog in single octets, whose end is searched for with each.
 pub(crate) fn line_by_octets() -> Case {
-    let input = filled(Input::tcp(514), |input, round| {
+    let input = filled(Input::tcp(514), |input, _| {
         input.flow();
         input.send(Client, b"<13>Oct 11 22:14:15 host su: ");
-        let _ = round;
         input.send_in(1, Client, &[b'a'; 1000]);
         input.send(Client, b"\n");
     });
