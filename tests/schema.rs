@@ -365,6 +365,7 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
         TableInfo::of::<zeek::Conn<'_>>(),
         TableInfo::of::<zeek::Dns<'_>>(),
         TableInfo::of::<zeek::FileHead>(),
+        TableInfo::of::<zeek::CrossingHead>(),
         TableInfo::of::<zeek::Files<'_>>(),
         TableInfo::of::<zeek::Ftp<'_>>(),
         TableInfo::of::<zeek::Http<'_>>(),
@@ -379,8 +380,8 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
     let tables = tables.into_iter().chain(flowgauge::protocols::zeek_tables().into_iter().copied());
     let mut section = format!(
         "{START}\n\
-         All logs but `files.log`, which begins with the columns of `zeek.file_head`, and `x509.log` begin with those of\n\
-         `zeek.head`.\n\n\
+         All logs but `files.log`, which begins with the columns of `zeek.file_head`, `dhcp.log`, which begins with those of\n\
+         `zeek.crossing_head`, and `x509.log` begin with those of `zeek.head`.\n\n\
          This section is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n"
     );
     for table in tables {

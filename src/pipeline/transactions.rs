@@ -96,7 +96,7 @@ impl<K> Transactions<K> {
         self
     }
 
-    /// Attaches what flows have in common to a checkpoint: the data connections of FTP, and the requests of TFTP. Must be
+    /// Attaches what flows have in common to a checkpoint: data connections of FTP, requests of TFTP, exchanges of DHCP. Must be
     /// called before [`Pipeline::checkpoint`](super::Pipeline::checkpoint), which writes the open transactions of each flow.
     ///
     /// # Errors

@@ -1,13 +1,18 @@
 //! The protocols of the kit, in a set with those that are recognized only.
 
+use super::dhcp::Exchange as Dhcp;
 use super::{dhcp, ldap, modbus, ntp, radius, recognizers, snmp, syslog};
+use std::net::IpAddr;
+
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::row::{TableInfo, TableRow, Union};
-use crate::session::kit::{KitEntry, KitMessage, KitParser, KitTransaction, LogFormat};
+use crate::session::kit::{
+    Crossing as _, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, open,
+};
 use crate::session::{
-    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Progress, Protocol, Protocols,
+    AfterGap, Datagram, End, Entry, Fault, Input, Lack, Missing, Out, Parser, Progress, Protocol, Protocols,
 };
 
 /// The protocols of the kit: a line for each.
@@ -20,6 +25,37 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<syslog::Syslog>(),
 ];
+
+open! {
+    /// The rows of exchanges whose messages are in several flows.
+    pub(crate) enum CrossingRow { 0 = Dhcp }
+}
+
+impl CrossingRow {
+    /// Returns whether a message belongs to an exchange across flows.
+    pub(crate) fn has(message: &KitMessage<'_>) -> bool {
+        message.get::<dhcp::Entry>().is_some()
+    }
+
+    /// Returns the key of the exchange of a message, and its empty row; `None` if exchanges of the protocol are within a flow.
+    pub(crate) fn of(message: &KitMessage<'_>) -> Option<(u64, Self)> {
+        message.get().map(|part| (Dhcp::key(part), Self::Dhcp(Dhcp::default())))
+    }
+
+    /// Adds a message, which was sent between the address of a client and that of a server.
+    pub(crate) fn add(&mut self, message: &KitMessage<'_>, ends: [IpAddr; 2]) {
+        match self {
+            Self::Dhcp(row) => message.get().into_iter().for_each(|part| row.add(part, ends)),
+        }
+    }
+
+    /// Returns what was not captured.
+    pub(crate) fn lack(&self) -> Option<Lack> {
+        match self {
+            Self::Dhcp(row) => row.lack(),
+        }
+    }
+}
 
 /// A parser of one of the protocols of the kit: requests with their responses, as rows. The set also has the protocols that are
 /// [recognized](recognizers) only.
@@ -139,7 +175,12 @@ impl Union for KitMessage<'_> {
 
 impl Union for KitTransaction {
     fn tables() -> Vec<&'static TableInfo> {
-        ENTRIES.iter().flat_map(|entry| entry.transactions).copied().collect()
+        ENTRIES
+            .iter()
+            .flat_map(|entry| entry.transactions)
+            .chain(CrossingRow::TRANSACTIONS)
+            .copied()
+            .collect()
     }
 
     fn row(&self) -> TableRow<'_> {
@@ -149,7 +190,7 @@ impl Union for KitTransaction {
 
 /// Returns the tables of the rows in logs of a program.
 fn logs(format: LogFormat) -> Vec<&'static TableInfo> {
-    let logs = ENTRIES.iter().flat_map(|entry| (entry.logs)());
+    let logs = ENTRIES.iter().flat_map(|entry| (entry.logs)()).chain(CrossingRow::logs());
     logs.filter(|(_, found)| *found == format).map(|(table, _)| table).collect()
 }
 

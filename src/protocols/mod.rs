@@ -46,6 +46,7 @@ pub mod syslog;
 pub mod tftp;
 pub mod tls;
 
+pub(crate) use kit::CrossingRow;
 pub use kit::{Kit, eve_tables, zeek_tables};
 pub use owned::{HttpStart, OwnedAnswer, OwnedClientHello, OwnedDnsMessage, OwnedHttpHead};
 pub use server_name::{NameCache, NameEvidence, ServerName};

@@ -9,6 +9,7 @@ use super::smtp::Mail;
 use super::span::Span;
 use super::ssh::Ssh;
 use super::tls::{Quic, Tls};
+use super::transfer::FlowOrigin;
 use super::x509::X509;
 use crate::base::{Side, Timestamp};
 use crate::session::kit::{KitMessage, KitTransaction};
@@ -19,6 +20,8 @@ use crate::session::{Lack, MessageMeta, Protocol};
 pub struct Transaction {
     pub(super) span: Span,
     pub(super) lacks: Option<Lack>,
+    /// The flows of its messages, if it may have several.
+    pub(super) flows: Box<[FlowOrigin]>,
     /// What the protocol states.
     pub content: Content,
 }
@@ -28,7 +31,8 @@ impl Transaction {
     pub(super) fn of_kit(meta: &MessageMeta, message: &KitMessage<'_>) -> Self {
         let exchange = message.exchange();
         let span = Span { start: exchange.start, end: exchange.end, ..Span::of(meta) };
-        Self { span, lacks: exchange.lacks, content: Content::Kit(message.kept()) }
+        let flows = Box::default();
+        Self { span, lacks: exchange.lacks, flows, content: Content::Kit(message.kept()) }
     }
 
     /// Returns the protocol of the messages.
@@ -46,6 +50,11 @@ impl Transaction {
     /// Returns the memory in bytes that was allocated for a file; 0 for other transactions, which are not kept.
     pub(crate) fn heap_len(&self) -> usize {
         if let Content::File(file) = &self.content { file.heap_len() } else { 0 }
+    }
+
+    /// Returns the flows of the messages, if the exchanges of the protocol may be in several, such as those of DHCP.
+    pub(crate) fn flows(&self) -> &[FlowOrigin] {
+        &self.flows
     }
 
     /// Returns the side of the client.
@@ -121,7 +130,7 @@ where
 {
     fn from(pending: Pending<T>) -> Self {
         let Pending { span, lacks, content, .. } = pending;
-        Self { span, lacks, content: content.into() }
+        Self { span, lacks, flows: Box::default(), content: content.into() }
     }
 }
 

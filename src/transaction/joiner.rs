@@ -14,7 +14,7 @@ use super::tls::{QuicOpen, TlsOpen};
 use super::transfer::FlowOrigin;
 use crate::base::{FlowKey, Timestamp};
 use crate::checkpoint::state;
-use crate::protocols::Message;
+use crate::protocols::{CrossingRow, Message};
 use crate::session::Lack;
 use crate::session::MessageMeta;
 
@@ -46,6 +46,8 @@ enum Open {
     Ftp(Box<FtpOpen>),
     FtpData(DataOpen),
     Tftp(TftpOpen),
+    /// Those across flows are in [`Joins`].
+    Across,
 }
 
 state! { struct FlowTransactions { open } }
@@ -53,7 +55,7 @@ state! { struct FlowTransactions { open } }
 state! { struct OpenFlow { flow, open, .. counted_len } }
 state! { enum Open {
     0 = Http(http), 1 = Dns(dns), 2 = Tls(tls), 3 = Quic(quic), 4 = Ssh(ssh), 5 = Mail(mail), 6 = Ftp(ftp),
-    7 = FtpData(ftp_data), 8 = Tftp(tftp),
+    7 = FtpData(ftp_data), 8 = Tftp(tftp), 9 = Across,
 } }
 
 impl FlowTransactions {
@@ -69,9 +71,11 @@ impl FlowTransactions {
         mut out: impl FnMut(Transaction),
     ) {
         if let Message::Kit(message) = message {
-            // Transactions of another protocol, which led to this one, are over.
-            self.end(joins, &mut out);
-            return out(Transaction::of_kit(meta, message));
+            out(Transaction::of_kit(meta, message));
+            if !CrossingRow::has(message) {
+                // Transactions of another protocol, which led to this one, are over.
+                return self.end(joins, &mut out);
+            }
         }
         let Some(empty) = Open::of(message) else { return };
         let flow = self.open.get_or_insert_with(|| {
@@ -133,6 +137,7 @@ impl OpenFlow {
             Open::Ftp(ftp) => allocated(size_of::<FtpOpen>()) + ftp.heap_len(),
             Open::FtpData(files) => files.heap_len(),
             Open::Tftp(files) => files.heap_len(),
+            Open::Across => 0,
         };
         allocated(size_of::<Self>()) + open_len
     }
@@ -191,6 +196,10 @@ impl OpenFlow {
                 joins.is_changed = true;
                 open.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
             }
+            (Open::Across, Message::Kit(message)) => {
+                joins.is_changed = true;
+                joins.exchanges.message(flow, meta, message, out);
+            }
             _ => {}
         }
         true
@@ -214,6 +223,10 @@ impl OpenFlow {
                 joins.is_changed = true;
                 open.finish((joins, flow), &mut |ended| out(ended.into()));
             }
+            Open::Across => {
+                joins.is_changed = true;
+                joins.exchanges.finish(flow, out);
+            }
         }
     }
 }
@@ -233,7 +246,8 @@ impl Open {
             Message::Ftp(_) => || Self::Ftp(Box::default()),
             Message::FtpData(_) => || Self::FtpData(DataOpen::default()),
             Message::Tftp(_) => || Self::Tftp(TftpOpen::default()),
-            Message::Mdns(_) | Message::Kit(_) => return None,
+            Message::Kit(_) => || Self::Across,
+            Message::Mdns(_) => return None,
         })
     }
 
@@ -251,6 +265,7 @@ impl Open {
                 | (Self::Ftp(_), Message::Ftp(_))
                 | (Self::FtpData(_), Message::FtpData(_))
                 | (Self::Tftp(_), Message::Tftp(_))
+                | (Self::Across, Message::Kit(_))
         )
     }
 }

@@ -15,6 +15,7 @@ mod data_connections;
 mod decoding;
 mod digests;
 mod dns;
+mod exchanges;
 mod file;
 mod ftp;
 mod ftp_data;

@@ -3,6 +3,8 @@
 
 mod bounds;
 #[cfg(feature = "protocols")]
+mod dhcp;
+#[cfg(feature = "protocols")]
 mod direction;
 #[cfg(feature = "protocols")]
 mod dns;

@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use crate::base::{FlowKey, Ports, Side, Timestamp};
 use crate::export::Uid;
 use crate::record::FlowRecord;
+use crate::row::{List, ListOf};
 use crate::tracker::FlowView;
+use crate::transaction::FlowOrigin;
 
 /// Time, identifier and endpoints of a connection, with which most logs begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +63,33 @@ impl FileHead {
     /// Returns the head of a row about a file.
     pub(super) const fn new(head: Head, fuid: Uid) -> Self {
         Self { head, fuid }
+    }
+}
+
+/// Time and identifiers of the connections, with which the log of an exchange across connections begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CrossingHead {
+    /// Time of the row.
+    pub ts: Timestamp,
+    /// Identifiers of the connections.
+    pub uids: Vec<Uid>,
+}
+
+impl CrossingHead {
+    /// Returns the head of a row about an exchange in these flows.
+    pub(super) fn new(ts: Timestamp, flows: &[FlowOrigin], seed: u64) -> Self {
+        Self { ts, uids: flows.iter().map(|flow| Uid::of_origin(flow, seed)).collect() }
+    }
+}
+
+crate::table! {
+    /// The columns with which the log of exchanges across connections begins.
+    impl "zeek.crossing_head" for CrossingHead as row {
+        /// Time of the first message.
+        "ts": Timestamp = row.ts;
+        /// Identifiers of the connections of the messages.
+        "uids": ListOf<Uid> [set] => List(row.uids.iter().copied());
     }
 }
 

@@ -11,7 +11,7 @@ use super::conn::Conn;
 use super::dns::Dns;
 use super::files::{Files, Sender};
 use super::ftp::{self, Ftp};
-use super::head::{FileHead, Head};
+use super::head::{CrossingHead, FileHead, Head};
 use super::http::{self, Http};
 use super::line;
 use super::networks::{LocalNetworks, Network};
@@ -421,8 +421,13 @@ impl<W: Write> FlowLog for Logs<W> {
             // Zeek does not read TFTP.
             Content::File(_) if transaction.protocol() == &tftp::PROTOCOL => Ok(true),
             Content::Kit(exchange) => exchange.logs(LogFormat::Zeek, &mut |log| {
-                let row = (Head::new(log.timestamp, uid, view), log.row);
-                self.write_row(log.timestamp, &TableRow::new(log.table, &row), &mut *permits)
+                let time = log.timestamp;
+                if transaction.flows().is_empty() {
+                    let row = (Head::new(time, uid, view), log.row);
+                    return self.write_row(time, &TableRow::new(log.table, &row), &mut *permits);
+                }
+                let row = (CrossingHead::new(time, transaction.flows(), self.config.seed), log.row);
+                self.write_row(time, &TableRow::new(log.table, &row), &mut *permits)
             }),
             Content::File(file) => {
                 let role = file.role.unwrap_or(Role::Server);

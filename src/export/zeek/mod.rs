@@ -37,7 +37,7 @@ pub use conn::Conn;
 pub use dns::Dns;
 pub use files::Files;
 pub use ftp::Ftp;
-pub use head::{FileHead, Head};
+pub use head::{CrossingHead, FileHead, Head};
 pub use http::Http;
 pub use logs::{Logs, ZeekConfig};
 pub use networks::{Network, ParseNetworkError};

@@ -144,6 +144,14 @@ impl<const N: usize> KeptList<N> {
         Self(octets.into())
     }
 
+    /// Appends a text, if it fits.
+    pub(crate) fn push(&mut self, text: &str) {
+        let content = text.as_bytes();
+        if content.len() < 256 && self.0.len() + 2 + content.len() <= N {
+            self.0 = [&self.0, &[tag::OCTET_STRING, content.len() as u8][..], content].concat().into();
+        }
+    }
+
     /// Returns whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {

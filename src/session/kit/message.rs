@@ -128,7 +128,7 @@ impl<'m> KitMessage<'m> {
 
     /// Returns a copy that is independent of the parser. Allocates.
     pub(crate) fn kept(&self) -> KitTransaction {
-        KitTransaction(self.0.boxed())
+        KitTransaction::of(self.0)
     }
 }
 
@@ -168,6 +168,11 @@ impl KitMessage<'_> {
 pub struct KitTransaction(Box<dyn KitRow>);
 
 impl KitTransaction {
+    /// Copies a row.
+    pub(crate) fn of(row: &dyn KitRow) -> Self {
+        Self(row.boxed())
+    }
+
     /// Returns the message, which has the same values.
     #[must_use]
     pub fn message(&self) -> KitMessage<'_> {

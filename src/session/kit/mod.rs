@@ -12,6 +12,7 @@
 //! | gaps | exact within a PDU, then resynchronization, or the parser stops; open rows are always reported |
 //! | checkpoint | lanes, open rows and the state of the grammar |
 
+mod crossing;
 mod exchange;
 mod head;
 mod kept;
@@ -23,6 +24,7 @@ mod rows;
 pub(crate) mod suite;
 mod wire;
 
+pub(crate) use crossing::Crossing;
 pub(crate) use exchange::exchange;
 pub use head::ExchangeHead;
 pub(crate) use kept::Measured;

@@ -1,18 +1,12 @@
-//! DHCP for IPv4 and BOOTP: a row for each message.
-//!
-//! A server answers a client without an address by broadcast, in another flow, so that messages are not joined here: the same
-//! `identifier` is that of one exchange. Of options that are repeated, the first one is read. Those in the fields for the names
-//! of a server and a file are read if they are announced (RFC 2132 section 9.3).
-//!
-//! Standards: RFC 951, RFC 2131, RFC 2132, RFC 4702 (the full name of a client).
+//! Messages of DHCP and BOOTP.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use super::recognizers::octets::{datagram_in_role, u32_at};
 use crate::checkpoint::state;
 use crate::codec::Reader;
 use crate::codec::ber::Value;
+use crate::protocols::recognizers::octets::{datagram_in_role, u32_at};
 use crate::row::{List, Name};
 use crate::session::framing::{AfterPdu, Pdu};
 use crate::session::kit::{
@@ -24,7 +18,7 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 pub static PROTOCOL: Protocol = Protocol::new("dhcp")
     .over_datagrams(&[67, 68], Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=2))
-    .with_kinds(&["dhcp"]);
+    .with_kinds(&["dhcp", "dhcp_exchange"]);
 
 /// First octets of options (RFC 2131 section 3).
 const COOKIE: u32 = 0x6382_5363;
@@ -328,9 +322,9 @@ impl PduParser for Dhcp {
 }
 
 #[cfg(test)]
-pub(super) mod samples {
-    use super::super::recognizers::samples::{Sample, datagram};
+pub(in crate::protocols) mod samples {
     use super::PROTOCOL;
+    use crate::protocols::recognizers::samples::{Sample, datagram};
 
     const BOOTREQUEST: &[u8; 244] = &{
         let mut bytes = [0; 244];
@@ -346,10 +340,10 @@ pub(super) mod samples {
         bytes
     };
 
-    pub(in super::super) const SAMPLES: &[Sample] =
+    pub(in crate::protocols) const SAMPLES: &[Sample] =
         &[datagram(&PROTOCOL, 67, BOOTREQUEST), datagram(&PROTOCOL, 6767, BOOTREQUEST)];
 
-    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[datagram(&PROTOCOL, 67, NO_COOKIE)];
+    pub(in crate::protocols) const LOOK_ALIKES: &[Sample] = &[datagram(&PROTOCOL, 67, NO_COOKIE)];
 }
 
 #[cfg(test)]

@@ -1,0 +1,196 @@
+//! Exchanges of DHCP across flows.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::protocols::{Message, Standard, dhcp};
+use flowgauge::session::{
+    Driver, EndKind, FlowContext, Lack, MessageMeta, Payload, Receiver, Session, SessionEvent,
+};
+use flowgauge::transaction::{Content, FlowTransactions, Joins, Transaction};
+
+type End = ([u8; 4], u16);
+
+const NONE: End = ([0; 4], 68);
+const SERVER: End = ([192, 0, 2, 1], 67);
+const TO_SERVERS: End = ([255; 4], 67);
+const TO_CLIENTS: End = ([255; 4], 68);
+
+/// A flow from one end to another.
+struct Flow {
+    key: FlowKey,
+    side: Side,
+    session: Session<Standard>,
+    open: FlowTransactions,
+}
+
+impl Flow {
+    fn new([from, to]: [End; 2]) -> Self {
+        let end = |(address, port)| (IpAddr::from(address), port);
+        let (key, side) = FlowKey::new(IpProtocol::UDP, end(from), end(to));
+        Self { key, side, session: Session::default(), open: FlowTransactions::default() }
+    }
+}
+
+/// What the flows have in common, and the exchanges that are over.
+#[derive(Default)]
+struct Network {
+    driver: Driver<Standard>,
+    joins: Joins,
+    exchanges: Vec<Transaction>,
+}
+
+struct Reports<'r> {
+    joins: &'r mut Joins,
+    key: FlowKey,
+    open: &'r mut FlowTransactions,
+    exchanges: &'r mut Vec<Transaction>,
+}
+
+impl Receiver<Standard> for Reports<'_> {
+    fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
+        let Self { joins, key, open, exchanges } = self;
+        open.message(joins, (key, Timestamp::ZERO), meta, &message, |transaction| {
+            exchanges.extend(exchange(&transaction).is_some().then_some(transaction));
+        });
+    }
+
+    fn event(&mut self, _: &SessionEvent) {}
+}
+
+fn exchange(transaction: &Transaction) -> Option<&dhcp::Exchange> {
+    if let Content::Kit(row) = &transaction.content { row.message().get() } else { None }
+}
+
+impl Network {
+    /// Processes a datagram of a flow at a time in milliseconds. Returns how many exchanges it ended.
+    fn send(&mut self, flow: &mut Flow, millis: u64, bytes: &[u8]) -> usize {
+        let Self { driver, joins, exchanges } = self;
+        let before = exchanges.len();
+        let Flow { key, side, session, open } = flow;
+        let context = FlowContext::new(key, *side, Timestamp::from_nanos(millis * 1_000_000));
+        let payload = Payload { bytes, len: bytes.len() };
+        driver.datagram(
+            session,
+            &context,
+            *side,
+            payload,
+            &mut Reports { joins, key: *key, open, exchanges },
+        );
+        exchanges.len() - before
+    }
+
+    /// Ends a flow. Returns how many exchanges ended with it.
+    fn end(&mut self, mut flow: Flow) -> usize {
+        let Self { driver, joins, exchanges } = self;
+        let before = exchanges.len();
+        let Flow { key, side, session, open } = &mut flow;
+        let context = FlowContext::new(key, *side, Timestamp::ZERO);
+        let mut reports = Reports { joins, key: *key, open, exchanges };
+        driver.finish(session, &context, EndKind::Flow, &mut reports);
+        flow.open.end(joins, |transaction| {
+            exchanges.extend(exchange(&transaction).is_some().then_some(transaction));
+        });
+        exchanges.len() - before
+    }
+}
+
+fn message(operation: u8, identifier: u32, assigned: [u8; 4], options: &[&[u8]]) -> Vec<u8> {
+    let mut octets = vec![operation, 1, 6, 0];
+    octets.extend(identifier.to_be_bytes());
+    octets.extend([0; 8]);
+    octets.extend(assigned);
+    octets.extend([0; 8]);
+    octets.extend([2, 0, 0, 0, 0, 1]);
+    octets.resize(236, 0);
+    octets.extend([0x63, 0x82, 0x53, 0x63]);
+    octets.extend(options.concat());
+    octets.push(255);
+    octets
+}
+
+const ADDRESS: [u8; 4] = [192, 0, 2, 7];
+
+fn of_client(identifier: u32, kind: u8) -> Vec<u8> {
+    message(1, identifier, [0; 4], &[&[53, 1, kind, 12, 2], b"pc", &[50, 4, 192, 0, 2, 7]])
+}
+
+fn of_server(identifier: u32, kind: u8, assigned: [u8; 4]) -> Vec<u8> {
+    message(2, identifier, assigned, &[&[53, 1, kind, 54, 4, 192, 0, 2, 1, 51, 4, 0, 0, 14, 16]])
+}
+
+#[test]
+fn messages_in_both_directions_of_a_broadcast_are_one_exchange() {
+    let mut network = Network::default();
+    let (mut requests, mut replies) = (Flow::new([NONE, TO_SERVERS]), Flow::new([SERVER, TO_CLIENTS]));
+    for (millis, is_reply, kind) in [(0, false, 1), (10, true, 2), (20, false, 3), (35, true, 5)] {
+        let ended_count = if is_reply {
+            network.send(&mut replies, millis, &of_server(7, kind, ADDRESS))
+        } else {
+            network.send(&mut requests, millis, &of_client(7, kind))
+        };
+        assert_eq!(ended_count, 0);
+    }
+    assert!(network.joins.heap_len() > 0);
+    assert_eq!((network.end(replies), network.end(requests)), (0, 1));
+    assert_eq!(network.joins.heap_len(), 0, "all memory is released");
+    let [transaction] = &network.exchanges[..] else { panic!("{:?}", network.exchanges) };
+    assert_eq!(transaction.lacks(), None);
+    assert_eq!(transaction.end().saturating_since(transaction.start()), Duration::from_millis(35));
+    let row = exchange(transaction).unwrap();
+    let kinds: Vec<_> = row.message_types.iter().map(|kind| kind.to_string()).collect();
+    assert_eq!(kinds, ["discover", "offer", "request", "ack"]);
+    assert_eq!(row.assigned_address, Some(ADDRESS.into()));
+    assert_eq!(row.server_address, Some(SERVER.0.into()));
+    assert_eq!((row.client_address, row.requested_address), (Some(ADDRESS.into()), Some(ADDRESS.into())));
+    assert_eq!(row.host_name.as_ref().unwrap().text().0, b"pc");
+    assert_eq!(row.lease_time, Some(Duration::from_secs(3600)));
+    assert_eq!(row.exchange.response_time, Some(Duration::from_millis(10)));
+}
+
+#[test]
+fn an_exchange_ends_after_five_seconds_of_silence() {
+    let mut network = Network::default();
+    let mut requests = Flow::new([NONE, TO_SERVERS]);
+    assert_eq!(network.send(&mut requests, 0, &of_client(7, 1)), 0);
+    assert_eq!(network.send(&mut requests, 5_000, &of_client(7, 1)), 0);
+    // With the next message of its flow, whichever exchange that belongs to.
+    assert_eq!(network.send(&mut requests, 10_001, &of_client(8, 1)), 1);
+    assert_eq!(network.exchanges[0].lacks(), Some(Lack::Response));
+    assert_eq!(network.end(requests), 1);
+    // A client that releases its address waits for nothing.
+    let mut release = Flow::new([(ADDRESS, 68), SERVER]);
+    network.send(&mut release, 20_000, &of_client(9, 7));
+    network.end(release);
+    assert_eq!(network.exchanges[2].lacks(), None);
+    // Of a server, the request was not captured.
+    let mut replies = Flow::new([SERVER, TO_CLIENTS]);
+    network.send(&mut replies, 30_000, &of_server(10, 5, ADDRESS));
+    network.end(replies);
+    assert_eq!(network.exchanges[3].lacks(), Some(Lack::Request));
+}
+
+#[test]
+fn no_exchange_is_lost_at_the_limit() {
+    let mut network = Network::default();
+    let mut flows = Vec::new();
+    for number in 0..300_u32 {
+        let [_, _, high, low] = number.to_be_bytes();
+        let mut flow = Flow::new([([10, 0, high, low], 68), SERVER]);
+        let ended_count = network.send(&mut flow, 0, &of_client(number, 3));
+        assert_eq!(ended_count, usize::from(number >= 256), "{number}");
+        flows.push(flow);
+    }
+    // A flow with open ones ends its oldest.
+    assert_eq!(network.send(&mut flows[0], 1, &of_client(1000, 3)), 1);
+    let limited = network.exchanges.iter().filter(|ended| ended.lacks() == Some(Lack::Limit));
+    assert_eq!(limited.count(), 45);
+    let ended_count: usize = flows.into_iter().map(|flow| network.end(flow)).sum();
+    assert_eq!(ended_count, 256);
+    let mut identifiers: Vec<_> =
+        network.exchanges.iter().map(|ended| exchange(ended).unwrap().identifier).collect();
+    identifiers.sort_unstable();
+    assert!(identifiers.into_iter().eq((0..300).chain([1000])));
+    assert_eq!(network.joins.heap_len(), 0);
+}
