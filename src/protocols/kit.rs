@@ -1,7 +1,8 @@
 //! The protocols of the kit, in a set with those that are recognized only.
 
 use super::dhcp::Exchange as Dhcp;
-use super::{dhcp, ldap, modbus, ntp, radius, recognizers, snmp, syslog};
+use super::dhcpv6::Exchange as Dhcpv6;
+use super::{dhcp, dhcpv6, ldap, modbus, ntp, radius, recognizers, snmp, syslog};
 use std::net::IpAddr;
 
 use crate::base::Timestamp;
@@ -9,7 +10,7 @@ use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::row::{TableInfo, TableRow, Union};
 use crate::session::kit::{
-    Crossing as _, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, open,
+    Crossing, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, open,
 };
 use crate::session::{
     AfterGap, Datagram, End, Entry, Fault, Input, Lack, Missing, Out, Parser, Progress, Protocol, Protocols,
@@ -18,6 +19,7 @@ use crate::session::{
 /// The protocols of the kit: a line for each.
 const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<dhcp::Dhcp>(),
+    KitEntry::of::<dhcpv6::Dhcpv6>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
     KitEntry::of::<ntp::Ntp>(),
@@ -26,36 +28,44 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<syslog::Syslog>(),
 ];
 
-open! {
-    /// The rows of exchanges whose messages are in several flows.
-    pub(crate) enum CrossingRow { 0 = Dhcp }
+/// Declares the rows of exchanges across flows.
+macro_rules! crossing {
+    ($($number:literal = $row:ident),+) => {
+        open! {
+            /// The rows of exchanges whose messages are in several flows.
+            pub(crate) enum CrossingRow { $($number = $row),+ }
+        }
+
+        impl CrossingRow {
+            /// Returns whether a message belongs to an exchange across flows.
+            pub(crate) fn has(message: &KitMessage<'_>) -> bool {
+                false $( || message.get::<<$row as Crossing>::Part>().is_some() )+
+            }
+
+            /// Returns the key of the exchange of a message, and its empty row; `None` if exchanges of the protocol are within
+            /// a flow.
+            pub(crate) fn of(message: &KitMessage<'_>) -> Option<(u64, Self)> {
+                None $( .or_else(|| message.get().map(|part| ($row::key(part), Self::$row($row::default())))) )+
+            }
+
+            /// Adds a message, which was sent between the address of a client and that of a server.
+            pub(crate) fn add(&mut self, message: &KitMessage<'_>, ends: [IpAddr; 2]) {
+                match self {
+                    $( Self::$row(row) => message.get().into_iter().for_each(|part| row.add(part, ends)), )+
+                }
+            }
+
+            /// Returns what was not captured.
+            pub(crate) fn lack(&self) -> Option<Lack> {
+                match self {
+                    $( Self::$row(row) => row.lack(), )+
+                }
+            }
+        }
+    };
 }
 
-impl CrossingRow {
-    /// Returns whether a message belongs to an exchange across flows.
-    pub(crate) fn has(message: &KitMessage<'_>) -> bool {
-        message.get::<dhcp::Entry>().is_some()
-    }
-
-    /// Returns the key of the exchange of a message, and its empty row; `None` if exchanges of the protocol are within a flow.
-    pub(crate) fn of(message: &KitMessage<'_>) -> Option<(u64, Self)> {
-        message.get().map(|part| (Dhcp::key(part), Self::Dhcp(Dhcp::default())))
-    }
-
-    /// Adds a message, which was sent between the address of a client and that of a server.
-    pub(crate) fn add(&mut self, message: &KitMessage<'_>, ends: [IpAddr; 2]) {
-        match self {
-            Self::Dhcp(row) => message.get().into_iter().for_each(|part| row.add(part, ends)),
-        }
-    }
-
-    /// Returns what was not captured.
-    pub(crate) fn lack(&self) -> Option<Lack> {
-        match self {
-            Self::Dhcp(row) => row.lack(),
-        }
-    }
-}
+crossing! { 0 = Dhcp, 1 = Dhcpv6 }
 
 /// A parser of one of the protocols of the kit: requests with their responses, as rows. The set also has the protocols that are
 /// [recognized](recognizers) only.

@@ -22,6 +22,7 @@
 //! ```
 
 pub mod dhcp;
+pub mod dhcpv6;
 pub mod dns;
 pub mod ftp;
 pub mod ftp_data;

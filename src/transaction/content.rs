@@ -53,6 +53,7 @@ impl Transaction {
     }
 
     /// Returns the flows of the messages, if the exchanges of the protocol may be in several, such as those of DHCP.
+    #[must_use]
     pub(crate) fn flows(&self) -> &[FlowOrigin] {
         &self.flows
     }

@@ -368,3 +368,58 @@ fn events_of_dhcp_are_those_of_suricata() {
     assert_eq!((both["id"].as_u64(), both["lease_time"].as_u64()), (Some(2_888_761_343), Some(3600)));
     assert_eq!(both["client_mac"], "00:00:6c:82:dc:4e");
 }
+
+/// Returns the texts after each occurrence of a prefix, up to a space or a parenthesis.
+fn after<'l>(line: &'l str, prefix: &str) -> Vec<&'l str> {
+    let parts = line.split(prefix).skip(1);
+    parts.map(|rest| rest.split([' ', ')']).next().unwrap_or_default()).collect()
+}
+
+/// tcpdump's tests have the text of each packet.
+#[test]
+fn messages_of_dhcpv6_are_those_of_tcpdump() {
+    use flowgauge::protocols::dhcpv6;
+
+    let Some(folder) = corpus::root() else { return println!("skipped: no corpus") };
+    let folder = folder.join("../protocol-captures/the-tcpdump-group+tcpdump/tests");
+    let mut counts = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("captures").flatten() {
+        let path = entry.path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let expected = path.with_extension("out");
+        if !name.starts_with("dhcpv6") || !name.ends_with(".pcap") || !expected.exists() {
+            continue;
+        }
+        let mut rows = Vec::new();
+        each(path, |message, _| {
+            let row = message.get::<dhcpv6::Entry>().expect("DHCPv6");
+            let lease = row.lease_time.map_or(0, |time| time.as_secs());
+            let all = |list: &mut dyn Iterator<Item = String>| list.collect::<Vec<_>>();
+            rows.push((
+                row.exchange.start,
+                row.message_type.to_string(),
+                format!("{:x}", row.identifier),
+                all(&mut row.client_addresses.iter().map(|item| item.to_string())),
+                all(&mut row.client_prefixes.iter().map(|item| item.to_string())),
+                lease,
+            ));
+        });
+        rows.sort();
+        let text = std::fs::read_to_string(expected).unwrap();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("dhcp6 ")).collect();
+        assert_eq!(rows.len(), lines.len(), "{name}");
+        for ((_, kind, identifier, addresses, prefixes, lease), line) in rows.iter().zip(lines) {
+            // Of relays, the message inside.
+            let theirs = after(line, "dhcp6 ").pop().unwrap();
+            assert_eq!(kind.replace("information_request", "inf-req"), theirs, "{name}: {line}");
+            assert_eq!(Some(&&**identifier), after(line, "(xid=").last(), "{name}: {line}");
+            assert_eq!(*addresses, after(line, "IA_ADDR "), "{name}: {line}");
+            assert_eq!(*prefixes, after(line, "IA_PD-prefix "), "{name}: {line}");
+            let valid = after(line, "vltime:").into_iter().map(|time| time.parse::<u64>().unwrap());
+            assert_eq!(*lease, valid.max().unwrap_or_default(), "{name}: {line}");
+            *counts.entry(kind.clone()).or_insert(0) += 1;
+        }
+    }
+    println!("messages of DHCPv6 by kind: {counts:?}");
+    assert!(counts.values().sum::<usize>() >= 20, "{counts:?}");
+}

@@ -1,21 +1,27 @@
-//! Exchanges of DHCP across flows.
+//! Exchanges of DHCP and DHCPv6 across flows.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
-use flowgauge::protocols::{Message, Standard, dhcp};
+use flowgauge::protocols::{Message, Standard, dhcp, dhcpv6};
+use flowgauge::row::Union as _;
 use flowgauge::session::{
     Driver, EndKind, FlowContext, Lack, MessageMeta, Payload, Receiver, Session, SessionEvent,
 };
 use flowgauge::transaction::{Content, FlowTransactions, Joins, Transaction};
 
-type End = ([u8; 4], u16);
+type End = (IpAddr, u16);
 
-const NONE: End = ([0; 4], 68);
-const SERVER: End = ([192, 0, 2, 1], 67);
-const TO_SERVERS: End = ([255; 4], 67);
-const TO_CLIENTS: End = ([255; 4], 68);
+const fn end(address: [u8; 4], port: u16) -> End {
+    let [a, b, c, d] = address;
+    (IpAddr::V4(Ipv4Addr::new(a, b, c, d)), port)
+}
+
+const NONE: End = end([0; 4], 68);
+const SERVER: End = end([192, 0, 2, 1], 67);
+const TO_SERVERS: End = end([255; 4], 67);
+const TO_CLIENTS: End = end([255; 4], 68);
 
 /// A flow from one end to another.
 struct Flow {
@@ -27,8 +33,7 @@ struct Flow {
 
 impl Flow {
     fn new([from, to]: [End; 2]) -> Self {
-        let end = |(address, port)| (IpAddr::from(address), port);
-        let (key, side) = FlowKey::new(IpProtocol::UDP, end(from), end(to));
+        let (key, side) = FlowKey::new(IpProtocol::UDP, from, to);
         Self { key, side, session: Session::default(), open: FlowTransactions::default() }
     }
 }
@@ -52,11 +57,15 @@ impl Receiver<Standard> for Reports<'_> {
     fn message(&mut self, meta: &MessageMeta, message: Message<'_>) {
         let Self { joins, key, open, exchanges } = self;
         open.message(joins, (key, Timestamp::ZERO), meta, &message, |transaction| {
-            exchanges.extend(exchange(&transaction).is_some().then_some(transaction));
+            exchanges.extend(is_exchange(&transaction).then_some(transaction));
         });
     }
 
     fn event(&mut self, _: &SessionEvent) {}
+}
+
+fn is_exchange(transaction: &Transaction) -> bool {
+    matches!(transaction.content.row().table.kind(), "dhcp_exchange" | "dhcpv6_exchange")
 }
 
 fn exchange(transaction: &Transaction) -> Option<&dhcp::Exchange> {
@@ -90,7 +99,7 @@ impl Network {
         let mut reports = Reports { joins, key: *key, open, exchanges };
         driver.finish(session, &context, EndKind::Flow, &mut reports);
         flow.open.end(joins, |transaction| {
-            exchanges.extend(exchange(&transaction).is_some().then_some(transaction));
+            exchanges.extend(is_exchange(&transaction).then_some(transaction));
         });
         exchanges.len() - before
     }
@@ -142,7 +151,7 @@ fn messages_in_both_directions_of_a_broadcast_are_one_exchange() {
     let kinds: Vec<_> = row.message_types.iter().map(|kind| kind.to_string()).collect();
     assert_eq!(kinds, ["discover", "offer", "request", "ack"]);
     assert_eq!(row.assigned_address, Some(ADDRESS.into()));
-    assert_eq!(row.server_address, Some(SERVER.0.into()));
+    assert_eq!(row.server_address, Some(SERVER.0));
     assert_eq!((row.client_address, row.requested_address), (Some(ADDRESS.into()), Some(ADDRESS.into())));
     assert_eq!(row.host_name.as_ref().unwrap().text().0, b"pc");
     assert_eq!(row.lease_time, Some(Duration::from_secs(3600)));
@@ -160,7 +169,7 @@ fn an_exchange_ends_after_five_seconds_of_silence() {
     assert_eq!(network.exchanges[0].lacks(), Some(Lack::Response));
     assert_eq!(network.end(requests), 1);
     // A client that releases its address waits for nothing.
-    let mut release = Flow::new([(ADDRESS, 68), SERVER]);
+    let mut release = Flow::new([end(ADDRESS, 68), SERVER]);
     network.send(&mut release, 20_000, &of_client(9, 7));
     network.end(release);
     assert_eq!(network.exchanges[2].lacks(), None);
@@ -177,7 +186,7 @@ fn no_exchange_is_lost_at_the_limit() {
     let mut flows = Vec::new();
     for number in 0..300_u32 {
         let [_, _, high, low] = number.to_be_bytes();
-        let mut flow = Flow::new([([10, 0, high, low], 68), SERVER]);
+        let mut flow = Flow::new([end([10, 0, high, low], 68), SERVER]);
         let ended_count = network.send(&mut flow, 0, &of_client(number, 3));
         assert_eq!(ended_count, usize::from(number >= 256), "{number}");
         flows.push(flow);
@@ -193,4 +202,32 @@ fn no_exchange_is_lost_at_the_limit() {
     identifiers.sort_unstable();
     assert!(identifiers.into_iter().eq((0..300).chain([1000])));
     assert_eq!(network.joins.heap_len(), 0);
+}
+
+#[test]
+fn a_reply_to_a_multicast_request_of_dhcpv6_is_of_its_exchange() {
+    let mut network = Network::default();
+    let client: End = ("fe80::1".parse().unwrap(), 546);
+    let server: End = ("fe80::2".parse().unwrap(), 547);
+    let mut requests = Flow::new([client, ("ff02::1:2".parse().unwrap(), 547)]);
+    let mut replies = Flow::new([server, client]);
+    let duid = [0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, 1];
+    let solicit = [&[1, 0, 0, 7][..], &duid].concat();
+    // No prefixes are available.
+    let advertise = [&[2, 0, 0, 7][..], &duid, &[0, 13, 0, 6, 0, 6], b"none"].concat();
+    network.send(&mut requests, 0, &solicit);
+    network.send(&mut replies, 5, &advertise);
+    // The next request has another number.
+    network.send(&mut requests, 9, &[&[3, 0, 0, 8][..], &duid].concat());
+    assert_eq!((network.end(replies), network.end(requests)), (0, 2));
+    let lacks: Vec<_> = network.exchanges.iter().map(Transaction::lacks).collect();
+    assert_eq!(lacks, [None, Some(Lack::Response)]);
+    let Content::Kit(row) = &network.exchanges[0].content else { panic!("an exchange") };
+    let row: &dhcpv6::Exchange = row.message().get().unwrap();
+    let kinds: Vec<_> = row.message_types.iter().map(|kind| kind.to_string()).collect();
+    assert_eq!(kinds, ["solicit", "advertise"]);
+    assert_eq!((row.client_address, row.server_address), (Some(client.0), Some(server.0)));
+    assert_eq!(row.client_hardware_address.as_ref().unwrap().text().0, b"02:00:00:00:00:01");
+    assert_eq!(row.lease_status, Some(dhcpv6::Status(6)));
+    assert_eq!(row.server_text.as_ref().unwrap().text().0, b"none");
 }

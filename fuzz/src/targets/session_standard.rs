@@ -40,7 +40,7 @@ const HELD_MAX: u64 = 2 << 20;
 /// Ports of servers, selected by the input: those of protocols, and one without a protocol.
 pub const PORTS: [u16; 32] = [
     80, 443, 53, 25, 22, 21, 5353, 5355, 8080, 587, 853, 4433, 123, 161, 389, 445, 502, 1883, 3306, 3389,
-    3478, 5060, 5432, 5672, 6379, 6881, 1812, 514, 179, 67, 51_820, 40_001,
+    3478, 5060, 547, 5672, 6379, 6881, 1812, 514, 179, 67, 51_820, 40_001,
 ];
 
 /// Bit in the choice of an input: its octets are datagrams.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::message::{Entry, Kind};
 use crate::row::List;
-use crate::session::kit::{Crossing, Kept, KeptList, exchange};
+use crate::session::kit::{Crossing, Kept, KeptList, TakeFrom as _, exchange};
 use crate::session::{Lack, Role, Text};
 
 exchange! {
@@ -81,13 +81,6 @@ exchange! {
     }
 }
 
-/// Sets a value, if the message has one.
-fn take<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
-    if value.is_some() {
-        place.clone_from(value);
-    }
-}
-
 impl Crossing for Exchange {
     type Part = Entry;
 
@@ -101,28 +94,28 @@ impl Crossing for Exchange {
         let broadcast = IpAddr::from([255; 4]);
         let client = (!client.is_unspecified() && client != broadcast).then_some(client);
         self.identifier = part.identifier;
-        take(&mut self.client_hardware_address, &part.client_hardware_address);
+        self.client_hardware_address.take_from(&part.client_hardware_address);
         if part.exchange.from == Role::Client {
             self.has_request = true;
             self.is_statement = matches!(part.message_type, Some(Kind(4 | 7)));
-            take(&mut self.client_address, &client);
-            take(&mut self.host_name, &part.host_name);
-            take(&mut self.full_name, &part.full_name);
-            take(&mut self.vendor_class, &part.vendor_class);
-            take(&mut self.requested_address, &part.requested_address);
-            take(&mut self.client_text, &part.text);
+            self.client_address.take_from(&client);
+            self.host_name.take_from(&part.host_name);
+            self.full_name.take_from(&part.full_name);
+            self.vendor_class.take_from(&part.vendor_class);
+            self.requested_address.take_from(&part.requested_address);
+            self.client_text.take_from(&part.text);
         } else {
             self.has_response = true;
             self.client_address = self.client_address.or(part.assigned_address).or(client);
             let decides = matches!(part.message_type, Some(Kind(5 | 6)));
             if decides || !self.is_decided {
                 self.server_address = Some(server);
-                take(&mut self.assigned_address, &part.assigned_address);
-                take(&mut self.lease_time, &part.lease_time);
+                self.assigned_address.take_from(&part.assigned_address);
+                self.lease_time.take_from(&part.lease_time);
             }
             self.is_decided |= decides;
-            take(&mut self.domain, &part.domain);
-            take(&mut self.server_text, &part.text);
+            self.domain.take_from(&part.domain);
+            self.server_text.take_from(&part.text);
         }
         if let Some(kind) = part.message_type {
             self.message_types.push(&kind.to_string());

@@ -169,12 +169,13 @@ fn time_of(value: &[u8]) -> Option<Duration> {
 }
 
 /// Returns a text without the zeros that some clients append, unless it is empty.
-fn text<const N: usize>(value: &[u8]) -> Option<Kept<N>> {
+pub(in crate::protocols) fn text<const N: usize>(value: &[u8]) -> Option<Kept<N>> {
     let len = value.iter().rposition(|octet| *octet != 0).map_or(0, |last| last + 1);
     value.get(..len).filter(|text| !text.is_empty()).map(Kept::new)
 }
 
-fn digits<const N: usize>(octets: &[u8], separator: &str) -> Kept<N> {
+/// Returns octets as hexadecimal digits.
+pub(in crate::protocols) fn digits<const N: usize>(octets: &[u8], separator: &str) -> Kept<N> {
     let pairs: Vec<_> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
     Kept::new(pairs.join(separator).as_bytes())
 }
@@ -251,10 +252,12 @@ impl Entry {
 /// Returns the full name of a client (RFC 4702 section 2): flags and two results precede it, and a flag says that it has the
 /// format of DNS.
 fn full_name(value: &[u8]) -> Option<Kept<255>> {
-    let (flags, mut name) = (*value.first()?, value.get(3..)?);
-    if flags & 4 == 0 {
-        return text(name);
-    }
+    let (flags, name) = (*value.first()?, value.get(3..)?);
+    if flags & 4 == 0 { text(name) } else { dns_name(name) }
+}
+
+/// Returns a name in the format of DNS without compression (RFC 1035 section 3.1), also without its last label.
+pub(in crate::protocols) fn dns_name(mut name: &[u8]) -> Option<Kept<255>> {
     let mut labels = Vec::new();
     while let Some((len @ 1..=63, rest)) = name.split_first() {
         let (label, rest) = rest.split_at_checked(usize::from(*len))?;

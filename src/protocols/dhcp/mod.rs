@@ -10,7 +10,7 @@ mod exchange;
 mod message;
 
 pub use exchange::Exchange;
-pub(super) use message::Dhcp;
 #[cfg(test)]
 pub(super) use message::samples;
+pub(super) use message::{Dhcp, digits, dns_name, text};
 pub use message::{Entry, Kind, PROTOCOL};

@@ -47,7 +47,7 @@ mod tunnel;
 mod voice;
 mod windows;
 
-use super::{dhcp, ldap, modbus, ntp, radius, snmp, syslog};
+use super::{dhcp, dhcpv6, ldap, modbus, ntp, radius, snmp, syslog};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -57,7 +57,7 @@ pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW};
-pub use network::{DHCPV6, SSDP};
+pub use network::SSDP;
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
@@ -120,7 +120,7 @@ pub const ALL: &[&Protocol] = &[
     &RTCP,
     // By the port in addition.
     &ntp::PROTOCOL,
-    &DHCPV6,
+    &dhcpv6::PROTOCOL,
     &syslog::PROTOCOL,
     &modbus::PROTOCOL,
     &IEC104,

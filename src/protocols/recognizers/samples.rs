@@ -111,6 +111,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
     (dhcp::samples::SAMPLES, dhcp::samples::LOOK_ALIKES),
+    (dhcpv6::samples::SAMPLES, dhcpv6::samples::LOOK_ALIKES),
     (ldap::samples::SAMPLES, ldap::samples::LOOK_ALIKES),
     (modbus::samples::SAMPLES, modbus::samples::LOOK_ALIKES),
     (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),

@@ -5,6 +5,20 @@ use std::net::IpAddr;
 use super::message::Declared;
 use crate::session::Lack;
 
+/// A value of an exchange that its messages may have.
+pub(crate) trait TakeFrom {
+    /// Sets the value to that of a message, if it has one.
+    fn take_from(&mut self, value: &Self);
+}
+
+impl<T: Clone> TakeFrom for Option<T> {
+    fn take_from(&mut self, value: &Self) {
+        if value.is_some() {
+            self.clone_from(value);
+        }
+    }
+}
+
 /// The row of an exchange across flows, which is made of the rows of its messages.
 pub(crate) trait Crossing: Declared {
     /// The row of a message.

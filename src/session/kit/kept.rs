@@ -1,7 +1,7 @@
 //! Values that rows keep while they are open, with the memory that they take.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::base::Timestamp;
@@ -175,7 +175,7 @@ impl<const N: usize> KeptList<N> {
 pub struct KeptItem<'k>(Value<'k>);
 
 impl KeptItem<'_> {
-    /// Tag of an IPv4 address.
+    /// Tag of an IPv4 address in 4 octets, an IPv6 address in 16, or the length of a prefix and its address in 17.
     pub(crate) const ADDRESS: u8 = 0x40;
 }
 
@@ -184,6 +184,11 @@ impl fmt::Display for KeptItem<'_> {
         match (self.0.tag, self.0.content) {
             (tag::OBJECT_IDENTIFIER, content) => Oid(content).fmt(f),
             (Self::ADDRESS, &[a, b, c, d]) => Ipv4Addr::new(a, b, c, d).fmt(f),
+            (Self::ADDRESS, content) => match content.split_last_chunk() {
+                Some(([], octets)) => Ipv6Addr::from(*octets).fmt(f),
+                Some(([len], octets)) => write!(f, "{}/{len}", Ipv6Addr::from(*octets)),
+                _ => Text(content).fmt(f),
+            },
             (_, content) => Text(content).fmt(f),
         }
     }
