@@ -35,12 +35,15 @@ struct Exchange {
     span: Span,
     message_count: u8,
     row: Box<CrossingRow>,
+    /// Memory in bytes as it was measured last.
+    heap_len: usize,
 }
 
-state! { struct Exchange { key, flows, span, message_count, row } }
+// What is counted belongs to the process.
+state! { struct Exchange { key, flows, span, message_count, row, .. heap_len } }
 
 impl Exchange {
-    fn heap_len(&self) -> usize {
+    fn measure(&self) -> usize {
         let flows_len = allocated(self.flows.capacity() * size_of::<FlowOrigin>());
         flows_len + allocated(size_of::<CrossingRow>()) + self.row.row().heap_len()
     }
@@ -57,7 +60,12 @@ impl Exchange {
     /// Returns whether a message of a flow belongs to the exchange with its key.
     fn takes(&self, flow: &FlowOrigin, meta: &MessageMeta) -> bool {
         let has_room = self.message_count < MESSAGES_MAX;
-        !self.is_over(meta) && has_room && (self.flows.len() < FLOWS_MAX || self.flows.contains(flow))
+        // Frames may be captured in another order than that of their times.
+        let is_before = self.span.start.saturating_since(meta.timestamp) > SILENT_MAX;
+        !self.is_over(meta)
+            && !is_before
+            && has_room
+            && (self.flows.len() < FLOWS_MAX || self.flows.contains(flow))
     }
 
     fn add(&mut self, flow: FlowOrigin, meta: &MessageMeta, message: &KitMessage<'_>) {
@@ -91,28 +99,36 @@ impl Exchange {
 
 /// The exchanges of all flows that are not over, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Exchanges(VecDeque<Exchange>);
+pub(super) struct Exchanges {
+    open: VecDeque<Exchange>,
+    /// Memory of all of them in bytes.
+    exchanges_len: usize,
+}
 
 impl Saved for Exchanges {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
-        self.0.save(writer)
+        self.open.save(writer)
     }
 
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
-        let exchanges: VecDeque<Exchange> = Saved::load(reader)?;
+        let mut open: VecDeque<Exchange> = Saved::load(reader)?;
         let is_valid = |exchange: &Exchange| (1..=FLOWS_MAX).contains(&exchange.flows.len());
-        if exchanges.len() > EXCHANGES_MAX || !exchanges.iter().all(is_valid) {
+        if open.len() > EXCHANGES_MAX || !open.iter().all(is_valid) {
             return Err(Invalid::new("too many exchanges across flows"));
         }
-        Ok(Self(exchanges))
+        let mut exchanges_len = 0;
+        for exchange in &mut open {
+            exchange.heap_len = exchange.measure();
+            exchanges_len += exchange.heap_len;
+        }
+        Ok(Self { open, exchanges_len })
     }
 }
 
 impl Exchanges {
-    /// Returns the memory of all exchanges in bytes. Takes linear time.
+    /// Returns the memory of all exchanges in bytes.
     pub(super) fn heap_len(&self) -> usize {
-        let rows: usize = self.0.iter().map(Exchange::heap_len).sum();
-        allocated(self.0.capacity() * size_of::<Exchange>()) + rows
+        allocated(self.open.capacity() * size_of::<Exchange>()) + self.exchanges_len
     }
 
     /// Adds a message of a flow to its exchange. Passes the exchanges of the flow that are over to `out`.
@@ -124,47 +140,49 @@ impl Exchanges {
         out: &mut dyn FnMut(Transaction),
     ) {
         let Some((key, row)) = CrossingRow::of(message) else { return };
-        self.end(|exchange| exchange.is_of(&flow) && exchange.is_over(meta), None, out);
-        let mut open = self.0.iter_mut().rev();
-        if let Some(exchange) =
-            open.find(|exchange| exchange.key == key).filter(|exchange| exchange.takes(&flow, meta))
-        {
-            return exchange.add(flow, meta, message);
+        self.end(|exchange| exchange.is_over(meta) && exchange.is_of(&flow), out);
+        let known = self.open.iter().rposition(|exchange| exchange.key == key);
+        let known = known.and_then(|place| self.open.get_mut(place));
+        if let Some(exchange) = known.filter(|exchange| exchange.takes(&flow, meta)) {
+            exchange.add(flow, meta, message);
+            let heap_len = exchange.measure();
+            let before = std::mem::replace(&mut exchange.heap_len, heap_len);
+            self.exchanges_len = (self.exchanges_len + heap_len).saturating_sub(before);
+            return;
         }
-        let mut exchange =
-            Exchange { key, flows: Vec::new(), span: Span::of(meta), message_count: 0, row: Box::new(row) };
+        let (span, row) = (Span::of(meta), Box::new(row));
+        let mut exchange = Exchange { key, flows: Vec::new(), span, message_count: 0, row, heap_len: 0 };
         exchange.add(flow, meta, message);
-        if self.0.len() >= EXCHANGES_MAX {
-            let Some(oldest) = self.0.iter().position(|exchange| exchange.is_of(&flow)) else {
-                return out(exchange.into_transaction(Some(Lack::Limit)));
-            };
-            out_of(self.0.remove(oldest), Some(Lack::Limit), out);
+        if self.open.len() >= EXCHANGES_MAX {
+            match self.open.iter().position(|exchange| exchange.is_of(&flow)) {
+                Some(oldest) => self.pass(oldest, Some(Lack::Limit), out),
+                None => return out(exchange.into_transaction(Some(Lack::Limit))),
+            }
         }
-        self.0.push_back(exchange);
+        exchange.heap_len = exchange.measure();
+        self.exchanges_len += exchange.heap_len;
+        self.open.push_back(exchange);
     }
 
     /// Passes the exchanges that began in a flow to `out`: the flow ended.
     pub(super) fn finish(&mut self, flow: FlowOrigin, out: &mut dyn FnMut(Transaction)) {
-        self.end(|exchange| exchange.is_of(&flow), None, out);
+        self.end(|exchange| exchange.is_of(&flow), out);
     }
 
-    fn end(
-        &mut self,
-        is_over: impl Fn(&Exchange) -> bool,
-        lack: Option<Lack>,
-        out: &mut dyn FnMut(Transaction),
-    ) {
-        while let Some(place) = self.0.iter().position(&is_over) {
-            out_of(self.0.remove(place), lack, out);
-        }
-        if self.0.is_empty() {
-            self.0 = VecDeque::new();
+    fn end(&mut self, is_over: impl Fn(&Exchange) -> bool, out: &mut dyn FnMut(Transaction)) {
+        let mut place = 0;
+        while let Some(exchange) = self.open.get(place) {
+            if is_over(exchange) { self.pass(place, None, out) } else { place += 1 }
         }
     }
-}
 
-fn out_of(exchange: Option<Exchange>, lack: Option<Lack>, out: &mut dyn FnMut(Transaction)) {
-    if let Some(exchange) = exchange {
+    /// Passes an exchange to `out`.
+    fn pass(&mut self, place: usize, lack: Option<Lack>, out: &mut dyn FnMut(Transaction)) {
+        let Some(exchange) = self.open.remove(place) else { return };
+        self.exchanges_len = self.exchanges_len.saturating_sub(exchange.heap_len);
+        if self.open.is_empty() {
+            self.open = VecDeque::new();
+        }
         out(exchange.into_transaction(lack));
     }
 }

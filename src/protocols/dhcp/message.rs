@@ -16,6 +16,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 
 /// Protocol `dhcp`: recognized by the magic cookie; on port 67 or 68 also BOOTP without a cookie.
 pub static PROTOCOL: Protocol = Protocol::new("dhcp")
+    .in_zeek("dhcp")
+    .in_eve("dhcp")
     .over_datagrams(&[67, 68], Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=2))
     .with_kinds(&["dhcp", "dhcp_exchange"]);
@@ -176,8 +178,16 @@ pub(in crate::protocols) fn text<const N: usize>(value: &[u8]) -> Option<Kept<N>
 
 /// Returns octets as hexadecimal digits.
 pub(in crate::protocols) fn digits<const N: usize>(octets: &[u8], separator: &str) -> Kept<N> {
-    let pairs: Vec<_> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-    Kept::new(pairs.join(separator).as_bytes())
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
+    let mut text = Vec::with_capacity(octets.len() * (2 + separator.len()));
+    for octet in octets {
+        if !text.is_empty() {
+            text.extend_from_slice(separator.as_bytes());
+        }
+        text.extend([digit(octet >> 4), digit(octet & 15)]);
+    }
+    Kept::new(&text)
 }
 
 /// Returns numbers and values of options, up to the end or to one that is truncated.
