@@ -12,7 +12,7 @@ use crate::codec::{self, Prefix};
 use crate::decode::extractor::Packet;
 use crate::protocols::{Message, Standard};
 use crate::row::Union as _;
-use crate::session::{Fault, MessageMeta, SessionEvent};
+use crate::session::{Fault, MessageMeta, Protocol, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 use crate::transaction::{Content, FlowTransactions, Joins, Transaction, TransactionConfig};
 
@@ -20,11 +20,22 @@ use crate::transaction::{Content, FlowTransactions, Joins, Transaction, Transact
 pub trait TransactionSink: Sink<Stage = Sessions<Standard>> {
     /// Delivers a transaction when it ends: with its last message, or with the flow.
     fn transaction(&mut self, flow: &FlowView<'_>, state: &mut Self::State, transaction: &Transaction);
+
+    /// Returns whether transactions of a protocol are wanted, or of one that it announces, as FTP does. Messages of others are
+    /// not joined. Called with each message.
+    #[inline]
+    fn wants(&self, _protocol: &'static Protocol) -> bool {
+        true
+    }
 }
 
 /// Records do not depend on transactions.
 impl TransactionSink for RecordSink<'_, Sessions<Standard>> {
     fn transaction(&mut self, _: &FlowView<'_>, (): &mut (), _: &Transaction) {}
+
+    fn wants(&self, _: &'static Protocol) -> bool {
+        false
+    }
 }
 
 /// A sink that joins the messages of each flow to transactions for a [`TransactionSink`]. All callbacks are passed on.
@@ -226,6 +237,9 @@ impl<K: TransactionSink> Sink for Transactions<K> {
             message.row().table.name
         );
         flow.project(|state| &mut state.inner, |flow| self.inner.message(flow, meta, message));
+        if !self.inner.wants(meta.protocol) {
+            return;
+        }
         let TransactionState { open, start, inner } = &mut *flow.state;
         let view = &flow.view;
         let of = (view.key(), *start.get_or_insert(view.start()));

@@ -14,11 +14,15 @@ use crate::session::{
 };
 
 /// Protocol `ftp_data`: recognized if the control connection announced it, and on port 20.
-pub static PROTOCOL: Protocol =
-    Protocol::new("ftp_data").over_streams(&[20], None).with_kinds(&["ftp_data"]).leading_on();
+pub static PROTOCOL: Protocol = Protocol::new("ftp_data")
+    .in_zeek("ftp-data")
+    .in_eve("ftp-data")
+    .over_streams(&[20], None)
+    .with_kinds(&["ftp_data"])
+    .leading_on();
 
 /// Protocol of encrypted data connections: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls");
+static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");
 
 crate::messages! {
     /// A message of [`FtpDataParser`].

@@ -15,8 +15,12 @@ use crate::session::kit::{Malformed, PduParser, Reply, Rows, Wire, exchange, nam
 use crate::session::{Protocol, Role, Search, StreamOpening, Verdict};
 
 /// Protocol `modbus`: recognized by port 502, protocol number zero, a plausible length, and a known function code.
-pub static PROTOCOL: Protocol =
-    Protocol::new("modbus").over_streams(&[502], Some(probe)).with_kinds(&["modbus"]).with_message_len_min(8);
+pub static PROTOCOL: Protocol = Protocol::new("modbus")
+    .in_zeek("modbus")
+    .in_eve("modbus")
+    .over_streams(&[502], Some(probe))
+    .with_kinds(&["modbus"])
+    .with_message_len_min(8);
 
 fn probe(opening: &StreamOpening<'_>) -> Verdict {
     if opening.has_port(502) { either(opening, begins) } else { Verdict::No }

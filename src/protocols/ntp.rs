@@ -23,6 +23,8 @@ use crate::session::{DatagramOpening, Protocol, Role, Verdict};
 
 /// Protocol `ntp`: recognized by port 123 and a valid header, including control and private messages.
 pub static PROTOCOL: Protocol = Protocol::new("ntp")
+    .in_zeek("ntp")
+    .in_eve("ntp")
     .over_datagrams(&[123], Some(probe))
     .with_kinds(&["ntp", "ntp_control", "ntp_private"])
     .with_message_len_min(8);

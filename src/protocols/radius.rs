@@ -20,6 +20,7 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 /// Protocol `radius`: recognized by a known code, and attributes that fill the message; on its registered ports, padding may
 /// follow the message.
 pub static PROTOCOL: Protocol = Protocol::new("radius")
+    .in_zeek("radius")
     .over_datagrams(&PORTS, Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=5).and(OctetSet::range(11..=13)).and(OctetSet::range(40..=45)))
     .with_kinds(&["radius"]);

@@ -27,6 +27,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 /// Protocol `snmp`: recognized by a message with a matching length and a known version, then a community or the header sequence
 /// of version 3.
 pub static PROTOCOL: Protocol = Protocol::new("snmp")
+    .in_zeek("snmp")
+    .in_eve("snmp")
     .over_datagrams(&[161, 162], Some(probe))
     .datagrams_begin_with(OctetSet::of(b"\x30"))
     .with_kinds(&["snmp", "snmp_conversation"]);

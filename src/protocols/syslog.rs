@@ -14,6 +14,7 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Search, StreamOp
 /// version, which is then required. In streams, a priority of a client on port 514 or 601, after the length of the message
 /// or at its beginning.
 pub static PROTOCOL: Protocol = Protocol::new("syslog")
+    .in_zeek("syslog")
     .over_datagrams(&[514], Some(probe))
     .datagrams_begin_with(OctetSet::of(b"<"))
     .over_streams(&[514, 601], Some(probe_stream))

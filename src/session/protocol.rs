@@ -314,6 +314,10 @@ pub struct Protocol {
     kinds: &'static [&'static str],
     /// True if another protocol may follow in a connection, or messages announce flows of others.
     leads_on: bool,
+    /// Names in Zeek, over TCP and over UDP.
+    zeek: [Option<&'static str>; 2],
+    /// Name in EVE.
+    eve: Option<&'static str>,
 }
 
 impl Protocol {
@@ -348,7 +352,27 @@ impl Protocol {
             early: None,
             kinds: &[],
             leads_on: false,
+            zeek: [None; 2],
+            eve: None,
         }
+    }
+
+    /// Adds the name that the protocol has in Zeek's column `service`. Without one, logs do not name it.
+    #[must_use]
+    pub const fn in_zeek(self, name: &'static str) -> Self {
+        self.in_zeek_by_transport(name, name)
+    }
+
+    /// Adds the names that the protocol has in Zeek's column `service` over TCP and over UDP.
+    #[must_use]
+    pub const fn in_zeek_by_transport(self, tcp: &'static str, udp: &'static str) -> Self {
+        Self { zeek: [Some(tcp), Some(udp)], ..self }
+    }
+
+    /// Adds the name that the protocol has in events of EVE (`app_proto`). Without one, events do not name it.
+    #[must_use]
+    pub const fn in_eve(self, name: &'static str) -> Self {
+        Self { eve: Some(name), ..self }
     }
 
     /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, the port identifies
@@ -420,6 +444,19 @@ impl Protocol {
     #[must_use]
     pub fn may_lead_to(&self, kind: &str) -> bool {
         self.leads_on || self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// Returns the name of the protocol in Zeek's column `service`, over TCP or another transport protocol.
+    #[must_use]
+    pub const fn zeek_name(&self, is_tcp: bool) -> Option<&'static str> {
+        let [tcp, other] = self.zeek;
+        if is_tcp { tcp } else { other }
+    }
+
+    /// Returns the name of the protocol in events of EVE.
+    #[must_use]
+    pub const fn eve_name(&self) -> Option<&'static str> {
+        self.eve
     }
 
     #[cfg(all(test, feature = "protocols"))]

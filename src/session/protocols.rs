@@ -81,6 +81,13 @@ pub trait Protocols: Parser {
     /// Returns a new parser for the protocol at index `entry` of the table. Called only for an entry that has one; for
     /// any other index, the result is the parser of another protocol.
     fn start(entry: usize) -> Self;
+
+    /// Returns the protocol with this name, if it is one of the set. Takes time linear in their number.
+    #[must_use]
+    fn of_name(name: &str) -> Option<&'static Protocol> {
+        let mut protocols = Self::TABLE.iter().map(|entry| entry.protocol);
+        protocols.find(|protocol| protocol.name() == name)
+    }
 }
 
 /// Generates an enum of parsers, the enum of their messages, and the implementation of

@@ -296,7 +296,7 @@ pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
 
 /// Returns where a word of a filter expression belongs that is no part of such expressions.
 fn hint(word: &str) -> Option<String> {
-    let is_application = Standard::TABLE.iter().any(|entry| entry.protocol.name() == word);
+    let is_application = Standard::of_name(word).is_some();
     let is_field = FlowRecord::columns().iter().any(|column| column.name == word);
     if is_application {
         Some(format!("applications are selected by --where, such as --where \"application = '{word}'\""))

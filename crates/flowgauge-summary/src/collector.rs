@@ -10,13 +10,13 @@ use flowgauge::base::DirectionEvidence;
 use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::{Prefix, Reader};
 use flowgauge::pipeline::TransactionSink;
-use flowgauge::protocols::ftp;
+use flowgauge::protocols::{dns, ftp, http1, http2};
 use flowgauge::reassembler::CaptureSide;
 use flowgauge::session::MessageMeta;
-use flowgauge::transaction::{Content, Transaction};
+use flowgauge::transaction::{Content, Dns, Transaction};
 use flowgauge::{
-    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocols as _, Sessions, Side, Sink,
-    Standard, TcpFlags, TcpState, Timestamp,
+    EndReason, Flow, FlowView, Interest, IpProtocol, Message, Packet, Protocol, Protocols as _, Sessions,
+    Side, Sink, Standard, TcpFlags, TcpState, Timestamp,
 };
 
 use crate::facts::{Conversation, Facts};
@@ -185,14 +185,12 @@ fn is_known_port(view: &FlowView<'_>) -> bool {
         IpProtocol::TCP => protocol.stream_ports(),
         _ => protocol.datagram_ports(),
     };
-    let own = Standard::TABLE.iter().find(|entry| entry.protocol.name() == name);
+    let own = Standard::of_name(name);
     // A protocol without ports of its own is on any, and so are data connections.
-    own.is_none_or(|entry| {
-        let all = ports(entry.protocol);
+    own.is_none_or(|own| {
+        let all = ports(own);
         all.is_empty() || all.contains(&port)
-    }) || key
-        .port(view.initiator())
-        .is_some_and(|client| own.is_some_and(|entry| ports(entry.protocol).contains(&client)))
+    }) || key.port(view.initiator()).is_some_and(|client| own.is_some_and(|own| ports(own).contains(&client)))
 }
 
 fn conversation(view: &FlowView<'_>) -> Conversation {
@@ -201,8 +199,7 @@ fn conversation(view: &FlowView<'_>) -> Conversation {
 }
 
 /// Returns the time in nanoseconds from a response of DNS over UDP to its query, which was captured later.
-fn late_ns(view: &FlowView<'_>, transaction: &Transaction) -> Option<u64> {
-    let Content::Dns(dns) = &transaction.content else { return None };
+fn late_ns(view: &FlowView<'_>, transaction: &Transaction, dns: &Dns) -> Option<u64> {
     let is_late = view.key().protocol() == IpProtocol::UDP
         // Corrected times are out of order.
         && dns.response_time.is_none()
@@ -228,6 +225,19 @@ impl Sink for Collector {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, CollectorState>, meta: &MessageMeta, message: &Message<'_>) {
+        let request = match message {
+            Message::Http1(http1::Message::Request(request)) => request.transaction,
+            Message::Http2(http2::Message::Request(request)) => request.transaction,
+            _ => 0,
+        };
+        // Further requests of a connection; its first one began with the flow.
+        if request > 0 {
+            self.until_measured = self.until_measured.saturating_sub(1);
+            self.facts.begun(conversation(&flow.view), meta.timestamp);
+        }
+        if let Message::Tls(message) | Message::Dtls(message) = message {
+            self.facts.tls_message(meta, message);
+        }
         if let Some(is_anonymous) = is_anonymous(message) {
             flow.state.is_anonymous = is_anonymous;
         }
@@ -285,13 +295,12 @@ impl Sink for Collector {
 impl TransactionSink for Collector {
     fn transaction(&mut self, view: &FlowView<'_>, _: &mut CollectorState, transaction: &Transaction) {
         self.until_measured = self.until_measured.saturating_sub(1);
-        let key = view.key();
-        let has_port =
-            |ports: &[u16]| key.port(view.initiator().other()).is_some_and(|port| ports.contains(&port));
-        if matches!(transaction.content, Content::Dns(_)) && has_port(&LINK_NAME_PORTS) {
+        let Content::Dns(dns) = &transaction.content else { return };
+        let server_port = view.key().port(view.initiator().other());
+        if server_port.is_some_and(|port| LINK_NAME_PORTS.contains(&port)) {
             return;
         }
-        if let Some(late_ns) = late_ns(view, transaction).filter(|late_ns| *late_ns > 0) {
+        if let Some(late_ns) = late_ns(view, transaction, dns).filter(|late_ns| *late_ns > 0) {
             // The latest packet has the query.
             let client = transaction.client();
             let side = match view.mac(client) {
@@ -301,13 +310,13 @@ impl TransactionSink for Collector {
             };
             self.facts.skew.note(side, late_ns);
         }
-        // Further requests of a connection; its first one began with the flow.
-        if let Content::Http(http) = &transaction.content
-            && http.number > 0
-        {
-            self.facts.begun(conversation(view), transaction.start());
-        }
-        self.facts.transaction(transaction);
+        self.facts.names.add(dns);
+    }
+
+    /// What is needed of other protocols is in their messages.
+    #[inline]
+    fn wants(&self, protocol: &'static Protocol) -> bool {
+        std::ptr::eq(protocol, &dns::PROTOCOL)
     }
 }
 

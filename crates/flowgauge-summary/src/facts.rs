@@ -6,8 +6,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use flowgauge::base::ApplicationName;
+use flowgauge::protocols::tls::{self, Certificate, DistinguishedName};
 use flowgauge::reassembler::SkewStats;
-use flowgauge::transaction::{Content, Dns, Transaction, X509};
+use flowgauge::session::MessageMeta;
+use flowgauge::transaction::{Dns, TEXT_LEN_MAX};
 use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -359,31 +361,33 @@ impl Facts {
         }
     }
 
-    pub(crate) fn transaction(&mut self, transaction: &Transaction) {
-        match &transaction.content {
-            Content::Dns(dns) => self.names.add(dns),
-            Content::Tls(tls) => {
-                if let Some(version) = tls.version {
-                    *self.tls_versions.entry(version.to_string()).or_default() += 1;
-                }
+    /// Notes what the hello and the certificate of a side state.
+    pub(crate) fn tls_message(&mut self, meta: &MessageMeta, message: &tls::Message<'_>) {
+        match message {
+            tls::Message::ServerHello(hello) if !hello.is_hello_retry_request() => {
+                *self.tls_versions.entry(hello.version().to_string()).or_default() += 1;
             }
-            Content::X509(certificate) => self.certificate(certificate, transaction.start()),
+            tls::Message::CertificateChain(chain) => {
+                chain.iter().take(1).for_each(|certificate| self.certificate(&certificate, meta.timestamp));
+            }
             _ => {}
         }
     }
 
-    fn certificate(&mut self, certificate: &X509, seen: Timestamp) {
-        if certificate.position > 0 {
-            return;
-        }
+    fn certificate(&mut self, certificate: &Certificate<'_>, seen: Timestamp) {
         let seconds = i64::try_from(seen.as_nanos() / 1_000_000_000).unwrap_or(i64::MAX);
         if certificate.not_after.is_some_and(|end| end.0 < seconds) {
-            self.expired.entry(certificate.subject.to_string()).0 += 1;
+            self.expired.entry(text(&certificate.subject)).0 += 1;
         }
         if certificate.subject == certificate.issuer {
-            self.self_signed.entry(certificate.subject.to_string()).0 += 1;
+            self.self_signed.entry(text(&certificate.subject)).0 += 1;
         }
     }
+}
+
+/// Returns a name as it is kept.
+fn text(name: &DistinguishedName<'_>) -> String {
+    name.to_string().chars().take(TEXT_LEN_MAX).collect()
 }
 
 impl Attempts {
@@ -475,7 +479,7 @@ impl Tcp {
 }
 
 impl Names {
-    fn add(&mut self, dns: &Dns) {
+    pub(crate) fn add(&mut self, dns: &Dns) {
         self.query_count += 1;
         let name = dns.query.as_deref().unwrap_or_default().to_ascii_lowercase();
         match dns.rcode {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use crate::base::IpProtocol;
+use crate::protocols::Standard;
+use crate::session::Protocols as _;
 
 /// Returns EVE's name of an IP protocol.
 pub(super) fn ip_name(protocol: IpProtocol) -> Cow<'static, str> {
@@ -22,20 +24,5 @@ pub(super) fn ip_name(protocol: IpProtocol) -> Cow<'static, str> {
 
 /// Returns EVE's name of an application protocol; `None` for those that Suricata does not know.
 pub(super) fn application_name(name: &str) -> Option<&'static str> {
-    const SAME: [&str; 24] = [
-        "dcerpc", "dhcp", "dnp3", "dns", "enip", "ftp", "http", "http2", "imap", "ldap", "mdns", "modbus",
-        "mqtt", "nfs", "ntp", "pop3", "quic", "rdp", "sip", "smb", "smtp", "snmp", "ssh", "telnet",
-    ];
-    Some(match name {
-        "ftp_data" => "ftp-data",
-        "ipsec" => "ike",
-        "kerberos" => "krb5",
-        "postgresql" => "pgsql",
-        "vnc" => "rfb",
-        "irc" => "irc",
-        "tftp" => "tftp",
-        "tls" => "tls",
-        "websocket" => "websocket",
-        other => return SAME.into_iter().find(|name| *name == other),
-    })
+    Standard::of_name(name)?.eve_name()
 }

@@ -2,7 +2,9 @@
 
 use crate::base::{Evidence, IpProtocol};
 use crate::export::LoggedFlow;
+use crate::protocols::Standard;
 use crate::record::FlowRecord;
+use crate::session::Protocols as _;
 use crate::tracker::FlowView;
 
 /// Returns the names of a flow's protocols, joined by commas.
@@ -29,44 +31,5 @@ pub(super) fn record_services(record: &FlowRecord) -> String {
 
 /// Returns Zeek's name of an application protocol; `None` for those that it does not analyze.
 fn service(name: &str, is_tcp: bool) -> Option<&'static str> {
-    const SAME: [&str; 21] = [
-        "dhcp",
-        "ftp",
-        "http",
-        "imap",
-        "irc",
-        "modbus",
-        "mqtt",
-        "mysql",
-        "ntp",
-        "pop3",
-        "postgresql",
-        "radius",
-        "redis",
-        "sip",
-        "smb",
-        "smtp",
-        "snmp",
-        "socks",
-        "ssh",
-        "syslog",
-        "xmpp",
-    ];
-    Some(match name {
-        "tls" | "dtls" => "ssl",
-        "quic" => "quic,ssl",
-        "dns" | "mdns" | "llmnr" | "nbns" => "dns",
-        "kerberos" if is_tcp => "krb_tcp",
-        "kerberos" => "krb",
-        "ldap" if is_tcp => "ldap_tcp",
-        "ldap" => "ldap_udp",
-        "dnp3" if is_tcp => "dnp3_tcp",
-        "dnp3" => "dnp3_udp",
-        "rdp" if is_tcp => "rdp",
-        "rdp" => "rdpeudp",
-        "dcerpc" => "dce_rpc",
-        "ftp_data" => "ftp-data",
-        "vnc" => "rfb",
-        other => return SAME.into_iter().find(|name| *name == other),
-    })
+    Standard::of_name(name)?.zeek_name(is_tcp)
 }

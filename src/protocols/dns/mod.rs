@@ -103,16 +103,22 @@ use crate::session::Protocol;
 
 /// Protocol DNS: `dns`.
 pub static PROTOCOL: Protocol = Protocol::new("dns")
+    .in_zeek("dns")
+    .in_eve("dns")
     .over_streams(probe::DNS_PORTS, Some(probe::dns_stream))
     .over_datagrams(probe::DNS_PORTS, Some(probe::dns_datagram))
     .with_kinds(&["dns"]);
 
 /// Protocol multicast DNS: `mdns`.
-pub static MDNS: Protocol =
-    Protocol::new("mdns").over_datagrams(probe::MDNS_PORTS, Some(probe::mdns_datagram)).with_kinds(&["dns"]);
+pub static MDNS: Protocol = Protocol::new("mdns")
+    .in_zeek("dns")
+    .in_eve("mdns")
+    .over_datagrams(probe::MDNS_PORTS, Some(probe::mdns_datagram))
+    .with_kinds(&["dns"]);
 
 /// Protocol Link-Local Multicast Name Resolution: `llmnr`.
 pub static LLMNR: Protocol = Protocol::new("llmnr")
+    .in_zeek("dns")
     .over_streams(probe::LLMNR_PORTS, Some(probe::llmnr_stream))
     .over_datagrams(probe::LLMNR_PORTS, Some(probe::llmnr_datagram))
     .with_kinds(&["dns"]);

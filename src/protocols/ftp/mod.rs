@@ -76,6 +76,8 @@ pub const PENDING_COUNT_MAX: usize = 64;
 
 /// Protocol `ftp`: recognized on port 21, and by content on any port.
 pub static PROTOCOL: Protocol = Protocol::new("ftp")
+    .in_zeek("ftp")
+    .in_eve("ftp")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(probe::search)
     .announcing_streams()
@@ -84,4 +86,4 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp")
     .leading_on();
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls");
+static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");

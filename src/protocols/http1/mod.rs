@@ -90,6 +90,8 @@ pub const PIPELINE_COUNT_MAX: u64 = 32;
 
 /// Protocol HTTP/1.x.
 pub static PROTOCOL: Protocol = Protocol::new("http")
+    .in_zeek("http")
+    .in_eve("http")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(resync::resume)
     .streams_begin_with(OctetSet::range(b'A'..=b'Z').and(OctetSet::of(b"-_\r\n")))
@@ -97,4 +99,4 @@ pub static PROTOCOL: Protocol = Protocol::new("http")
     .leading_on();
 
 /// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
-pub static WEBSOCKET: Protocol = Protocol::new("websocket");
+pub static WEBSOCKET: Protocol = Protocol::new("websocket").in_eve("websocket");

@@ -103,6 +103,7 @@ pub const STREAM_COUNT_MAX: usize = 256;
 
 /// The plaintext HTTP/2 protocol, recognized by content only; it has no port of its own.
 pub static PROTOCOL: Protocol = Protocol::new("http2")
+    .in_eve("http2")
     .over_streams(&[], Some(probe::probe))
     .streams_begin_with(OctetSet::of(b"\0P"))
     .with_kinds(&["http2", "http"]);

@@ -31,6 +31,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, T
 
 /// Protocol `ldap`, also over UDP, recognized by a message with a message id and a known operation.
 pub static PROTOCOL: Protocol = Protocol::new("ldap")
+    .in_zeek_by_transport("ldap_tcp", "ldap_udp")
+    .in_eve("ldap")
     .over_streams(&[389, 3268], Some(probe_stream))
     .over_datagrams(&[389], Some(probe_datagram))
     .streams_begin_with(OctetSet::of(b"\x30"))

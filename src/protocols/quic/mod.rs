@@ -68,6 +68,8 @@ pub use version::{Version, Versions};
 
 /// The QUIC protocol: recognized by content, and by UDP port 443 of HTTP/3.
 pub static PROTOCOL: Protocol = Protocol::new("quic")
+    .in_zeek("quic,ssl")
+    .in_eve("quic")
     .over_datagrams(&[443], Some(probe::probe))
     // Initial packets of versions 1 and 2.
     .repeated_by((0xe0, 0xc0), parser::begins_another)

@@ -6,18 +6,21 @@ use crate::session::{OctetSet, Protocol, Role, StreamOpening, Verdict};
 /// Redis (RESP), recognized by an array of bulk strings, as in a client's command; simple strings and inline commands
 /// on port 6379 only.
 pub static REDIS: Protocol = Protocol::new("redis")
+    .in_zeek("redis")
     .over_streams(&[6379], Some(redis))
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b"*+-:$%_\r")));
 
 /// `PostgreSQL` version 3, recognized by a startup message, or a request that may replace it; on port 5432 also by
 /// messages in the middle of a stream.
 pub static POSTGRESQL: Protocol = Protocol::new("postgresql")
+    .in_zeek("postgresql")
+    .in_eve("pgsql")
     .over_streams(&[5432], Some(postgresql))
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'3')).and(OctetSet::of(b"\0")));
 
 /// `MySQL` and MariaDB, recognized by the server's greeting of version 10; on port 3306 also by commands in the middle
 /// of a stream.
-pub static MYSQL: Protocol = Protocol::new("mysql").over_streams(&[3306], Some(mysql));
+pub static MYSQL: Protocol = Protocol::new("mysql").in_zeek("mysql").over_streams(&[3306], Some(mysql));
 
 /// TDS of SQL Server, recognized by the client's pre-login message.
 pub static TDS: Protocol =

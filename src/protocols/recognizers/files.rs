@@ -5,6 +5,7 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict
 
 /// NFS 2 to 4 (RFC 1813, RFC 8881), recognized by an ONC RPC call to the program number of NFS.
 pub static NFS: Protocol = Protocol::new("nfs")
+    .in_eve("nfs")
     .over_streams(&[2049], Some(|opening| rpc_stream(opening, |program| program == NFS_PROGRAM)))
     .over_datagrams(&[2049], Some(|opening| rpc_datagram(opening, |program| program == NFS_PROGRAM)))
     .streams_begin_with(OctetSet::of(b"\x80"));

@@ -5,6 +5,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict
 
 /// DNP3 (IEEE 1815), recognized by the start octets and the length of a link frame.
 pub static DNP3: Protocol = Protocol::new("dnp3")
+    .in_zeek_by_transport("dnp3_tcp", "dnp3_udp")
+    .in_eve("dnp3")
     .over_streams(&[20000], Some(|opening| either(opening, dnp3)))
     .over_datagrams(&[20000], Some(|opening| Verdict::of(dnp3(opening.bytes) == Verdict::Match)))
     .streams_begin_with(OctetSet::of(b"\x05"))
@@ -16,6 +18,7 @@ pub static IEC104: Protocol =
 
 /// EtherNet/IP, recognized by an encapsulation command with status zero and, in a datagram, a matching length.
 pub static ENIP: Protocol = Protocol::new("enip")
+    .in_eve("enip")
     .over_streams(&[44818], Some(|opening| either(opening, |bytes| enip(bytes, None))))
     .over_datagrams(&[44818, 2222], Some(|opening| enip(opening.bytes, Some(opening.len))))
     .streams_begin_with(

@@ -5,11 +5,15 @@ use crate::session::{OctetSet, Protocol, StreamOpening, Verdict};
 
 /// IMAP (RFC 9051), recognized by the greeting, or in the middle of a stream by a tagged command or a response.
 pub static IMAP: Protocol = Protocol::new("imap")
+    .in_zeek("imap")
+    .in_eve("imap")
     .over_streams(&[143], Some(imap))
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'0'..=b'9')).and(OctetSet::of(b".*")));
 
 /// POP3 (RFC 1939), recognized by the greeting or a command; commands that FTP shares count on port 110 only.
 pub static POP3: Protocol = Protocol::new("pop3")
+    .in_zeek("pop3")
+    .in_eve("pop3")
     .over_streams(&[110], Some(pop3))
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b"+-")));
 

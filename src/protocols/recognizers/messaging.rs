@@ -6,6 +6,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict
 /// MQTT 3.1 to 5, recognized by a CONNECT packet with the protocol name, or a PUBLISH packet that fills the octets; on
 /// port 1883 also by other packets that fill the octets.
 pub static MQTT: Protocol = Protocol::new("mqtt")
+    .in_zeek("mqtt")
+    .in_eve("mqtt")
     .over_streams(&[1883], Some(mqtt))
     .streams_begin_with(OctetSet::range(0x20..=0xEF).and(OctetSet::of(b"\x10")));
 
@@ -20,11 +22,15 @@ pub static COAP: Protocol = Protocol::new("coap")
     .datagrams_begin_with(OctetSet::range(0x40..=0x7F));
 
 /// XMPP (RFC 6120), recognized by a stream header.
-pub static XMPP: Protocol =
-    Protocol::new("xmpp").over_streams(&[5222, 5269], Some(xmpp)).streams_begin_with(OctetSet::of(b"<"));
+pub static XMPP: Protocol = Protocol::new("xmpp")
+    .in_zeek("xmpp")
+    .over_streams(&[5222, 5269], Some(xmpp))
+    .streams_begin_with(OctetSet::of(b"<"));
 
 /// IRC (RFC 2812), recognized by the registration of a client, or the first messages of a server.
 pub static IRC: Protocol = Protocol::new("irc")
+    .in_zeek("irc")
+    .in_eve("irc")
     .over_streams(&[6667], Some(irc))
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b":")));
 

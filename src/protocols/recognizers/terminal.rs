@@ -5,11 +5,14 @@ use crate::session::{OctetSet, Protocol, StreamOpening, Verdict};
 
 /// telnet (RFC 854), recognized by an option negotiation at the start.
 pub static TELNET: Protocol = Protocol::new("telnet")
+    .in_eve("telnet")
     .over_streams(&[23], Some(|opening| either(opening, telnet)))
     .streams_begin_with(OctetSet::of(b"\xFF"));
 
 /// VNC (RFC 6143), recognized by the version line that both sides send first.
 pub static VNC: Protocol = Protocol::new("vnc")
+    .in_zeek("rfb")
+    .in_eve("rfb")
     .over_streams(&[5900, 5901], Some(|opening| either(opening, vnc)))
     .streams_begin_with(OctetSet::of(b"R"));
 

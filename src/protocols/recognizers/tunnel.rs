@@ -19,7 +19,7 @@ pub static OPENVPN: Protocol = Protocol::new("openvpn")
 
 /// IPsec, recognized by IKE (RFC 2408, RFC 7296) on any port, by ESP and keep-alives on port 4500 (RFC 3948), and by
 /// ESP and AH as IP protocols. IKE and ESP share a flow on port 4500, so they have one name.
-pub static IPSEC: Protocol = Protocol::new("ipsec").over_datagrams(&[500, 4500], Some(ipsec));
+pub static IPSEC: Protocol = Protocol::new("ipsec").in_eve("ike").over_datagrams(&[500, 4500], Some(ipsec));
 
 /// L2TP version 2 (RFC 2661), recognized by a control message that fills the datagram; on port 1701 also by data
 /// messages.
@@ -33,8 +33,10 @@ pub static TEREDO: Protocol = Protocol::new("teredo")
 
 /// SOCKS 4, 4a and 5 (RFC 1928), recognized by a client's request of valid length, and the server's response or port
 /// 1080.
-pub static SOCKS: Protocol =
-    Protocol::new("socks").over_streams(&[1080], Some(socks)).streams_begin_with(OctetSet::range(4..=5));
+pub static SOCKS: Protocol = Protocol::new("socks")
+    .in_zeek("socks")
+    .over_streams(&[1080], Some(socks))
+    .streams_begin_with(OctetSet::range(4..=5));
 
 fn wireguard(opening: &DatagramOpening<'_>) -> Verdict {
     let [kind @ 1..=4, 0, 0, 0, ..] = opening.bytes else { return Verdict::No };

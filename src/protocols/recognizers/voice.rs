@@ -6,6 +6,8 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict
 /// SIP (RFC 3261), recognized by a request whose target is a SIP, telephone or service URI, or by a status line.
 /// Keep-alives on port 5060 are tolerated.
 pub static SIP: Protocol = Protocol::new("sip")
+    .in_zeek("sip")
+    .in_eve("sip")
     .over_streams(&[5060], Some(sip_stream))
     .over_datagrams(&[5060], Some(sip_datagram))
     .streams_begin_with(OctetSet::range(b'A'..=b'U'));

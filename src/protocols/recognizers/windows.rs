@@ -6,11 +6,13 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict
 
 /// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
 pub static SMB: Protocol = Protocol::new("smb")
+    .in_zeek("smb")
+    .in_eve("smb")
     .over_streams(&[445, 139], Some(|opening| either_in_role(opening, smb, is_smb_answer)))
     .streams_begin_with(OctetSet::of(b"\0\x81"));
 
 /// NetBIOS name service (RFC 1002 section 4.2), recognized by a DNS message whose first name has NetBIOS encoding.
-pub static NBNS: Protocol = Protocol::new("nbns").over_datagrams(&[137], Some(nbns));
+pub static NBNS: Protocol = Protocol::new("nbns").in_zeek("dns").over_datagrams(&[137], Some(nbns));
 
 /// NetBIOS datagram service (RFC 1002 section 4.4), recognized by port 138, message type and length.
 pub static NBDGM: Protocol = Protocol::new("nbdgm")
@@ -19,6 +21,8 @@ pub static NBDGM: Protocol = Protocol::new("nbdgm")
 
 /// Kerberos 5 (RFC 4120), recognized by a message type with version 5.
 pub static KERBEROS: Protocol = Protocol::new("kerberos")
+    .in_zeek_by_transport("krb_tcp", "krb")
+    .in_eve("krb5")
     .over_streams(
         &[88],
         Some(|opening| either_in_role(opening, kerberos_stream, |bytes| is_kerberos_answer(bytes.get(4..)?))),
@@ -30,6 +34,8 @@ pub static KERBEROS: Protocol = Protocol::new("kerberos")
 /// RDP, recognized by an X.224 connection request with a cookie or a negotiation; over UDP by the handshake on port
 /// 3389.
 pub static RDP: Protocol = Protocol::new("rdp")
+    .in_zeek_by_transport("rdp", "rdpeudp")
+    .in_eve("rdp")
     .over_streams(&[3389], Some(rdp_stream))
     .over_datagrams(&[3389], Some(rdp_datagram))
     .streams_begin_with(OctetSet::of(b"\x03"))
@@ -37,6 +43,8 @@ pub static RDP: Protocol = Protocol::new("rdp")
 
 /// DCE/RPC version 5, recognized by the header, with little-endian integers.
 pub static DCERPC: Protocol = Protocol::new("dcerpc")
+    .in_zeek("dce_rpc")
+    .in_eve("dcerpc")
     .over_streams(&[135], Some(|opening| either_in_role(opening, dcerpc, is_dcerpc_answer)))
     .streams_begin_with(OctetSet::of(b"\x05"));
 

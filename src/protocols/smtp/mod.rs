@@ -93,6 +93,8 @@ pub const OTHER_COUNT_MAX: u8 = 32;
 
 /// Protocol `smtp`: recognized on ports 25, 587 and 2525, and by content on any port.
 pub static PROTOCOL: Protocol = Protocol::new("smtp")
+    .in_zeek("smtp")
+    .in_eve("smtp")
     .over_streams(&probe::PORTS, Some(probe::probe))
     .resumed_anywhere_by(probe::search)
     .streams_begin_with(
@@ -105,4 +107,4 @@ pub static PROTOCOL: Protocol = Protocol::new("smtp")
     .leading_on();
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls");
+static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");

@@ -63,6 +63,8 @@ pub const PACKETS_BEFORE_MAX: u8 = 8;
 
 /// The SSH protocol: recognized by port 22, and on any port by an identification line.
 pub static PROTOCOL: Protocol = Protocol::new("ssh")
+    .in_zeek("ssh")
+    .in_eve("ssh")
     .over_streams(&[22], Some(probe::probe))
     .resumed_by(probe::search)
     .following_lines()

@@ -33,6 +33,7 @@ use crate::session::{OctetSet, Protocol};
 
 /// Protocol `tftp`: recognized by a request on any port, and announced flows.
 pub static PROTOCOL: Protocol = Protocol::new("tftp")
+    .in_eve("tftp")
     .over_datagrams(&[69], Some(probe::probe))
     .datagrams_begin_with(OctetSet::of(b"\0"))
     .announced_late_by(probe::may_be_answer)

@@ -87,6 +87,8 @@ use crate::session::{OctetSet, Protocol};
 /// The TLS protocol over streams, recognized by content and by ports with TLS from the first octet: HTTPS, SMTPS,
 /// NNTPS, LDAPS, DNS, FTPS, Telnet, IRC, IMAPS, POP3S, SIPS, AMQPS, MQTT.
 pub static PROTOCOL: Protocol = Protocol::new("tls")
+    .in_zeek("ssl")
+    .in_eve("tls")
     .over_streams(
         &[443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 8443, 8883],
         Some(probe::probe_stream),
@@ -97,6 +99,7 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
 
 /// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol = Protocol::new("dtls")
+    .in_zeek("ssl")
     .over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram))
     .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)))
     .repeated_by((0xff, stream::HANDSHAKE), datagram::begins_another)

@@ -210,4 +210,8 @@ impl TransactionSink for SessionRows<'_, '_> {
             self.push(flow, &mut state.community_id, row, head);
         }
     }
+
+    fn wants(&self, protocol: &'static Protocol) -> bool {
+        self.table.may_follow(protocol)
+    }
 }

@@ -119,4 +119,9 @@ impl TransactionSink for Continued {
     fn transaction(&mut self, view: &FlowView<'_>, state: &mut CollectorState, transaction: &Transaction) {
         self.collector.transaction(view, state, transaction);
     }
+
+    #[inline]
+    fn wants(&self, protocol: &'static flowgauge::Protocol) -> bool {
+        self.collector.wants(protocol)
+    }
 }

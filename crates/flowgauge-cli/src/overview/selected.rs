@@ -92,4 +92,9 @@ impl<K: TransactionSink> TransactionSink for Selected<K> {
     fn transaction(&mut self, view: &FlowView<'_>, state: &mut Self::State, transaction: &Transaction) {
         self.inner.transaction(view, &mut state.inner, transaction);
     }
+
+    #[inline]
+    fn wants(&self, protocol: &'static flowgauge::Protocol) -> bool {
+        self.inner.wants(protocol)
+    }
 }
