@@ -110,10 +110,16 @@ impl Conversation {
     /// Creates a conversation over TCP to a port of the server. Each turn is whether the client sends it, and the
     /// payload.
     pub(crate) fn synthetic(port: u16, turns: &[(bool, &[u8])]) -> Self {
+        Self::of(IpProtocol::TCP, port, turns)
+    }
+
+    /// Creates a conversation over TCP or UDP to a port of the server.
+    pub(crate) fn of<T: AsRef<[u8]>>(protocol: IpProtocol, port: u16, turns: &[(bool, T)]) -> Self {
         let client = ([10, 0, 0, 1].into(), 40_000);
-        let (key, initiator) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), port));
-        let turn = |(is_client, bytes): &(bool, &[u8])| {
-            (if *is_client { initiator } else { initiator.other() }, Timestamp::ZERO, bytes.to_vec())
+        let (key, initiator) = FlowKey::new(protocol, client, ([10, 0, 0, 2].into(), port));
+        let turn = |(is_client, bytes): &(bool, T)| {
+            let side = if *is_client { initiator } else { initiator.other() };
+            (side, Timestamp::ZERO, bytes.as_ref().to_vec())
         };
         Self { key, initiator, turns: turns.iter().map(turn).collect() }
     }
