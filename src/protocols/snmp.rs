@@ -326,7 +326,7 @@ impl<'a> Variables<'a> {
 }
 
 /// Returns identifiers and values of variables.
-fn pairs<'a>(list: Values<'a>) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + Clone {
+fn pairs<'a>(list: Values<'a>) -> impl Iterator<Item = (Value<'a>, Value<'a>)> {
     list.map_while(|variable| {
         let mut variable = Values(variable.content);
         let oid = variable.next().filter(|oid| oid.tag == tag::OBJECT_IDENTIFIER)?;

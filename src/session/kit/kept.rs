@@ -131,21 +131,19 @@ pub struct KeptList<const N: usize>(Box<[u8]>);
 
 impl<const N: usize> KeptList<N> {
     /// Copies values: object identifiers, and others as texts, each up to 255 octets. Values after those that fit are not read.
-    /// Reads them twice, so that one allocation suffices.
-    pub(crate) fn of<'v, V>(values: V) -> Self
-    where
-        V: IntoIterator<Item = Value<'v>, IntoIter: Clone>,
-    {
-        let values = values.into_iter();
-        let mut left = N;
-        let fitting = values.map_while(move |Value { tag, content }| {
+    pub(crate) fn of<'v>(values: impl IntoIterator<Item = Value<'v>>) -> Self {
+        let mut octets = Vec::new();
+        for Value { tag, content } in values {
             let content = content.get(..255).unwrap_or(content);
-            left = left.checked_sub(2 + content.len())?;
-            Some((tag, content))
-        });
-        let len = fitting.clone().map(|(_, content)| 2 + content.len()).sum();
-        let mut octets = Vec::with_capacity(len);
-        for (tag, content) in fitting {
+            if octets.len() + 2 + content.len() > N {
+                break;
+            }
+            // Enough for a few values, so that it grows rarely.
+            octets.reserve(if octets.is_empty() {
+                N.min(64).max(2 + content.len())
+            } else {
+                2 + content.len()
+            });
             octets.extend([tag, content.len() as u8]);
             octets.extend_from_slice(content);
         }
