@@ -211,7 +211,7 @@ impl TransactionSink for SessionRows<'_, '_> {
         }
     }
 
-    fn wants(&self, protocol: &'static Protocol) -> bool {
+    fn wants(&self, protocol: &'static flowgauge::Protocol) -> bool {
         self.table.may_follow(protocol)
     }
 }
