@@ -236,6 +236,7 @@ impl Sink for Collector {
             self.facts.begun(conversation(&flow.view), meta.timestamp);
         }
         if let Message::Tls(message) | Message::Dtls(message) = message {
+            self.until_measured = self.until_measured.saturating_sub(1);
             self.facts.tls_message(meta, message);
         }
         if let Some(is_anonymous) = is_anonymous(message) {

@@ -379,7 +379,9 @@ impl Facts {
         if certificate.not_after.is_some_and(|end| end.0 < seconds) {
             self.expired.entry(text(&certificate.subject)).0 += 1;
         }
-        if certificate.subject == certificate.issuer {
+        // The same text may have other types of strings.
+        let (subject, issuer) = (&certificate.subject, &certificate.issuer);
+        if subject == issuer || text(subject) == text(issuer) {
             self.self_signed.entry(text(&certificate.subject)).0 += 1;
         }
     }
