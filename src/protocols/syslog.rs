@@ -77,7 +77,7 @@ fn search(_: Role, octets: &[u8]) -> Search {
         let (before, message) = octets.split_at(at);
         if message.len() < 5 {
             // The rest of the priority, and the digits in front of it, follow or are kept.
-            return Search::From(at.saturating_sub(8));
+            return from(octets, at);
         }
         if priority(message).is_none() {
             continue;
@@ -92,7 +92,16 @@ fn search(_: Role, octets: &[u8]) -> Search {
             return Search::Found(at);
         }
     }
-    Search::From(octets.len().saturating_sub(8))
+    from(octets, octets.len())
+}
+
+/// Keeps the last octets before a place: a length with what precedes it, so that it is not taken for a shorter one, and a `<` with
+/// what precedes it, so that it is not taken for the begin of a line.
+fn from(octets: &[u8], place: usize) -> Search {
+    let is_kept = |at: &usize| octets.get(*at).is_some_and(|octet| *octet == b'<' || octet.is_ascii_digit());
+    let first = place.saturating_sub(8);
+    let before = (first.saturating_sub(8)..=first).rev().find(|at| !is_kept(at));
+    Search::From(before.unwrap_or(first.saturating_sub(8)))
 }
 
 /// Octets of a message that are kept.
