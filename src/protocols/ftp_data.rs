@@ -22,7 +22,7 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp_data")
     .leading_on();
 
 /// Protocol of encrypted data connections: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");
+static TLS: Protocol = Protocol::new("tls");
 
 crate::messages! {
     /// A message of [`FtpDataParser`].

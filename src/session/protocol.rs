@@ -357,19 +357,19 @@ impl Protocol {
         }
     }
 
-    /// Adds the name that the protocol has in Zeek's column `service`. Without one, logs do not name it.
+    /// Adds the name that a protocol of the standard set has in Zeek's column `service`. Without one, logs do not name it.
     #[must_use]
     pub const fn in_zeek(self, name: &'static str) -> Self {
         self.in_zeek_by_transport(name, name)
     }
 
-    /// Adds the names that the protocol has in Zeek's column `service` over TCP and over UDP.
+    /// Adds the names that a protocol of the standard set has in Zeek's column `service` over TCP and over UDP.
     #[must_use]
     pub const fn in_zeek_by_transport(self, tcp: &'static str, udp: &'static str) -> Self {
         Self { zeek: [Some(tcp), Some(udp)], ..self }
     }
 
-    /// Adds the name that the protocol has in events of EVE (`app_proto`). Without one, events do not name it.
+    /// Adds the name that a protocol of the standard set has in events of EVE (`app_proto`). Without one, events do not name it.
     #[must_use]
     pub const fn in_eve(self, name: &'static str) -> Self {
         Self { eve: Some(name), ..self }

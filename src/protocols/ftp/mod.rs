@@ -86,4 +86,4 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp")
     .leading_on();
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");
+static TLS: Protocol = Protocol::new("tls");

@@ -107,4 +107,4 @@ pub static PROTOCOL: Protocol = Protocol::new("smtp")
     .leading_on();
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
-static TLS: Protocol = Protocol::new("tls").in_zeek("ssl").in_eve("tls");
+static TLS: Protocol = Protocol::new("tls");
