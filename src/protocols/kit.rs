@@ -10,10 +10,10 @@ use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
 use crate::row::{TableInfo, TableRow, Union};
 use crate::session::kit::{
-    Crossing, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, open,
+    Crossing, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, Turn, open,
 };
 use crate::session::{
-    AfterGap, Datagram, End, Entry, Fault, Input, Lack, Missing, Out, Parser, Progress, Protocol, Protocols,
+    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Progress, Protocol, Protocols,
 };
 
 /// The protocols of the kit: a line for each.
@@ -42,23 +42,21 @@ macro_rules! crossing {
                 false $( || message.get::<<$row as Crossing>::Part>().is_some() )+
             }
 
-            /// Returns the key of the exchange of a message, and its empty row; `None` if exchanges of the protocol are within
-            /// a flow.
-            pub(crate) fn of(message: &KitMessage<'_>) -> Option<(u64, Self)> {
-                None $( .or_else(|| message.get().map(|part| ($row::key(part), Self::$row($row::default())))) )+
+            /// Returns what a message is for its exchange, the key of that, and its empty row; `None` if exchanges of the protocol
+            /// are within a flow, or the message states no key.
+            pub(crate) fn of(message: &KitMessage<'_>) -> Option<(Turn, u64, Self)> {
+                $(
+                    if let Some(part) = message.get() {
+                        return Some(($row::turn(part), $row::key(part)?, Self::$row($row::default())));
+                    }
+                )+
+                None
             }
 
             /// Adds a message, which was sent between the address of a client and that of a server.
             pub(crate) fn add(&mut self, message: &KitMessage<'_>, ends: [IpAddr; 2]) {
                 match self {
                     $( Self::$row(row) => message.get().into_iter().for_each(|part| row.add(part, ends)), )+
-                }
-            }
-
-            /// Returns what was not captured.
-            pub(crate) fn lack(&self) -> Option<Lack> {
-                match self {
-                    $( Self::$row(row) => row.lack(), )+
                 }
             }
         }

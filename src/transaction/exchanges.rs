@@ -1,17 +1,17 @@
 //! Exchanges whose messages are in several flows.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use super::content::{Content, Transaction};
 use super::open::allocated;
 use super::span::Span;
 use super::transfer::FlowOrigin;
+use crate::base::Side;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::protocols::CrossingRow;
-use crate::session::kit::{KitMessage, KitTransaction, Open as _};
+use crate::session::kit::{KitMessage, KitTransaction, Open as _, Turn};
 use crate::session::{Lack, MessageMeta, Role};
 
 /// Maximum number of exchanges that are open. At the limit, the oldest one of the same flow ends; without one, a message is an
@@ -34,13 +34,38 @@ struct Exchange {
     flows: Vec<FlowOrigin>,
     span: Span,
     message_count: u8,
+    /// Whether there is a message of the client, or the server began.
+    has_begin: bool,
+    /// Kind of the last message of the client, if it has no answer.
+    awaiting: Option<u8>,
+    /// Whether there is a last answer.
+    is_decided: bool,
     row: Box<CrossingRow>,
     /// Memory in bytes as it was measured last.
     heap_len: usize,
 }
 
 // What is counted belongs to the process.
-state! { struct Exchange { key, flows, span, message_count, row, .. heap_len } }
+state! { struct Exchange {
+    key, flows, span, message_count, has_begin, awaiting, is_decided, row, .. heap_len
+} }
+
+/// A message that belongs to an exchange.
+#[derive(Clone, Copy)]
+struct Part<'m> {
+    flow: FlowOrigin,
+    meta: &'m MessageMeta,
+    message: &'m KitMessage<'m>,
+    turn: Turn,
+}
+
+impl Part<'_> {
+    /// Returns the side of the client, as the message states it.
+    fn client(&self) -> Side {
+        let side = self.meta.side;
+        if self.message.exchange().from == Role::Client { side } else { side.other() }
+    }
+}
 
 impl Exchange {
     fn measure(&self) -> usize {
@@ -68,7 +93,13 @@ impl Exchange {
             && (self.flows.len() < FLOWS_MAX || self.flows.contains(flow))
     }
 
-    fn add(&mut self, flow: FlowOrigin, meta: &MessageMeta, message: &KitMessage<'_>) {
+    /// Returns whether the exchange has all messages, in one flow.
+    fn is_complete_in_a_flow(&self) -> bool {
+        self.is_decided && self.has_begin && self.awaiting.is_none() && self.flows.len() == 1
+    }
+
+    fn add(&mut self, part: &Part<'_>) {
+        let Part { flow, meta, message, turn } = *part;
         if !self.flows.contains(&flow) {
             self.flows.push(flow);
         }
@@ -78,20 +109,44 @@ impl Exchange {
         if self.is_of(&flow) {
             self.span.received_len = meta.received_len;
         }
-        let side = if meta.from == Role::Client { meta.side } else { meta.side.other() };
-        let ends: [IpAddr; 2] = [side, side.other()].map(|side| flow.key.address(side));
-        self.row.add(message, ends);
+        let client = part.client();
+        self.row.add(message, [client, client.other()].map(|side| flow.key.address(side)));
         let head = self.row.row_mut().head_mut();
         (head.from, head.start, head.end) = (Role::Client, start, end);
-        if meta.from == Role::Server && head.responded.is_none() {
-            head.responded = Some(meta.timestamp);
-            head.response_time = (self.message_count > 1).then(|| meta.timestamp.saturating_since(start));
+        let before = match turn {
+            Turn::Request(kind) => self.awaiting.replace(kind),
+            _ => self.awaiting.take(),
+        };
+        match turn {
+            Turn::Request(kind) => {
+                let is_repeated = before == Some(kind) && head.responded.is_none();
+                head.retransmission_count = head.retransmission_count.saturating_add(is_repeated.into());
+                self.has_begin = true;
+            }
+            Turn::Statement | Turn::Announcement => self.has_begin = true,
+            Turn::Answer | Turn::Decision => {
+                if head.responded.is_none() {
+                    head.responded = Some(meta.timestamp);
+                    head.response_time = self.has_begin.then(|| meta.timestamp.saturating_since(start));
+                }
+                self.is_decided |= turn == Turn::Decision;
+            }
         }
     }
 
-    fn into_transaction(self, lack: Option<Lack>) -> Transaction {
+    /// Returns what was not captured.
+    fn lack(&self) -> Option<Lack> {
+        if !self.has_begin {
+            return Some(Lack::Request);
+        }
+        let has_response = self.row.row().head().responded.is_some();
+        (self.awaiting.is_some() && !has_response).then_some(Lack::Response)
+    }
+
+    fn into_transaction(mut self, lack: Option<Lack>) -> Transaction {
+        let lacks = lack.or_else(|| self.lack());
+        self.row.row_mut().head_mut().lacks = lacks;
         let Self { flows, span, row, .. } = self;
-        let lacks = lack.or_else(|| row.lack());
         let content = Content::Kit(KitTransaction::of(row.row()));
         Transaction { span, lacks, flows: flows.into(), content }
     }
@@ -139,20 +194,35 @@ impl Exchanges {
         message: &KitMessage<'_>,
         out: &mut dyn FnMut(Transaction),
     ) {
-        let Some((key, row)) = CrossingRow::of(message) else { return };
+        let Some((turn, key, row)) = CrossingRow::of(message) else { return };
+        let part = Part { flow, meta, message, turn };
         self.end(|exchange| exchange.is_over(meta) && exchange.is_of(&flow), out);
         let known = self.open.iter().rposition(|exchange| exchange.key == key);
-        let known = known.and_then(|place| self.open.get_mut(place));
-        if let Some(exchange) = known.filter(|exchange| exchange.takes(&flow, meta)) {
-            exchange.add(flow, meta, message);
+        let known = known.and_then(|place| Some((place, self.open.get_mut(place)?)));
+        if let Some((place, exchange)) = known.filter(|(_, exchange)| exchange.takes(&flow, meta)) {
+            exchange.add(&part);
             let heap_len = exchange.measure();
             let before = std::mem::replace(&mut exchange.heap_len, heap_len);
+            let is_complete = exchange.is_complete_in_a_flow();
             self.exchanges_len = (self.exchanges_len + heap_len).saturating_sub(before);
+            if is_complete && self.open.len() > EXCHANGES_MAX / 2 {
+                // Clients that renew their leases have a flow each, which does not end for a while.
+                self.pass(place, None, out);
+            }
             return;
         }
-        let (span, row) = (Span::of(meta), Box::new(row));
-        let mut exchange = Exchange { key, flows: Vec::new(), span, message_count: 0, row, heap_len: 0 };
-        exchange.add(flow, meta, message);
+        let mut exchange = Exchange {
+            key,
+            flows: Vec::new(),
+            span: Span { client: part.client(), ..Span::of(meta) },
+            message_count: 0,
+            has_begin: false,
+            awaiting: None,
+            is_decided: false,
+            row: Box::new(row),
+            heap_len: 0,
+        };
+        exchange.add(&part);
         if self.open.len() >= EXCHANGES_MAX {
             match self.open.iter().position(|exchange| exchange.is_of(&flow)) {
                 Some(oldest) => self.pass(oldest, Some(Lack::Limit), out),

@@ -73,8 +73,19 @@ fn exchange(transaction: &Transaction) -> Option<&dhcp::Exchange> {
 }
 
 impl Network {
-    /// Processes a datagram of a flow at a time in milliseconds. Returns how many exchanges it ended.
+    /// Processes a datagram of the initiator of a flow at a time in milliseconds. Returns how many exchanges it ended.
     fn send(&mut self, flow: &mut Flow, millis: u64, bytes: &[u8]) -> usize {
+        let side = flow.side;
+        self.datagram(flow, side, millis, bytes)
+    }
+
+    /// Processes a datagram of the responder.
+    fn answer(&mut self, flow: &mut Flow, millis: u64, bytes: &[u8]) -> usize {
+        let side = flow.side.other();
+        self.datagram(flow, side, millis, bytes)
+    }
+
+    fn datagram(&mut self, flow: &mut Flow, from: Side, millis: u64, bytes: &[u8]) -> usize {
         let Self { driver, joins, exchanges } = self;
         let before = exchanges.len();
         let Flow { key, side, session, open } = flow;
@@ -126,7 +137,8 @@ fn of_client(identifier: u32, kind: u8) -> Vec<u8> {
 }
 
 fn of_server(identifier: u32, kind: u8, assigned: [u8; 4]) -> Vec<u8> {
-    message(2, identifier, assigned, &[&[53, 1, kind, 54, 4, 192, 0, 2, 1, 51, 4, 0, 0, 14, 16]])
+    let lease: &[u8] = if kind == 6 { &[] } else { &[51, 4, 0, 0, 14, 16] };
+    message(2, identifier, assigned, &[&[53, 1, kind, 54, 4, 192, 0, 2, 1], lease])
 }
 
 #[test]
@@ -230,4 +242,57 @@ fn a_reply_to_a_multicast_request_of_dhcpv6_is_of_its_exchange() {
     assert_eq!(row.client_hardware_address.as_ref().unwrap().text().0, b"02:00:00:00:00:01");
     assert_eq!(row.lease_status, Some(dhcpv6::Status(6)));
     assert_eq!(row.server_text.as_ref().unwrap().text().0, b"none");
+}
+
+/// Clients that renew their leases have a flow each.
+#[test]
+fn leases_that_are_renewed_are_complete_at_any_rate() {
+    let mut network = Network::default();
+    let mut flows = Vec::new();
+    for number in 0..600_u32 {
+        let [_, _, high, low] = number.to_be_bytes();
+        let client = end([10, 0, high, low], 68);
+        let mut flow = Flow::new([client, SERVER]);
+        network.send(&mut flow, 0, &of_client(number, 3));
+        network.answer(&mut flow, 1, &of_server(number, 5, [10, 0, high, low]));
+        flows.push(flow);
+    }
+    let ended_count: usize = flows.into_iter().map(|flow| network.end(flow)).sum();
+    assert!(ended_count <= 129, "{ended_count}");
+    assert_eq!(network.exchanges.len(), 600);
+    for ended in &network.exchanges {
+        let row = exchange(ended).unwrap();
+        assert_eq!((ended.lacks(), row.client_address), (None, row.assigned_address));
+    }
+    assert_eq!(network.joins.heap_len(), 0);
+}
+
+#[test]
+fn the_server_that_decides_is_that_of_the_exchange() {
+    let other: End = end([192, 0, 2, 2], 67);
+    let mut network = Network::default();
+    let mut requests = Flow::new([NONE, TO_SERVERS]);
+    let [mut replies, mut others] = [SERVER, other].map(|server| Flow::new([server, TO_CLIENTS]));
+    // The client repeats its first message, and gets two offers.
+    network.send(&mut requests, 0, &of_client(7, 1));
+    network.send(&mut requests, 1, &of_client(7, 1));
+    network.send(&mut replies, 2, &of_server(7, 2, ADDRESS));
+    network.send(&mut others, 3, &of_server(7, 2, [192, 0, 2, 8]));
+    network.send(&mut requests, 4, &of_client(7, 3));
+    network.send(&mut others, 5, &of_server(7, 5, [192, 0, 2, 8]));
+    // Another client is refused.
+    network.send(&mut requests, 6, &of_client(8, 1));
+    network.send(&mut replies, 7, &of_server(8, 2, ADDRESS));
+    network.send(&mut requests, 8, &of_client(8, 3));
+    network.send(&mut others, 9, &of_server(8, 6, [0; 4]));
+    assert_eq!((network.end(replies), network.end(others), network.end(requests)), (0, 0, 2));
+    let [given, refused] = [0, 1].map(|place| exchange(&network.exchanges[place]).unwrap());
+    let address = Some(IpAddr::from([192, 0, 2, 8]));
+    assert_eq!(
+        (given.assigned_address, given.client_address, given.server_address),
+        (address, address, Some(other.0))
+    );
+    assert_eq!((given.exchange.retransmission_count, given.exchange.lacks), (1, None));
+    assert_eq!((refused.assigned_address, refused.client_address, refused.lease_time), (None, None, None));
+    assert_eq!(refused.server_address, Some(other.0));
 }

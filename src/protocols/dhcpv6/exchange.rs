@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::message::{Entry, Status};
-use crate::session::kit::{Crossing, Kept, KeptList, TakeFrom as _, exchange};
-use crate::session::{Lack, Role};
+use super::message::{Entry, Kind, Status};
+use crate::session::Role;
+use crate::session::kit::{Crossing, Kept, KeptList, TakeFrom as _, Turn, exchange};
 
 exchange! {
     /// A request of a client, and the replies of the servers, in all flows.
@@ -28,9 +28,9 @@ exchange! {
         pub server_address: Option<IpAddr>,
         /// Address of the relay that is nearest to the client, in the network of the client.
         pub relay_address: Option<IpAddr>,
-        /// Addresses of the last reply; without one, those that the client has or requests.
+        /// Addresses of the last reply with some; without one, those that the client has or requests.
         pub client_addresses: KeptList<288>,
-        /// Prefixes of the last reply; without one, those that the client has or requests.
+        /// Prefixes of the last reply with some; without one, those that the client has or requests.
         pub client_prefixes: KeptList<304>,
         /// Longest time for which an address or a prefix of the last reply is valid.
         pub lease_time: Option<Duration>,
@@ -40,56 +40,57 @@ exchange! {
         pub server_text: Option<Kept<255>>,
         /// Kinds of the messages in their order.
         pub message_types: KeptList<1000>,
-        ..
-        /// Whether there is a message of the client.
-        has_request: bool,
-        /// Whether there is a message of a server.
-        has_response: bool,
-        /// Whether the server began: a client answers with another number.
-        is_statement: bool,
     }
 }
 
 impl Crossing for Exchange {
     type Part = Entry;
 
-    fn key(part: &Entry) -> u64 {
+    fn key(part: &Entry) -> Option<u64> {
         // Clients choose their numbers independently of each other.
         let client = part.client_duid.as_ref().map(Kept::text).unwrap_or_default();
-        u64::from(part.identifier) << 32 | u64::from(crc32fast::hash(client.0))
+        part.has_identifier().then(|| u64::from(part.identifier) << 32 | u64::from(crc32fast::hash(client.0)))
+    }
+
+    fn turn(part: &Entry) -> Turn {
+        match (part.exchange.from, part.message_type) {
+            (Role::Client, kind) => Turn::Request(kind.0),
+            (Role::Server, Kind(10)) => Turn::Announcement,
+            (Role::Server, Kind(2)) => Turn::Answer,
+            (Role::Server, _) => Turn::Decision,
+        }
     }
 
     fn add(&mut self, part: &Entry, [client, server]: [IpAddr; 2]) {
         self.identifier = part.identifier;
         self.client_duid.take_from(&part.client_duid);
-        self.client_hardware_address.take_from(&part.client_hardware_address);
         self.relay_address.take_from(&part.relay_address);
+        self.message_types.push(&part.message_type.to_string());
+        let is_first = self.server_address.is_none();
         if part.exchange.from == Role::Client {
-            self.has_request = true;
             self.client_address = Some(client);
+            // A relay adds that of the client to its requests.
+            self.client_hardware_address.take_from(&part.client_hardware_address);
             self.full_name.take_from(&part.full_name);
             self.vendor_class.take_from(&part.vendor_class);
         } else {
-            self.has_response = true;
-            self.is_statement = part.message_type.0 == 10;
+            if self.client_hardware_address.is_none() {
+                self.client_hardware_address.take_from(&part.client_hardware_address);
+            }
             self.server_address = Some(server);
             self.server_duid.take_from(&part.server_duid);
             self.lease_time = part.lease_time;
             self.lease_status = part.lease_status;
             self.server_text.clone_from(&part.text);
         }
-        if part.exchange.from == Role::Server || !self.has_response {
-            self.client_addresses.clone_from(&part.client_addresses);
-            self.client_prefixes.clone_from(&part.client_prefixes);
-        }
-        self.message_types.push(&part.message_type.to_string());
-    }
-
-    fn lack(&self) -> Option<Lack> {
-        match (self.has_request, self.has_response) {
-            (false, _) if !self.is_statement => Some(Lack::Request),
-            (true, false) => Some(Lack::Response),
-            _ => None,
+        if part.exchange.from == Role::Server || is_first {
+            // The reply to a client that releases its addresses has none.
+            if !part.client_addresses.is_empty() {
+                self.client_addresses.clone_from(&part.client_addresses);
+            }
+            if !part.client_prefixes.is_empty() {
+                self.client_prefixes.clone_from(&part.client_prefixes);
+            }
         }
     }
 }

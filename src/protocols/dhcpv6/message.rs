@@ -54,6 +54,12 @@ impl Kind {
         matches!(self.0, 12 | 13)
     }
 
+    /// Returns whether a message has a transaction id: not one that contains another one, also of DHCP for IPv4 (RFC 7341), which
+    /// has flags in its place.
+    const fn has_identifier(self) -> bool {
+        !matches!(self.0, 12 | 13 | 20 | 21)
+    }
+
     const fn is_of_server(self) -> bool {
         matches!(self.0, 2 | 7 | 10 | 13 | 15..=17 | 19 | 21)
     }
@@ -72,7 +78,7 @@ exchange! {
     "dhcpv6" pub struct Entry {
         /// Kind of the message; of one that relays forward, that of the message in it.
         pub message_type: Kind,
-        /// Number that a client chooses for a request and its reply.
+        /// Number that a client chooses for a request and its reply; zero in messages without one.
         pub identifier: u32,
         /// Unique identifier of the client, as hexadecimal digits (option 1).
         pub client_duid: Option<Kept<260>>,
@@ -140,12 +146,21 @@ const HOPS_MAX: usize = 8;
 /// Maximum number of addresses, and of prefixes, that are read of a message.
 const ADDRESSES_MAX: usize = 16;
 
-/// Returns numbers and values of options, up to one that is truncated.
-fn options(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
-    let mut reader = Reader::new(octets);
+/// Number of the option with a relayed message.
+const RELAYED: u16 = 9;
+
+/// Returns numbers and values of options, up to one that is truncated; of a relayed message, what was captured.
+fn options(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
-        let (number, len): (u16, u16) = (reader.be().ok()?, reader.be().ok()?);
-        Some((number, reader.bytes(len.into()).ok()?))
+        let ([a, b, c, d], tail) = rest.split_first_chunk()?;
+        let [number, len] = [[*a, *b], [*c, *d]].map(u16::from_be_bytes);
+        let (value, next) = match tail.split_at_checked(len.into()) {
+            Some(parts) => parts,
+            None if number == RELAYED => (tail, &[][..]),
+            None => return None,
+        };
+        rest = next;
+        Some((number, value))
     })
 }
 
@@ -174,6 +189,11 @@ fn list<const N: usize>(values: &[&[u8]]) -> KeptList<N> {
 }
 
 impl Entry {
+    /// Returns whether the message states the number of its exchange.
+    pub(super) const fn has_identifier(&self) -> bool {
+        self.message_type.has_identifier()
+    }
+
     /// Adds an option of a message.
     fn add<'p>(&mut self, number: u16, value: &'p [u8], found: &mut Found<'p>) {
         match number {
@@ -276,7 +296,9 @@ impl PduParser for Dhcpv6 {
             row.message_type = Kind(reader.be()?);
             if !row.message_type.is_relayed() {
                 let [high, middle, low]: [u8; 3] = reader.array()?;
-                row.identifier = u32::from_be_bytes([0, high, middle, low]);
+                if row.message_type.has_identifier() {
+                    row.identifier = u32::from_be_bytes([0, high, middle, low]);
+                }
                 let mut found = Found::default();
                 options(reader.rest()).for_each(|(number, value)| row.add(number, value, &mut found));
                 row.client_addresses = list(&found.addresses);
@@ -289,7 +311,7 @@ impl PduParser for Dhcpv6 {
             message = &[];
             for (number, value) in options(reader.rest()) {
                 match number {
-                    9 => message = value,
+                    RELAYED => message = value,
                     // Of Ethernet.
                     79 if value.starts_with(&[0, 1]) => {
                         row.client_hardware_address = value.get(2..).map(|address| digits(address, ":"));

@@ -24,7 +24,7 @@ mod rows;
 pub(crate) mod suite;
 mod wire;
 
-pub(crate) use crossing::{Crossing, TakeFrom};
+pub(crate) use crossing::{Crossing, TakeFrom, Turn};
 pub(crate) use exchange::exchange;
 pub use head::ExchangeHead;
 pub(crate) use kept::Measured;
