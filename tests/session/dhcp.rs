@@ -91,13 +91,7 @@ impl Network {
         let Flow { key, side, session, open } = flow;
         let context = FlowContext::new(key, *side, Timestamp::from_nanos(millis * 1_000_000));
         let payload = Payload { bytes, len: bytes.len() };
-        driver.datagram(
-            session,
-            &context,
-            *side,
-            payload,
-            &mut Reports { joins, key: *key, open, exchanges },
-        );
+        driver.datagram(session, &context, from, payload, &mut Reports { joins, key: *key, open, exchanges });
         exchanges.len() - before
     }
 
