@@ -42,12 +42,12 @@ macro_rules! crossing {
                 false $( || message.get::<<$row as Crossing>::Part>().is_some() )+
             }
 
-            /// Returns what a message is for its exchange, the key of that, and its empty row; `None` if exchanges of the protocol
+            /// Returns what a message is for its exchange, the key of that, and a function that makes its row; `None` if exchanges of the protocol
             /// are within a flow, or the message states no key.
-            pub(crate) fn of(message: &KitMessage<'_>) -> Option<(Turn, u64, Self)> {
+            pub(crate) fn of(message: &KitMessage<'_>) -> Option<(Turn, u64, fn() -> Self)> {
                 $(
                     if let Some(part) = message.get() {
-                        return Some(($row::turn(part), $row::key(part)?, Self::$row($row::default())));
+                        return Some(($row::turn(part), $row::key(part)?, || Self::$row($row::default())));
                     }
                 )+
                 None

@@ -113,22 +113,19 @@ impl Exchange {
         self.row.add(message, [client, client.other()].map(|side| flow.key.address(side)));
         let head = self.row.row_mut().head_mut();
         (head.from, head.start, head.end) = (Role::Client, start, end);
-        let before = match turn {
-            Turn::Request(kind) => self.awaiting.replace(kind),
-            _ => self.awaiting.take(),
-        };
         match turn {
             Turn::Request(kind) => {
-                let is_repeated = before == Some(kind) && head.responded.is_none();
+                let is_repeated = self.awaiting.replace(kind) == Some(kind) && head.responded.is_none();
                 head.retransmission_count = head.retransmission_count.saturating_add(is_repeated.into());
                 self.has_begin = true;
             }
-            Turn::Statement | Turn::Announcement => self.has_begin = true,
+            Turn::Statement | Turn::Announcement => (self.has_begin, self.awaiting) = (true, None),
             Turn::Answer | Turn::Decision => {
                 if head.responded.is_none() {
                     head.responded = Some(meta.timestamp);
                     head.response_time = self.has_begin.then(|| meta.timestamp.saturating_since(start));
                 }
+                self.awaiting = None;
                 self.is_decided |= turn == Turn::Decision;
             }
         }
@@ -139,8 +136,7 @@ impl Exchange {
         if !self.has_begin {
             return Some(Lack::Request);
         }
-        let has_response = self.row.row().head().responded.is_some();
-        (self.awaiting.is_some() && !has_response).then_some(Lack::Response)
+        self.awaiting.is_some().then_some(Lack::Response)
     }
 
     fn into_transaction(mut self, lack: Option<Lack>) -> Transaction {
@@ -194,7 +190,7 @@ impl Exchanges {
         message: &KitMessage<'_>,
         out: &mut dyn FnMut(Transaction),
     ) {
-        let Some((turn, key, row)) = CrossingRow::of(message) else { return };
+        let Some((turn, key, empty)) = CrossingRow::of(message) else { return };
         let part = Part { flow, meta, message, turn };
         self.end(|exchange| exchange.is_over(meta) && exchange.is_of(&flow), out);
         let known = self.open.iter().rposition(|exchange| exchange.key == key);
@@ -219,7 +215,7 @@ impl Exchanges {
             has_begin: false,
             awaiting: None,
             is_decided: false,
-            row: Box::new(row),
+            row: Box::new(empty()),
             heap_len: 0,
         };
         exchange.add(&part);

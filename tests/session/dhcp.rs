@@ -174,6 +174,13 @@ fn an_exchange_ends_after_five_seconds_of_silence() {
     assert_eq!(network.send(&mut requests, 10_001, &of_client(8, 1)), 1);
     assert_eq!(network.exchanges[0].lacks(), Some(Lack::Response));
     assert_eq!(network.end(requests), 1);
+    // Nor has its next message an answer, after an offer.
+    let [mut asking, mut offers] = [[NONE, TO_SERVERS], [SERVER, TO_CLIENTS]].map(Flow::new);
+    network.send(&mut asking, 15_000, &of_client(6, 1));
+    network.send(&mut offers, 15_001, &of_server(6, 2, ADDRESS));
+    network.send(&mut asking, 15_002, &of_client(6, 3));
+    assert_eq!((network.end(offers), network.end(asking)), (0, 1));
+    assert_eq!(network.exchanges.pop().unwrap().lacks(), Some(Lack::Response));
     // A client that releases its address waits for nothing.
     let mut release = Flow::new([end(ADDRESS, 68), SERVER]);
     network.send(&mut release, 20_000, &of_client(9, 7));

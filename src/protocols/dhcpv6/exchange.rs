@@ -66,7 +66,7 @@ impl Crossing for Exchange {
         self.client_duid.take_from(&part.client_duid);
         self.relay_address.take_from(&part.relay_address);
         self.message_types.push(&part.message_type.to_string());
-        let is_first = self.server_address.is_none();
+        let is_unanswered = self.server_address.is_none();
         if part.exchange.from == Role::Client {
             self.client_address = Some(client);
             // A relay adds that of the client to its requests.
@@ -83,7 +83,7 @@ impl Crossing for Exchange {
             self.lease_status = part.lease_status;
             self.server_text.clone_from(&part.text);
         }
-        if part.exchange.from == Role::Server || is_first {
+        if part.exchange.from == Role::Server || is_unanswered {
             // The reply to a client that releases its addresses has none.
             if !part.client_addresses.is_empty() {
                 self.client_addresses.clone_from(&part.client_addresses);
