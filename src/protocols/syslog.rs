@@ -77,7 +77,7 @@ fn search(_: Role, octets: &[u8]) -> Search {
         let (before, message) = octets.split_at(at);
         if message.len() < 5 {
             // The rest of the priority, and the digits in front of it, follow or are kept.
-            return from(octets, at);
+            return search_from(octets, at);
         }
         if priority(message).is_none() {
             continue;
@@ -92,12 +92,12 @@ fn search(_: Role, octets: &[u8]) -> Search {
             return Search::Found(at);
         }
     }
-    from(octets, octets.len())
+    search_from(octets, octets.len())
 }
 
 /// Keeps the last octets before a place: a length with what precedes it, so that it is not taken for a shorter one, and a `<` with
 /// what precedes it, so that it is not taken for the begin of a line.
-fn from(octets: &[u8], place: usize) -> Search {
+fn search_from(octets: &[u8], place: usize) -> Search {
     let is_kept = |at: &usize| octets.get(*at).is_some_and(|octet| *octet == b'<' || octet.is_ascii_digit());
     let first = place.saturating_sub(8);
     let before = (first.saturating_sub(8)..=first).rev().find(|at| !is_kept(at));
@@ -284,6 +284,16 @@ mod tests {
         // Its number is kept until the priority is complete.
         assert_eq!(found(b"rest of one12 <1"), Search::From(6));
         assert_eq!(found(b"nothing of the kind"), Search::From(11));
+        // What precedes a number, or a priority within a text, is kept with it: it decides what they are.
+        for (octets, rest) in
+            [(&b"length 125 <1"[..], &b"3>a b"[..]), (b"in a text <13><14><15", b"> and on")]
+        {
+            let Search::From(place) = found(octets) else { panic!("it is incomplete") };
+            let followed = [&octets[place..], rest].concat();
+            let found = found(&followed);
+            let is_right = matches!(found, Search::Found(at) if followed[at..].starts_with(b"125 "));
+            assert!(is_right || matches!(found, Search::From(_)), "{found:?} of {:?}", Text(&followed));
+        }
     }
 
     #[test]
