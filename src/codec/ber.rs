@@ -129,6 +129,13 @@ impl fmt::Display for Oid<'_> {
     }
 }
 
+/// Encodes a value with these parts as its content, shorter than 128 octets.
+#[cfg(test)]
+pub(crate) fn encoded(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    [&[tag, content.len() as u8][..], &content].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,11 +100,7 @@ fn write_value(out: &mut String, value: &[u8]) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-        let content = parts.concat();
-        [&[tag, content.len() as u8][..], &content].concat()
-    }
+    use crate::codec::ber::encoded as value;
 
     #[test]
     fn values_are_escaped_and_passwords_left_out() {

@@ -575,16 +575,12 @@ pub(super) mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::ber::encoded as value;
     use crate::session::kit::KitEntry;
     use crate::session::kit::suite::{Case, check, check_stream};
 
     const CLIENT: Role = Role::Client;
     const SERVER: Role = Role::Server;
-
-    fn value(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
-        let content = parts.concat();
-        [&[tag, content.len() as u8][..], &content].concat()
-    }
 
     fn string(content: &[u8]) -> Vec<u8> {
         value(4, &[content])
