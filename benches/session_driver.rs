@@ -17,7 +17,6 @@ mod replay;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use per_item::PerItem as _;
 
-use flowgauge::base::IpProtocol;
 use flowgauge::session::Driver;
 
 use cases::session::{Connections, LEN};
@@ -77,17 +76,13 @@ fn protocols(criterion: &mut Criterion) {
         ("ssh", conversations("examples/data/ssh.pcap", "ssh")),
         ("smtp", conversations("examples/data/mail.pcap", "smtp")),
         ("ftp", vec![Conversation::synthetic(21, &FTP); 10]),
-        ("dhcp", vec![Conversation::of(IpProtocol::UDP, 67, &kit::dhcp())]),
-        ("dhcpv6", vec![Conversation::of(IpProtocol::UDP, 547, &kit::dhcpv6())]),
-        ("ldap", vec![Conversation::of(IpProtocol::TCP, 389, &kit::ldap())]),
-        ("modbus", vec![Conversation::of(IpProtocol::TCP, 502, &kit::modbus())]),
-        ("ntp", vec![Conversation::of(IpProtocol::UDP, 123, &kit::ntp())]),
-        ("radius", vec![Conversation::of(IpProtocol::UDP, 1812, &kit::radius())]),
-        ("snmp", vec![Conversation::of(IpProtocol::UDP, 161, &kit::snmp())]),
-        ("syslog", vec![Conversation::of(IpProtocol::UDP, 514, &kit::syslog())]),
     ];
     let mut group = criterion.benchmark_group("session_driver");
-    for (id, conversations) in rows {
+    let rows = rows.into_iter().map(|(id, conversations)| (id, conversations, None));
+    let of_kit = kit::conversations()
+        .into_iter()
+        .map(|(id, conversation, count)| (id, vec![conversation], Some(count)));
+    for (id, conversations, count) in rows.chain(of_kit) {
         let mut driver = Driver::default();
         let mut replay = || {
             let mut observed = Observed::default();
@@ -95,9 +90,11 @@ fn protocols(criterion: &mut Criterion) {
             observed
         };
         let observed = replay();
-        let is_of_kit = kit::ALL.contains(&id);
-        let least = if is_of_kit { kit::EXCHANGE_COUNT.into() } else { conversations.len() as u64 };
-        assert!(observed.message_count >= least && !conversations.is_empty(), "{id}: {observed:?}");
+        let is_met = match count {
+            Some(count) => observed.message_count == count,
+            None => observed.message_count >= conversations.len() as u64 && !conversations.is_empty(),
+        };
+        assert!(is_met, "{id}: {observed:?}");
         assert_eq!(observed.stopped_count, 0, "{id}");
         // The mean number of octets of a message.
         let bytes = observed.octet_count / observed.message_count;

@@ -1,13 +1,32 @@
 //! Typical exchanges of the protocols of the kit, as their standards have them.
 
-/// Turns of a conversation: whether the client sends one, and its octets.
-pub(crate) type Turns = Vec<(bool, Vec<u8>)>;
+use flowgauge::base::IpProtocol;
 
-/// The protocols.
-pub(crate) const ALL: [&str; 8] = ["dhcp", "dhcpv6", "ldap", "modbus", "ntp", "radius", "snmp", "syslog"];
+use super::replay::Conversation;
+
+/// Turns of a conversation: whether the client sends one, and its octets.
+type Turns = Vec<(bool, Vec<u8>)>;
+
+/// Returns the conversation of each protocol with its name, and the number of its messages: a request with its response is one, and
+/// of SNMP there is one of the flow.
+pub(crate) fn conversations() -> [(&'static str, Conversation, u64); 8] {
+    let datagrams = |port, turns: Turns| Conversation::of(IpProtocol::UDP, port, &turns);
+    let stream = |port, turns: Turns| Conversation::of(IpProtocol::TCP, port, &turns);
+    let count = u64::from(EXCHANGE_COUNT);
+    [
+        ("dhcp", datagrams(67, dhcp()), 2 * count),
+        ("dhcpv6", datagrams(547, dhcpv6()), 2 * count),
+        ("ldap", stream(389, ldap()), count),
+        ("modbus", stream(502, modbus()), count),
+        ("ntp", datagrams(123, ntp()), count),
+        ("radius", datagrams(1812, radius()), count),
+        ("snmp", datagrams(161, snmp()), count + 1),
+        ("syslog", datagrams(514, syslog()), count),
+    ]
+}
 
 /// Number of exchanges of a conversation.
-pub(crate) const EXCHANGE_COUNT: u8 = 32;
+const EXCHANGE_COUNT: u8 = 32;
 
 /// Returns the conversation of requests with their responses; `make` returns the one with a number.
 fn exchanges(make: impl Fn(u8) -> [Vec<u8>; 2]) -> Turns {
@@ -22,7 +41,7 @@ fn ber(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Requests of a client with all times, and responses (RFC 5905).
-pub(crate) fn ntp() -> Turns {
+fn ntp() -> Turns {
     exchanges(|number| {
         let time = |last: u8| [0xe9, 0x12, 0x34, 0x56, 0, 0, number, last];
         let request = [&[0x23, 0, 6, 0xe9][..], &[0; 36], &time(1)].concat();
@@ -32,7 +51,7 @@ pub(crate) fn ntp() -> Turns {
 }
 
 /// Reads of ten registers.
-pub(crate) fn modbus() -> Turns {
+fn modbus() -> Turns {
     exchanges(|number| {
         let request = vec![0, number, 0, 0, 0, 6, 1, 3, 0, 100, 0, 10];
         [request, [&[0, number, 0, 0, 0, 23, 1, 3, 20][..], &[7; 20]].concat()]
@@ -40,7 +59,7 @@ pub(crate) fn modbus() -> Turns {
 }
 
 /// Requests of version 2c for two variables (RFC 3416).
-pub(crate) fn snmp() -> Turns {
+fn snmp() -> Turns {
     exchanges(|number| {
         let variable =
             |last: u8, value: &[u8]| ber(0x30, &[&ber(6, &[&[0x2b, 6, 1, 2, 1, 2, 2, 1, 10, last]]), value]);
@@ -54,7 +73,7 @@ pub(crate) fn snmp() -> Turns {
 }
 
 /// Requests for access with their acceptance (RFC 2865).
-pub(crate) fn radius() -> Turns {
+fn radius() -> Turns {
     exchanges(|number| {
         let message = |code: u8, attributes: &[&[u8]]| {
             let attributes = attributes.concat();
@@ -72,7 +91,7 @@ pub(crate) fn radius() -> Turns {
 }
 
 /// Searches with an entry (RFC 4511).
-pub(crate) fn ldap() -> Turns {
+fn ldap() -> Turns {
     exchanges(|number| {
         let message = |operation: u8, parts: &[&[u8]]| ber(0x30, &[&[2, 1, number], &ber(operation, parts)]);
         let text = |text: &[u8]| ber(4, &[text]);
@@ -87,7 +106,7 @@ pub(crate) fn ldap() -> Turns {
 }
 
 /// Requests for an address and their acknowledgments (RFC 2131).
-pub(crate) fn dhcp() -> Turns {
+fn dhcp() -> Turns {
     exchanges(|number| {
         let message = |operation: u8, options: &[u8]| {
             let mut octets = vec![operation, 1, 6, 0, 0, 0, 0, number];
@@ -104,7 +123,7 @@ pub(crate) fn dhcp() -> Turns {
 }
 
 /// Requests for an address and their replies (RFC 8415).
-pub(crate) fn dhcpv6() -> Turns {
+fn dhcpv6() -> Turns {
     exchanges(|number| {
         let client = [0, 1, 0, 10, 0, 3, 0, 1, 2, 0, 0, 0, 0, number];
         let server = b"\0\x02\0\x07\0\x02\0\0\0\x09\x01";
@@ -118,7 +137,7 @@ pub(crate) fn dhcpv6() -> Turns {
 }
 
 /// Messages with structured data (RFC 5424).
-pub(crate) fn syslog() -> Turns {
+fn syslog() -> Turns {
     let message = b"<165>1 2026-11-29T22:14:15.003Z host.example.org su 1024 ID47 - session opened for alice";
     (0..EXCHANGE_COUNT).map(|_| (true, message.to_vec())).collect()
 }
