@@ -138,12 +138,10 @@ impl<const N: usize> KeptList<N> {
             if octets.len() + 2 + content.len() > N {
                 break;
             }
-            // Enough for a few values, so that it grows rarely.
-            octets.reserve(if octets.is_empty() {
-                N.min(64).max(2 + content.len())
-            } else {
-                2 + content.len()
-            });
+            if octets.is_empty() {
+                // Enough for a few values, so that it grows rarely.
+                octets.reserve(N.min(64));
+            }
             octets.extend([tag, content.len() as u8]);
             octets.extend_from_slice(content);
         }
