@@ -121,7 +121,9 @@ fn measure() -> Result<Run, Reason> {
     Ok(run)
 }
 
-fn print(comparison: &Comparison, is_update: bool) {
+/// Prints each row, and returns the lines of those that failed.
+fn print(comparison: &Comparison, is_update: bool) -> Vec<String> {
+    let mut failures = Vec::new();
     println!("{:42} {:>12} {:>12} {:>8}  {:>11}", "bench", "reference", "instructions", "", "allocations");
     for (id, before, after, change) in &comparison.rows {
         let number = |figures: &Option<Figures>| {
@@ -150,18 +152,20 @@ fn print(comparison: &Comparison, is_update: bool) {
             Change::New => "FAILED: not in the reference",
             Change::Missing => "FAILED: not run",
         };
-        println!(
-            "{id:42} {:>12} {:>12} {percent:>8}  {allocations:>11}  {verdict}",
-            number(before),
-            number(after)
-        );
+        let (before, after) = (number(before), number(after));
+        let line = format!("{id:42} {before:>12} {after:>12} {percent:>8}  {allocations:>11}  {verdict}");
+        println!("{line}");
+        if comparison.is_failure(*change) {
+            failures.push(line);
+        }
     }
+    failures
 }
 
-/// Prints the ratio of each row about work per octet to its benign row, and returns the number of failed rows.
-fn print_work(run: &Run) -> usize {
+/// Prints the ratio of each row about work per octet to its benign row, and returns the lines of those that failed.
+fn print_work(run: &Run) -> Vec<String> {
     println!("\n{:50} {:>12} {:>8}", "work per octet", "times benign", "limit");
-    let mut failure_count = 0;
+    let mut failures = Vec::new();
     for row in work_rows(run, EXEMPTIONS) {
         let factor = row.factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"));
         let verdict = match row.fault {
@@ -172,10 +176,13 @@ fn print_work(run: &Run) -> usize {
             Some(Fault::NeedlessExemption) => format!("FAILED: exempted, but not above {FACTOR_MAX} times"),
             Some(Fault::Missing) => "FAILED: exempted, but not run".to_owned(),
         };
-        failure_count += usize::from(row.fault.is_some());
-        println!("{:50} {factor:>12} {:>8}  {verdict}", row.id, row.factor_max);
+        let line = format!("{:50} {factor:>12} {:>8}  {verdict}", row.id, row.factor_max);
+        println!("{line}");
+        if row.fault.is_some() {
+            failures.push(line);
+        }
     }
-    failure_count
+    failures
 }
 
 fn run() -> Result<ExitCode, Reason> {
@@ -191,17 +198,19 @@ fn run() -> Result<ExitCode, Reason> {
     };
     let measured = measure()?;
     let comparison = Comparison::new(&reference, &measured);
-    print(&comparison, options.is_update);
-    let work_failure_count = print_work(&measured);
-    if work_failure_count > 0 {
+    let failures = print(&comparison, options.is_update);
+    let work_failures = print_work(&measured);
+    if !work_failures.is_empty() {
+        println!("\n{}", work_failures.join("\n"));
         println!(
-            "\n{work_failure_count} failed: work per octet, regardless of the reference (see src/work.rs)"
+            "{} failed: work per octet, regardless of the reference (see src/work.rs)",
+            work_failures.len()
         );
     }
     if options.is_update {
         fs::write(&options.reference, measured.to_json())?;
         println!("\nwritten: {path}");
-        return Ok(if work_failure_count > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
+        return Ok(if work_failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     for (name, before, after) in &comparison.environment_changes {
         println!("\nwarning: {name} is `{after}`, but the reference was created with `{before}`");
@@ -209,15 +218,16 @@ fn run() -> Result<ExitCode, Reason> {
     if !comparison.environment_changes.is_empty() {
         println!("warning: because of these differences, only allocations can fail, not instructions");
     }
-    let failure_count = comparison.failure_count();
-    if failure_count > 0 {
+    if !failures.is_empty() {
+        println!("\n{}", failures.join("\n"));
         println!(
-            "\n{failure_count} failed: over {PERCENT_MAX} % more instructions, more allocations, or a missing bench"
+            "{} failed: over {PERCENT_MAX} % more instructions, more allocations, or a missing bench",
+            failures.len()
         );
         println!("if the change is intended, run the same command with --update and commit {path}");
     }
     let is_strict_failure = options.is_strict && !comparison.environment_changes.is_empty();
-    Ok(if failure_count + work_failure_count > 0 || is_strict_failure {
+    Ok(if !failures.is_empty() || !work_failures.is_empty() || is_strict_failure {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
