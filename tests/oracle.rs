@@ -19,6 +19,9 @@ mod checksums;
 #[path = "oracle/community_id.rs"]
 mod community_id;
 #[cfg(feature = "protocols")]
+#[path = "oracle/contents.rs"]
+mod contents;
+#[cfg(feature = "protocols")]
 #[path = "oracle/contradicted.rs"]
 mod contradicted;
 #[path = "oracle/corpus.rs"]

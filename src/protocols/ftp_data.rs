@@ -10,7 +10,7 @@
 
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::{
-    AfterGap, End as Ended, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role,
+    AfterGap, End as Ended, EndKind, Fault, Input, Missing, Out, Parser, Piece, Progress, Protocol, Role,
 };
 
 /// Protocol `ftp_data`: recognized if the control connection announced it, and on port 20.
@@ -34,6 +34,19 @@ crate::messages! {
         Gap(FileGap),
         /// The end of a file.
         End(End),
+    }
+}
+
+impl<'m> Message<'m> {
+    /// Returns the piece of the file that the message is.
+    #[inline]
+    #[must_use]
+    pub const fn piece(&self) -> Piece<'m> {
+        match self {
+            Self::Octets(octets) => Piece::octets(0, octets.offset, octets.bytes),
+            Self::Gap(gap) => Piece::gap(0, gap.offset, gap.len),
+            Self::End(end) => Piece::end(0, end.len, end.is_complete),
+        }
     }
 }
 
@@ -170,7 +183,8 @@ impl Parser for FtpDataParser {
         }
     }
 
-    fn is_content(message: &Message<'_>) -> bool {
-        matches!(message, Message::Octets(_) | Message::Gap(_))
+    #[inline]
+    fn piece<'m>(message: &'m Message<'_>) -> Option<Piece<'m>> {
+        Some(message.piece())
     }
 }

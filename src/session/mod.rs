@@ -61,6 +61,7 @@
 mod awaited;
 mod awaiting;
 mod charged;
+mod content;
 mod context;
 mod conversations;
 pub(crate) mod credit;
@@ -108,6 +109,7 @@ mod window;
 pub use crate::base::{Application, Evidence};
 #[doc(hidden)]
 pub use awaited::{AWAITED_COUNT_MAX, AWAITED_LEN_MAX, AWAITED_TIME};
+pub use content::{Piece, PieceContent};
 pub use context::FlowContext;
 pub use datagram_probing::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 #[doc(hidden)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::content::Piece;
 use super::expectation::Expectation;
 use super::protocol::{Protocol, Role};
 use crate::base::Timestamp;
@@ -300,13 +301,21 @@ pub trait Parser: Sized + 'static {
         let _ = (now, out);
     }
 
+    /// Returns the piece of a file that a message transfers.
+    #[must_use]
+    fn piece<'m>(message: &'m Self::Message<'_>) -> Option<Piece<'m>> {
+        let _ = message;
+        None
+    }
+
     /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets from
-    /// which it was made. All other messages are counted, and suppressed if a flow reports more of them than its
-    /// packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT), [`Protocol::with_message_len_min`]).
+    /// which it was made; by default, that of [octets or a gap](Self::piece) of a file. All other messages are counted, and
+    /// suppressed if a flow reports more of them than its packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT),
+    /// [`Protocol::with_message_len_min`]).
+    #[inline]
     #[must_use]
     fn is_content(message: &Self::Message<'_>) -> bool {
-        let _ = message;
-        false
+        Self::piece(message).is_some_and(|piece| piece.is_content())
     }
 
     /// Returns the flow that a message announces, such as a data connection of FTP. Its octets are then passed to a parser of

@@ -14,7 +14,7 @@ pub const PROBE_LEN_MAX: usize = 2048;
 /// Number of octets of payload for which a flow may report one additional message.
 ///
 /// A conversation of short commands and replies has a packet for each of them; a packet with many messages is covered
-/// by this value. Pieces of bodies ([`Parser::is_content`](super::Parser::is_content)) are not counted, because they
+/// by this value. Pieces of files ([`Parser::is_content`](super::Parser::is_content)) are not counted, because they
 /// are no longer than the input. A protocol with shorter messages states their length with
 /// [`Protocol::with_message_len_min`], which replaces this value.
 pub const MESSAGE_OCTET_COUNT: u64 = 16;

@@ -105,8 +105,8 @@ pub trait Protocols: Parser {
 /// extended set takes its place. With `: Union` after its name, the enum of messages is a [`Union`](crate::row::Union)
 /// of rows; the messages of all parsers must be, too.
 ///
-/// The enum of messages has the method `is_content` and, if the set extends another, `extended`, which returns the
-/// message of that set.
+/// The enum of messages has the methods `piece` and `is_content` and, if the set extends another, `extended`, which
+/// returns the message of that set.
 ///
 /// ```
 /// use flowgauge::session::{Fault, Input, Out, Parser, Progress, Protocol};
@@ -208,6 +208,13 @@ macro_rules! protocols {
 
         #[allow(dead_code, reason = "a program does not need all methods")]
         impl<'m> $Message<'m> {
+            /// Returns the piece of a file that the message transfers: of a body, a mail or a file.
+            #[inline]
+            #[must_use]
+            $message_vis fn piece(&self) -> Option<$crate::session::Piece<'_>> {
+                <$Set as $crate::session::Parser>::piece(self)
+            }
+
             /// Returns whether the message is a piece of transported content: of a body, a mail or a file.
             #[must_use]
             $message_vis fn is_content(&self) -> bool {
@@ -326,6 +333,14 @@ macro_rules! protocols {
                         now,
                         &mut |message| out($Message::$Base(message)),
                     ), )?
+                }
+            }
+
+            #[inline]
+            fn piece<'m>(message: &'m $Message<'_>) -> Option<$crate::session::Piece<'m>> {
+                match message {
+                    $( $Message::$Variant(message) => <$Parser as $crate::session::Parser>::piece(message), )+
+                    $( $Message::$Base(message) => <$Base as $crate::session::Parser>::piece(message), )?
                 }
             }
 

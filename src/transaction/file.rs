@@ -12,9 +12,7 @@ use super::transfer::Transfer;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::protocols::http1::content_range::ContentRange;
-use crate::protocols::http1::{Body, BodyGap};
-use crate::session::Lack;
-use crate::session::{MessageMeta, Role, Text};
+use crate::session::{Lack, MessageMeta, Piece, PieceContent, Role, Text};
 
 crate::message! {
     /// The body of a request or response of HTTP, a part of a mail that is no multipart, a file or listing in a data
@@ -171,9 +169,9 @@ pub(super) struct FilesOpen {
 
 state! { struct FilesOpen { open, credit } }
 
-/// Returns the number of a body: of its transaction, and of its sender.
-const fn number_of(transaction: u64, role: Role) -> u64 {
-    transaction << 1 | role.index() as u64
+/// Returns the number of a file of both directions: that among those of its sender, and the sender.
+const fn number_of(file: u64, role: Role) -> u64 {
+    file << 1 | role.index() as u64
 }
 
 impl HeapLen for OpenFile {
@@ -191,48 +189,54 @@ impl FilesOpen {
         self.open.heap_len()
     }
 
-    /// Adds octets of a body. `head` returns what its head states, and is called for the first octets. Returns whether the
-    /// memory of the bodies, or of their heads, may have changed, which it does not for most octets of a long body.
-    pub(super) fn body(
+    /// Adds a piece of a file. `head` returns what its head states, and is called for the first piece. Returns whether the
+    /// memory of the files, or of their heads, may have changed, which it does not for most octets of a long file.
+    pub(super) fn add(
         &mut self,
         meta: &MessageMeta,
-        (body, config): (&Body<'_>, TransactionConfig),
+        (piece, config): (Piece<'_>, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
-        let is_new = self.open(meta, (body.transaction, config), head, out);
-        let Self { open, credit } = self;
-        let Some(pending) = open.get(number_of(body.transaction, meta.from)) else { return is_new };
-        pending.span.extend(meta);
-        let before = pending.content.heap_len();
-        pending.add_octets(body.bytes);
-        pending.content.decode(body.bytes, (credit, meta.received_len));
-        is_new || pending.content.heap_len() != before
+        let number = number_of(piece.file, meta.from);
+        match piece.content {
+            PieceContent::Octets(octets) => {
+                let is_new = self.open(meta, (piece.file, config), head, out);
+                let Self { open, credit } = self;
+                let Some(pending) = open.get(number) else { return is_new };
+                pending.span.extend(meta);
+                let before = pending.content.heap_len();
+                pending.add_octets(octets);
+                pending.content.decode(octets, (credit, meta.received_len));
+                is_new || pending.content.heap_len() != before
+            }
+            PieceContent::Gap(len) => {
+                self.open(meta, (piece.file, TransactionConfig::DEFAULT), head, out);
+                if let Some(pending) = self.open.get(number) {
+                    pending.span.extend(meta);
+                    pending.add_missing(len);
+                }
+                true
+            }
+            PieceContent::End { is_complete } => {
+                if let Some(mut pending) = self.open.take(number) {
+                    pending.span.extend(meta);
+                    out(ended(pending, is_complete));
+                }
+                true
+            }
+        }
     }
 
-    /// Adds octets of a body that were not captured.
-    pub(super) fn gap(
-        &mut self,
-        meta: &MessageMeta,
-        gap: &BodyGap,
-        head: impl FnOnce() -> BodyHead,
-        out: &mut dyn FnMut(Pending<File>),
-    ) {
-        self.open(meta, (gap.transaction, TransactionConfig::DEFAULT), head, out);
-        let Some(pending) = self.open.get(number_of(gap.transaction, meta.from)) else { return };
-        pending.span.extend(meta);
-        pending.add_missing(gap.len);
-    }
-
-    /// Opens a body unless it is open. Returns whether it was not.
+    /// Opens a file unless it is open. Returns whether it was not.
     fn open(
         &mut self,
         meta: &MessageMeta,
-        (transaction, config): (u64, TransactionConfig),
+        (file, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
-        let number = number_of(transaction, meta.from);
+        let number = number_of(file, meta.from);
         let is_new = self.open.get(number).is_none();
         if is_new {
             let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
@@ -243,7 +247,7 @@ impl FilesOpen {
                 copier.count(text.as_deref());
             }
             let file = File {
-                number: transaction,
+                number: file,
                 role,
                 name,
                 content_type,
@@ -266,23 +270,9 @@ impl FilesOpen {
         is_new
     }
 
-    /// Ends a body.
-    pub(super) fn end(
-        &mut self,
-        meta: &MessageMeta,
-        transaction: u64,
-        is_complete: bool,
-        out: &mut dyn FnMut(Pending<File>),
-    ) {
-        if let Some(mut pending) = self.open.take(number_of(transaction, meta.from)) {
-            pending.span.extend(meta);
-            out(ended(pending, is_complete));
-        }
-    }
-
-    /// Ends a body of which no more octets follow, if it is open.
-    pub(super) fn reset(&mut self, (transaction, role): (u64, Role), out: &mut dyn FnMut(Pending<File>)) {
-        if let Some(pending) = self.open.take(number_of(transaction, role)) {
+    /// Ends a file of which no more octets follow, if it is open.
+    pub(super) fn reset(&mut self, (file, role): (u64, Role), out: &mut dyn FnMut(Pending<File>)) {
+        if let Some(pending) = self.open.take(number_of(file, role)) {
             out(ended(pending, false));
         }
     }

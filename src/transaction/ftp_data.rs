@@ -6,8 +6,7 @@ use super::open::{Pending, allocated};
 use super::transfer::{FlowOrigin, Transfer, Transferred};
 use crate::checkpoint::state;
 use crate::protocols::ftp_data::Message;
-use crate::protocols::http1::{Body, BodyGap};
-use crate::session::{MessageMeta, Role};
+use crate::session::{MessageMeta, Piece, Role};
 
 /// The files of a data connection, at most one of each direction.
 #[derive(Debug, Default)]
@@ -53,31 +52,14 @@ impl DataOpen {
             self.number = self.transfer.as_ref().map_or(0, |transfer| transfer.number);
         }
         let Self { files, transfer, waiting, number, .. } = self;
-        let (number, config) = (*number, joins.config);
-        if let Message::End(message) = message {
-            files.end(meta, number, message.is_complete, &mut |file| {
-                end((joins, flow), (transfer, waiting), file, out);
-            });
-            return;
-        }
+        let piece = Piece { file: *number, ..message.piece() };
         let name = || transfer.as_ref().and_then(|transfer| transfer.name.clone());
         let head = || BodyHead { name: name(), ..BodyHead::default() };
-        let mut evicted = |mut file| {
-            if let Some(transfer) = &*transfer {
-                attribute(&mut file, transfer);
-            }
-            out(file);
-        };
-        match message {
-            Message::Octets(octets) => {
-                let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
-                files.body(meta, (&body, config), head, &mut evicted);
-            }
-            Message::Gap(gap) => {
-                let gap = BodyGap { transaction: number, offset: gap.offset, len: gap.len };
-                files.gap(meta, &gap, head, &mut evicted);
-            }
-            Message::End(_) => {}
+        // With one file of each direction, at most one ends.
+        let mut ended = None;
+        files.add(meta, (piece, joins.config), head, &mut |file| ended = Some(file));
+        if let Some(file) = ended {
+            end((joins, flow), (transfer, waiting), file, out);
         }
     }
 

@@ -10,8 +10,7 @@ use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::protocols::http1::content_range::ContentRange;
 use crate::protocols::{http1, http2};
-use crate::session::Lack;
-use crate::session::{MessageMeta, Role, Text};
+use crate::session::{Lack, MessageMeta, Piece, Role, Text};
 
 /// Maximum number of interim responses that are kept.
 const INTERIM_MAX: usize = 16;
@@ -223,8 +222,9 @@ impl HttpOpen {
                 let grpc = (None, None);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
-            http1::Message::Body(body) => return self.body(meta, (body, config), out),
-            http1::Message::Gap(gap) => self.gap(meta, gap, out),
+            http1::Message::Body(_) | http1::Message::Gap(_) => {
+                return self.content(meta, (message.piece(), config), out);
+            }
         }
         true
     }
@@ -303,28 +303,24 @@ impl HttpOpen {
                     out(pending.into());
                 }
             }
-            http2::Message::Body(body) => return self.body(meta, (body, config), out),
-            http2::Message::Gap(gap) => self.gap(meta, gap, out),
+            http2::Message::Body(_) | http2::Message::Gap(_) => {
+                return self.content(meta, (message.piece(), config), out);
+            }
             _ => {}
         }
         true
     }
 
-    fn body(
+    /// Adds a piece of a body. Returns whether the memory may have changed.
+    fn content(
         &mut self,
         meta: &MessageMeta,
-        (body, config): (&http1::Body<'_>, TransactionConfig),
+        (piece, config): (Option<Piece<'_>>, TransactionConfig),
         out: Out<'_>,
     ) -> bool {
-        let Self { open, files } = self;
-        let head = || take_body_head(open, meta, body.transaction);
-        files.body(meta, (body, config), head, &mut |file| out(Ended::File(file)))
-    }
-
-    fn gap(&mut self, meta: &MessageMeta, gap: &http1::BodyGap, out: Out<'_>) {
-        let Self { open, files } = self;
-        let head = || take_body_head(open, meta, gap.transaction);
-        files.gap(meta, gap, head, &mut |file| out(Ended::File(file)));
+        let (Self { open, files }, Some(piece)) = (self, piece) else { return false };
+        let head = || take_body_head(open, meta, piece.file);
+        files.add(meta, (piece, config), head, &mut |file| out(Ended::File(file)))
     }
 
     fn request(
@@ -393,7 +389,8 @@ impl HttpOpen {
     ) {
         let Self { open, files } = self;
         let mut pending = open.get(number);
-        files.end(meta, number, is_complete, &mut |file| {
+        let end = Piece::end(number, body_len, is_complete);
+        files.add(meta, (end, TransactionConfig::DEFAULT), BodyHead::default, &mut |file| {
             if let Some(pending) = &mut pending {
                 let mut copier = Copier::default();
                 copier.count(file.content.name.as_deref());

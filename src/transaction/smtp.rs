@@ -10,8 +10,7 @@ use super::span::Span;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::protocols::smtp::{MAIL_COUNT_MAX, Message, Verb};
-use crate::session::Lack;
-use crate::session::{MessageMeta, Role, Text};
+use crate::session::{Lack, MessageMeta, Piece, PieceContent, Role, Text};
 
 /// Maximum number of attachments that are listed.
 const ATTACHMENTS_MAX: usize = 32;
@@ -151,6 +150,9 @@ impl HeapLen for Mail {
     }
 }
 
+/// The end of a content of which more octets may follow.
+const CUT: PieceContent<'static> = PieceContent::End { is_complete: false };
+
 /// What ended.
 #[allow(clippy::large_enum_variant, reason = "it is passed on at once")]
 pub(super) enum Ended {
@@ -160,15 +162,6 @@ pub(super) enum Ended {
 
 /// Receives what ended.
 type Out<'o> = &'o mut dyn FnMut(Ended);
-
-/// The next octets of the content of a mail.
-enum Piece<'p> {
-    Octets(&'p [u8]),
-    /// Missing octets.
-    Gap(u64),
-    /// The end of the content; true if it was captured completely.
-    End(bool),
-}
 
 impl MailOpen {
     pub(super) fn heap_len(&self) -> usize {
@@ -200,11 +193,11 @@ impl MailOpen {
                 }
             }
             Message::Reply(reply) => self.reply = Some((reply.mail, copier.text(reply.text))),
-            Message::Content(content) => {
-                let piece = Piece::Octets(content.bytes);
-                self.content(meta, (content.mail, has_hashes), piece, out);
+            Message::Content(_) | Message::Gap(_) => {
+                if let Some(piece) = message.piece() {
+                    self.content(meta, (piece, has_hashes), out);
+                }
             }
-            Message::Gap(gap) => self.content(meta, (gap.mail, has_hashes), Piece::Gap(gap.len), out),
             Message::Mail(mail) => {
                 let addresses = mail.recipients.iter().map(|recipient| copier.text(Text(&recipient.address)));
                 let recipients = addresses.collect();
@@ -212,7 +205,7 @@ impl MailOpen {
                 let content = self.contents.take(mail.mail).map(|mut content| {
                     // The reply to a chunk may be captured before the chunk.
                     let is_complete = mail.is_complete && content.content.read_len == mail.content_len;
-                    content.read(Some(meta), has_hashes, Piece::End(is_complete), out);
+                    content.read(Some(meta), has_hashes, PieceContent::End { is_complete }, out);
                     content
                 });
                 // A content that is not known any more was evicted.
@@ -255,13 +248,8 @@ impl MailOpen {
     }
 
     /// Reads a piece of the content of a mail.
-    fn content(
-        &mut self,
-        meta: &MessageMeta,
-        (mail, has_hashes): (u64, bool),
-        piece: Piece<'_>,
-        out: Out<'_>,
-    ) {
+    fn content(&mut self, meta: &MessageMeta, (piece, has_hashes): (Piece<'_>, bool), out: Out<'_>) {
+        let mail = piece.file;
         if self.contents.get(mail).is_none() {
             let mut evicted = Vec::new();
             evicted.extend(self.contents.take_oldest(CONTENTS_MAX));
@@ -271,17 +259,17 @@ impl MailOpen {
                 if let Some(part) = &mut pending.content.part {
                     part.lack(Lack::Limit);
                 }
-                pending.read(None, false, Piece::End(false), out);
+                pending.read(None, false, CUT, out);
             }
         }
         if let Some(pending) = self.contents.get(mail) {
-            pending.read(Some(meta), has_hashes, piece, out);
+            pending.read(Some(meta), has_hashes, piece.content, out);
         }
     }
 
     pub(super) fn finish(&mut self, out: Out<'_>) {
         for mut pending in self.contents.take_all() {
-            pending.read(None, false, Piece::End(false), out);
+            pending.read(None, false, CUT, out);
         }
     }
 }
@@ -290,11 +278,15 @@ impl Pending<OpenContent> {
     fn is_limited(&self) -> bool {
         self.content.is_limited || self.lacks.is_some()
     }
-}
 
-impl Pending<OpenContent> {
     /// Reads a piece of the content, which a message completes unless the flow ended.
-    fn read(&mut self, meta: Option<&MessageMeta>, has_hashes: bool, piece: Piece<'_>, out: Out<'_>) {
+    fn read(
+        &mut self,
+        meta: Option<&MessageMeta>,
+        has_hashes: bool,
+        content: PieceContent<'_>,
+        out: Out<'_>,
+    ) {
         let (number, span) = (self.number, meta.map_or(self.span, Span::of));
         let OpenContent { reader, mail, part, read_len, is_limited } = &mut self.content;
         let mut copier = Copier::default();
@@ -328,13 +320,13 @@ impl Pending<OpenContent> {
                 (Event::Octets(_) | Event::Missing(_), None) => {}
             }
         };
-        match piece {
-            Piece::Octets(octets) => {
+        match content {
+            PieceContent::Octets(octets) => {
                 *read_len = read_len.saturating_add(octets.len() as u64);
                 reader.read(octets, &mut add);
             }
-            Piece::Gap(len) => reader.gap(len, &mut add),
-            Piece::End(is_complete) => reader.end(is_complete, &mut add),
+            PieceContent::Gap(len) => reader.gap(len, &mut add),
+            PieceContent::End { is_complete } => reader.end(is_complete, &mut add),
         }
         self.add(&copier);
     }

@@ -6,9 +6,8 @@ use super::open::{Copier, Pending};
 use super::requests::Request;
 use super::transfer::{FlowOrigin, last_part};
 use crate::checkpoint::state;
-use crate::protocols::http1::{Body, BodyGap};
 use crate::protocols::tftp::Message;
-use crate::session::{AnnouncedEnds, MessageMeta};
+use crate::session::{AnnouncedEnds, MessageMeta, Piece};
 
 /// The files of a flow.
 #[derive(Debug, Default)]
@@ -45,26 +44,14 @@ impl TftpOpen {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.request = joins.requests.of_data(&flow.key, meta).map(Box::new);
         }
+        let Some(piece) = message.piece() else { return };
         let Self { files, request, .. } = self;
         let number = request.as_ref().map_or(0, |request| request.number);
         let name = || request.as_ref().and_then(|request| request.name.clone());
         let head = || BodyHead { name: name(), ..BodyHead::default() };
-        match message {
-            Message::Octets(octets) => {
-                let body = Body { transaction: number, offset: octets.offset, bytes: octets.bytes };
-                files.body(meta, (&body, joins.config), head, out);
-            }
-            Message::Gap(gap) => {
-                let gap = BodyGap { transaction: number, offset: gap.offset, len: gap.len };
-                files.gap(meta, &gap, head, out);
-            }
-            Message::End(end) => {
-                files.end(meta, number, end.is_complete, out);
-                // The next file in the flow belongs to a later request.
-                self.is_begun = false;
-            }
-            Message::Request(_) | Message::OptionAcknowledgment(_) | Message::Error(_) => {}
-        }
+        files.add(meta, (Piece { file: number, ..piece }, joins.config), head, out);
+        // The next file in the flow belongs to a later request.
+        self.is_begun = piece.is_content();
     }
 
     pub(super) fn finish(&mut self, out: &mut dyn FnMut(Pending<File>)) {

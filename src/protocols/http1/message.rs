@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::headers::Headers;
 use crate::row::cells;
-use crate::session::Text;
+use crate::session::{Piece, Text};
 
 crate::messages! {
     /// A message of an HTTP/1.x connection. [`MessageMeta::from`](crate::session::MessageMeta::from) is its sender.
@@ -23,11 +23,17 @@ crate::messages! {
     }
 }
 
-impl Message<'_> {
-    /// Returns whether the message is a piece of a body: the variant [`Body`](Self::Body).
+impl<'m> Message<'m> {
+    /// Returns the piece of a body that the message is; the end of a request or final response is that of its body.
+    #[inline]
     #[must_use]
-    pub const fn is_content(&self) -> bool {
-        matches!(self, Self::Body(_) | Self::Gap(_))
+    pub const fn piece(&self) -> Option<Piece<'m>> {
+        match self {
+            Self::Body(body) => Some(Piece::octets(body.transaction, body.offset, body.bytes)),
+            Self::Gap(gap) => Some(Piece::gap(gap.transaction, gap.offset, gap.len)),
+            Self::End(end) => Some(Piece::end(end.transaction, end.body_len, end.complete)),
+            _ => None,
+        }
     }
 }
 

@@ -13,7 +13,8 @@ use super::{WEBSOCKET, chunked, credentials, probe};
 use crate::checkpoint::state;
 use crate::protocols::http2;
 use crate::session::{
-    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Search, Text,
+    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Piece, Progress, Protocol, Role, Search,
+    Text,
 };
 
 /// Number of octets after a request for a tunnel or another protocol that are buffered until the response arrives. If
@@ -217,8 +218,8 @@ impl Parser for HttpParser {
     }
 
     #[inline]
-    fn is_content(message: &Message<'_>) -> bool {
-        message.is_content()
+    fn piece<'m>(message: &'m Message<'_>) -> Option<Piece<'m>> {
+        message.piece()
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::protocols::http1::credentials::{foremost, without_userinfo};
 use crate::session::credit::Credit;
-use crate::session::{self, AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+use crate::session::{self, AfterGap, Fault, Input, Missing, Out, Parser, Piece, Progress, Role, Text};
 
 /// Maximum length in octets of a SETTINGS payload: 128 settings, although only about a dozen are defined.
 const SETTINGS_LEN_MAX: usize = 6 * 128;
@@ -142,8 +142,8 @@ impl Parser for Http2Parser {
     }
 
     #[inline]
-    fn is_content(message: &Message<'_>) -> bool {
-        message.is_content()
+    fn piece<'m>(message: &'m Message<'_>) -> Option<Piece<'m>> {
+        message.piece()
     }
 
     fn heap_len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::command::Verb;
 use crate::row::{Cell, Column, Group, List, ListOf, Type, Visitor};
-use crate::session::Text;
+use crate::session::{Piece, Text};
 
 crate::messages! {
     /// A message of [`SmtpParser`](super::SmtpParser).
@@ -23,12 +23,17 @@ crate::messages! {
     }
 }
 
-impl Message<'_> {
-    /// Returns whether the message is a piece of the content of a mail: the variants [`Content`](Self::Content) and
-    /// [`Gap`](Self::Gap).
+impl<'m> Message<'m> {
+    /// Returns the piece of the content of a mail that the message is; the summary of a mail is its end.
+    #[inline]
     #[must_use]
-    pub const fn is_content(&self) -> bool {
-        matches!(self, Self::Content(_) | Self::Gap(_))
+    pub const fn piece(&self) -> Option<Piece<'m>> {
+        match self {
+            Self::Content(content) => Some(Piece::octets(content.mail, content.offset, content.bytes)),
+            Self::Gap(gap) => Some(Piece::gap(gap.mail, gap.offset, gap.len)),
+            Self::Mail(mail) => Some(Piece::end(mail.mail, mail.content_len, mail.is_complete)),
+            _ => None,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::{COMMAND_LEN_MAX, MAIL_COUNT_MAX, OTHER_COUNT_MAX, PENDING_COUNT_MAX,
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::lines::{Line, LineSplitter, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
-use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Piece, Progress, Role, Text};
 
 /// Parser of SMTP and LMTP; see the [module](super).
 #[derive(Debug, Default)]
@@ -181,8 +181,8 @@ impl Parser for SmtpParser {
     }
 
     #[inline]
-    fn is_content(message: &Message<'_>) -> bool {
-        message.is_content()
+    fn piece<'m>(message: &'m Message<'_>) -> Option<Piece<'m>> {
+        message.piece()
     }
 
     fn heap_len(&self) -> usize {

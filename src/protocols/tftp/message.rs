@@ -2,7 +2,7 @@
 
 use crate::protocols::ftp_data::{End, FileGap, Octets};
 use crate::row::cells;
-use crate::session::Text;
+use crate::session::{Piece, Text};
 
 crate::messages! {
     /// A message of [`TftpParser`](super::TftpParser).
@@ -20,6 +20,20 @@ crate::messages! {
         End(End) = "tftp.end",
         /// An error that one side reports.
         Error(Error<'m>),
+    }
+}
+
+impl<'m> Message<'m> {
+    /// Returns the piece of a file that the message is.
+    #[inline]
+    #[must_use]
+    pub const fn piece(&self) -> Option<Piece<'m>> {
+        match self {
+            Self::Octets(octets) => Some(Piece::octets(0, octets.offset, octets.bytes)),
+            Self::Gap(gap) => Some(Piece::gap(0, gap.offset, gap.len)),
+            Self::End(end) => Some(Piece::end(0, end.len, end.is_complete)),
+            _ => None,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::PROTOCOL;
 use super::message::{Error, Message, Operation, OptionAcknowledgment, Request};
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::protocols::ftp_data::{End, FileGap, Octets};
-use crate::session::{Datagram, End as Ended, Expectation, Fault, Out, Parser, Progress, Role, Text};
+use crate::session::{Datagram, End as Ended, Expectation, Fault, Out, Parser, Piece, Progress, Role, Text};
 
 /// Block size without the option (RFC 1350 section 2).
 const BLOCK_LEN: u64 = 512;
@@ -279,8 +279,9 @@ impl Parser for TftpParser {
         }
     }
 
-    fn is_content(message: &Message<'_>) -> bool {
-        matches!(message, Message::Octets(_) | Message::Gap(_))
+    #[inline]
+    fn piece<'m>(message: &'m Message<'_>) -> Option<Piece<'m>> {
+        message.piece()
     }
 
     fn expectation(message: &Message<'_>) -> Option<Expectation> {

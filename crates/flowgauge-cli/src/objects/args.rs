@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
+use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp};
+use flowgauge::session::Protocol;
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_count, parse_size};
 use crate::formats::StyleArgs;
@@ -130,6 +132,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// Returns the kind of the files that a protocol transfers.
+    pub(super) fn of(protocol: &Protocol) -> Option<Self> {
+        [
+            (&http1::PROTOCOL, Self::Http),
+            (&http2::PROTOCOL, Self::Http),
+            (&smtp::PROTOCOL, Self::Mail),
+            (&ftp_data::PROTOCOL, Self::Ftp),
+            (&tftp::PROTOCOL, Self::Tftp),
+        ]
+        .into_iter()
+        .find_map(|(of, kind)| (of == protocol).then_some(kind))
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Http => "http",

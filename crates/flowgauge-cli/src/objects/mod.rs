@@ -21,8 +21,8 @@ use base64::prelude::BASE64_STANDARD;
 use flowgauge::export::Style;
 use flowgauge::pipeline::boxed;
 use flowgauge::protocols::tls::CertificateChain;
-use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp, tls};
-use flowgauge::session::Fault;
+use flowgauge::protocols::{tftp, tls};
+use flowgauge::session::{Fault, Piece, PieceContent};
 use flowgauge::transaction::coding::Coding;
 use flowgauge::transaction::{Content as Transferred, Decoding, DecodingCredit, Lack, Transaction};
 use flowgauge::{
@@ -265,6 +265,23 @@ impl<'a> ObjectSink<'a> {
             state.begin(key, begun.map(Box::new));
         }
         state.incoming.get_mut(key)?.as_deref_mut()
+    }
+
+    /// Adds a piece of an object; a transaction states its end.
+    fn piece(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, (kind, piece): (Kind, Piece<'_>)) {
+        let sender = if kind == Kind::Mail { Role::Client } else { meta.from };
+        let key = Key::new(kind, piece.file, sender);
+        match piece.content {
+            PieceContent::Octets(octets) => self.octets(flow, meta, key, (piece.offset, octets)),
+            PieceContent::Gap(len) => flow.state.skip(key, len),
+            PieceContent::End { is_complete } if kind == Kind::Mail => {
+                let incoming = flow.state.incoming.get(key).and_then(Option::as_ref);
+                // The reply to a chunk may be captured before the chunk.
+                flow.state.is_mail_complete =
+                    is_complete && incoming.is_some_and(|incoming| incoming.seen_len == piece.offset);
+            }
+            PieceContent::End { .. } => {}
+        }
     }
 
     /// Adds octets of an object.
@@ -637,49 +654,17 @@ impl Sink for ObjectSink<'_> {
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
         let before = flow.state.heap_len();
+        if let (Some(piece), Some(kind)) = (message.piece(), Kind::of(meta.protocol)) {
+            self.piece(flow, meta, (kind, piece));
+        }
         match message {
-            Message::Http1(http1::Message::Body(body)) | Message::Http2(http2::Message::Body(body)) => {
-                let key = Key::new(Kind::Http, body.transaction, meta.from);
-                self.octets(flow, meta, key, (body.offset, body.bytes));
-            }
-            Message::Http1(http1::Message::Gap(gap)) | Message::Http2(http2::Message::Gap(gap)) => {
-                flow.state.skip(Key::new(Kind::Http, gap.transaction, meta.from), gap.len);
-            }
             Message::Http1(_) | Message::Http2(_) if self.wants(Kind::Http) => flow.state.note(message),
-            Message::Smtp(smtp::Message::Content(content)) => {
-                let key = Key::new(Kind::Mail, content.mail, Role::Client);
-                self.octets(flow, meta, key, (content.offset, content.bytes));
-            }
-            Message::Smtp(smtp::Message::Gap(gap)) => {
-                flow.state.skip(Key::new(Kind::Mail, gap.mail, Role::Client), gap.len);
-            }
-            Message::Smtp(smtp::Message::Mail(mail)) => {
-                let key = Key::new(Kind::Mail, mail.mail, Role::Client);
-                let incoming = flow.state.incoming.get(key).and_then(Option::as_ref);
-                // The reply to a chunk may be captured before the chunk.
-                flow.state.is_mail_complete = mail.is_complete
-                    && incoming.is_some_and(|incoming| incoming.seen_len == mail.content_len);
-            }
-            Message::FtpData(ftp_data::Message::Octets(octets)) => {
-                let key = Key::new(Kind::Ftp, 0, meta.from);
-                self.octets(flow, meta, key, (octets.offset, octets.bytes));
-            }
-            Message::FtpData(ftp_data::Message::Gap(gap)) => {
-                flow.state.skip(Key::new(Kind::Ftp, 0, meta.from), gap.len);
-            }
             Message::Tftp(tftp::Message::Request(_)) => {
                 // It ends the transfer of an earlier one in the same flow.
                 for sender in [Role::Client, Role::Server] {
                     let key = Key::new(Kind::Tftp, 0, sender);
                     self.end(&flow.view, &mut *flow.state, key, Description::default());
                 }
-            }
-            Message::Tftp(tftp::Message::Octets(octets)) => {
-                let key = Key::new(Kind::Tftp, 0, meta.from);
-                self.octets(flow, meta, key, (octets.offset, octets.bytes));
-            }
-            Message::Tftp(tftp::Message::Gap(gap)) => {
-                flow.state.skip(Key::new(Kind::Tftp, 0, meta.from), gap.len);
             }
             Message::Tls(tls::Message::CertificateChain(chain))
             | Message::Dtls(tls::Message::CertificateChain(chain))
@@ -733,14 +718,8 @@ impl TransactionSink for ObjectSink<'_> {
             }
             // Parts of a mail are in its file.
             Transferred::File(file) if file.part.is_none() => {
-                let protocol = transaction.protocol();
-                let (kind, number) = if protocol == &ftp_data::PROTOCOL {
-                    (Kind::Ftp, 0)
-                } else if protocol == &tftp::PROTOCOL {
-                    (Kind::Tftp, 0)
-                } else {
-                    (Kind::Http, file.number)
-                };
+                let kind = Kind::of(transaction.protocol()).unwrap_or(Kind::Http);
+                let number = if kind == Kind::Http { file.number } else { 0 };
                 let key = Key::new(kind, number, file.role.unwrap_or(Role::Server));
                 let may_continue = key.sender() == Role::Server && !file.is_complete;
                 let description = Description {
