@@ -104,29 +104,39 @@ pub(crate) fn unsigned(content: &[u8]) -> Option<u32> {
     is_small.then(|| content.iter().fold(0, |number, octet| number << 8 | u32::from(*octet)))
 }
 
-/// The content of an OBJECT IDENTIFIER, displayed in dotted decimals.
+/// The content of an OBJECT IDENTIFIER, displayed in dotted decimals; a number beyond 128 bits, which no identifier has, as `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Oid<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Oid<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut number = 0_u64;
-        let mut is_first = true;
-        for octet in self.0 {
-            number = number.wrapping_shl(7) | u64::from(octet & 0x7f);
-            if octet & 0x80 != 0 {
-                continue;
+        for (index, octets) in self.0.split_inclusive(|octet| octet & 0x80 == 0).enumerate() {
+            let separator = if index == 0 { "" } else { "." };
+            match number(octets) {
+                // The first two numbers are encoded as one.
+                Some(number) if index == 0 => {
+                    let top = (number / 40).min(2);
+                    write!(f, "{top}.{}", number - top * 40)?;
+                }
+                Some(number) => match u64::try_from(number) {
+                    Ok(number) => write!(f, "{separator}{number}")?,
+                    Err(_) => write!(f, "{separator}{number}")?,
+                },
+                None => write!(f, "{separator}?")?,
             }
-            if std::mem::take(&mut is_first) {
-                let top = (number / 40).min(2);
-                write!(f, "{top}.{}", number - top * 40)?;
-            } else {
-                write!(f, ".{number}")?;
-            }
-            number = 0;
         }
         Ok(())
     }
+}
+
+/// Returns a number of an OBJECT IDENTIFIER; `None` if it has no end, or more than 128 bits.
+fn number(octets: &[u8]) -> Option<u128> {
+    let mut number = 0_u128;
+    for octet in octets {
+        let is_small = number >> (u128::BITS - 7) == 0;
+        number = is_small.then_some(number << 7 | u128::from(octet & 0x7f))?;
+    }
+    octets.last().filter(|octet| *octet & 0x80 == 0).map(|_| number)
 }
 
 /// Encodes a value with these parts as its content, shorter than 128 octets.
@@ -139,6 +149,30 @@ pub(crate) fn encoded(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first one is the example of X.690 section 8.19.5, the second one that of X.667 section 8.
+    #[test]
+    fn identifiers_are_displayed_in_decimals() {
+        for (octets, text) in [
+            (&[0x88, 0x37, 3][..], "2.999.3"),
+            (
+                &[
+                    0x69, 0x83, 0xf0, 0x9d, 0xa7, 0xeb, 0xcf, 0xde, 0xe0, 0xc7, 0xa1, 0xa7, 0xb2, 0xc0, 0x94,
+                    0x8c, 0xc8, 0xf9, 0xd7, 0x76,
+                ],
+                "2.25.329800735698586629295641978511506172918",
+            ),
+            (&[0x2b, 6, 1, 0x84, 0x80, 0x80, 0x80, 0x80, 0], "1.3.6.1.137438953472"),
+            (&[0x2b, 0x80, 0x80, 0x80, 5], "1.3.5"),
+            (&[0x2b, 0x81], "1.3.?"),
+            (&[0xff; 40], "?"),
+            (&[], ""),
+        ] {
+            assert_eq!(Oid(octets).to_string(), text);
+        }
+        let beyond = [&[0x2b, 0x84][..], &[0x80; 17], &[0]].concat();
+        assert_eq!(Oid(&beyond).to_string(), "1.3.?");
+    }
 
     #[test]
     fn consecutive_values_are_read() {

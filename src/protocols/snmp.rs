@@ -574,6 +574,10 @@ mod tests {
         );
         let trap_2 =
             message(1, &pdu(0xa7, 9, 0, &[&up_time, &variable(TRAP_OID, &value(6, &[&[0x2b, 6, 1, 6, 3]]))]));
+        let zeros = [&[0x2b][..], &[0x80; 10], &[0]].concat();
+        let ones = [&[0x2b][..], &[0xff; 40], &[0]].concat();
+        let variables = [zeros, ones, vec![0x2b, 0x81]].map(|oid| variable(&oid, &[5, 0]));
+        let endless = message(0, &pdu(0xa0, 2, 0, &variables.each_ref().map(Vec::as_slice)));
         let scoped = |body: &[u8]| value(0x30, &[&value(4, &[]), &value(4, &[]), body]);
         let cases = [
             Case {
@@ -600,6 +604,15 @@ mod tests {
                     oids=List([Text(\"1.3.6.1.2.1.1.3.0\"), Text(\"1.3.6.1.6.3.1.1.4.1.0\")]) variable_count=2 \
                     trap_oid=1.3.6.1.6.3",
                     "snmp_conversation version=2c community=public",
+                ],
+            },
+            Case {
+                name: "an identifier with a number of eleven octets, and one without an end",
+                turns: vec![(CLIENT, endless)],
+                rows: &[
+                    "snmp_conversation version=1 community=public get_variable_count=3",
+                    "snmp version=1 community=public request_kind=get_request identifier=2 \
+                    oids=List([Text(\"1.3.0\"), Text(\"1.3.?\"), Text(\"1.3.?\")]) variable_count=3 lacks=response",
                 ],
             },
             Case {

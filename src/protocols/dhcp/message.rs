@@ -400,18 +400,42 @@ mod tests {
             &[6, 8, 192, 0, 2, 1, 192, 0, 2, 2, 255],
             &[&[53, 1, 5, 52, 1, 2, 54, 4, 192, 0, 2, 1, 51, 4, 0, 0, 14, 16, 1, 4, 255, 255, 255, 0]],
         );
-        let cases = [Case {
-            name: "a request and its acknowledgment",
-            turns: vec![(Role::Client, request), (Role::Server, ack)],
-            rows: &[
-                "dhcp message_type=request identifier=4660 client_hardware_address=00:0c:29:01:02:03 client_id=010203 \
+        let discover = message(1, [0; 4], b"", &[&[53, 1, 1]]);
+        let without_cookie = |number: u8| {
+            let mut octets = message(1, [0; 4], b"", &[&[0; 40], &[53, 1, 3, 12, 1, b'x']]);
+            octets[7] = number;
+            octets[236..240].fill(0);
+            octets
+        };
+        let cases = [
+            Case {
+                name: "options without their cookie between two messages",
+                turns: vec![
+                    (Role::Client, discover.clone()),
+                    (Role::Client, without_cookie(1)),
+                    (Role::Client, without_cookie(2)),
+                    (Role::Client, discover),
+                ],
+                rows: &[
+                    "dhcp message_type=discover identifier=4660 client_hardware_address=00:0c:29:01:02:03",
+                    "dhcp identifier=4609 client_hardware_address=00:0c:29:01:02:03",
+                    "dhcp identifier=4610 client_hardware_address=00:0c:29:01:02:03",
+                    "dhcp message_type=discover identifier=4660 client_hardware_address=00:0c:29:01:02:03",
+                ],
+            },
+            Case {
+                name: "a request and its acknowledgment",
+                turns: vec![(Role::Client, request), (Role::Server, ack)],
+                rows: &[
+                    "dhcp message_type=request identifier=4660 client_hardware_address=00:0c:29:01:02:03 client_id=010203 \
                 host_name=pc full_name=pc.de vendor_class=MSFT requested_address=Address(192.0.2.7)",
-                "dhcp message_type=ack identifier=4660 client_hardware_address=00:0c:29:01:02:03 \
+                    "dhcp message_type=ack identifier=4660 client_hardware_address=00:0c:29:01:02:03 \
                 assigned_address=Address(192.0.2.7) server_address=Address(192.0.2.1) \
                 subnet_mask=Address(255.255.255.0) dns_servers=List([Text(\"192.0.2.1\"), Text(\"192.0.2.2\")]) \
                 lease_time=3600s",
-            ],
-        }];
+                ],
+            },
+        ];
         check(&KitEntry::of::<Dhcp>(), &cases);
     }
 }
