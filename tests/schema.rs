@@ -351,15 +351,25 @@ fn the_documentation_of_features_is_up_to_date() {
     assert!(fs::read_to_string(&path).unwrap() == page, "docs/features.md: run with UPDATE_DOCS=1");
 }
 
-/// Compares the tables of Zeek's logs in `docs/formats.md` with those that are declared; with `UPDATE_DOCS=1` the test writes
-/// them.
+/// Compares a generated page with what it should be; with `UPDATE_DOCS=1`, writes it.
+fn check_page(path: &str, page: &str) {
+    let file = root().join(path);
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, page).unwrap();
+    } else {
+        let current = fs::read_to_string(&file).unwrap_or_default();
+        assert!(current == page, "{path}: run with UPDATE_DOCS=1");
+    }
+}
+
+/// Compares the tables of Zeek's logs in `docs/reference/zeek.md` with those that are declared.
 #[cfg(feature = "protocols")]
 #[test]
 fn the_documentation_of_zeek_logs_is_up_to_date() {
     use flowgauge::export::zeek;
     use flowgauge::row::TableInfo;
 
-    const START: &str = "## Columns of Zeek's logs\n";
     let tables = [
         TableInfo::of::<zeek::Head>(),
         TableInfo::of::<zeek::Conn<'_>>(),
@@ -378,33 +388,75 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
         TableInfo::of::<zeek::X509<'_>>(),
     ];
     let tables = tables.into_iter().chain(flowgauge::protocols::zeek_tables().into_iter().copied());
-    let mut section = format!(
-        "{START}\n\
-         All logs but `files.log`, which begins with the columns of `zeek.file_head`, `dhcp.log`, which begins with those of\n\
-         `zeek.crossing_head`, and `x509.log` begin with those of `zeek.head`.\n\n\
-         This section is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n"
+    let mut section = String::from(
+        "# Columns of Zeek's logs\n\n\
+         [Formats](../formats.md#logs-of-zeek) describes the logs. All but `files.log`, which begins with the columns of\n\
+         `zeek.file_head`, `dhcp.log`, which begins with those of `zeek.crossing_head`, and `x509.log` begin with those of\n\
+         `zeek.head`.\n\n\
+         This page is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n",
     );
     for table in tables {
         let description = plain(table.description);
-        writeln!(section, "\n### `{}`\n\n{description}\n", table.name).unwrap();
+        writeln!(section, "\n## `{}`\n\n{description}\n", table.name).unwrap();
         section.push_str("| column | value |\n|---|---|\n");
         for column in table.columns {
             writeln!(section, "| `{}` | {} |", column.name, plain(column.description).replace('|', "\\|"))
                 .unwrap();
         }
     }
-    let path = root().join("docs/formats.md");
-    let current = fs::read_to_string(&path).unwrap();
-    let page = format!("{}\n\n{section}", current.split(START).next().unwrap().trim_end());
-    if env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
-    } else {
-        assert!(current == page, "docs/formats.md: run with UPDATE_DOCS=1");
-    }
+    check_page("docs/reference/zeek.md", &section);
 }
 
-/// Compares the tables of messages in `docs/protocols.md` with those that the parsers declare; with `UPDATE_DOCS=1` the
-/// test writes them.
+/// Returns ports as text, with ranges of at least three.
+#[cfg(feature = "protocols")]
+fn ports(transport: &str, ports: &[u16]) -> Option<String> {
+    let mut sorted = ports.to_vec();
+    sorted.sort_unstable();
+    let ranges = sorted.chunk_by(|a, b| a + 1 == *b).flat_map(|range| match range {
+        [first, _, .., last] => vec![format!("{first} to {last}")],
+        _ => range.iter().map(u16::to_string).collect(),
+    });
+    let ranges: Vec<_> = ranges.collect();
+    (!ranges.is_empty()).then(|| format!("{transport} {}", ranges.join(", ")))
+}
+
+/// Returns the table of the protocols with a parser.
+#[cfg(feature = "protocols")]
+fn parsed_protocols() -> String {
+    use flowgauge::session::Protocols as _;
+
+    let mut out = String::from(
+        "| protocol | ports | in Zeek | in EVE | limits | standards |\n|---|---|---|---|---|---|\n",
+    );
+    let entries = flowgauge::Standard::TABLE.iter().filter(|entry| entry.has_parser);
+    let mut protocols: Vec<_> = entries.map(|entry| entry.protocol).collect();
+    protocols.sort_by_key(|protocol| protocol.name());
+    for protocol in protocols {
+        assert!(!protocol.limits().is_empty() && !protocol.standards().is_empty(), "{protocol} is described");
+        let known = [("TCP", protocol.stream_ports()), ("UDP", protocol.datagram_ports())];
+        let of_transports: Vec<_> = match known {
+            [(_, tcp), (_, udp)] if tcp == udp => ports("TCP/UDP", tcp).into_iter().collect(),
+            _ => known.into_iter().filter_map(|(transport, list)| ports(transport, list)).collect(),
+        };
+        let mut zeek: Vec<_> =
+            [true, false].into_iter().filter_map(|is_tcp| protocol.zeek_name(is_tcp)).collect();
+        zeek.dedup();
+        let name =
+            |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let cells = [
+            name(&[protocol.name()]),
+            of_transports.join(", "),
+            name(&zeek),
+            name(protocol.eve_name().as_slice()),
+            protocol.limits().to_owned(),
+            protocol.standards().to_owned(),
+        ];
+        writeln!(out, "| {} |", cells.join(" | ")).unwrap();
+    }
+    out
+}
+
+/// Compares the tables in `docs/reference/protocols.md` with what the parsers declare.
 #[cfg(feature = "protocols")]
 #[test]
 fn the_documentation_of_messages_is_up_to_date() {
@@ -412,7 +464,6 @@ fn the_documentation_of_messages_is_up_to_date() {
     use flowgauge::session::{MessageHead, SessionEvent};
     use flowgauge::tracker::FlowAnomaly;
 
-    const START: &str = "## Columns of messages\n";
     let mut tables = vec![TableInfo::of::<MessageHead>()];
     tables.extend(<flowgauge::Message<'_> as Union>::tables());
     tables.extend(SessionEvent::tables());
@@ -424,10 +475,17 @@ fn the_documentation_of_messages_is_up_to_date() {
     let transactions = flowgauge::transaction::Content::tables().into_iter();
     tables.extend(transactions.filter(|table| !messages.contains(&table.name)));
     let mut section = format!(
-        "{START}\n\
+        "# Protocols and columns of their messages\n\n\
+         [Protocols](../protocols.md) describes what is read, and which others are recognized.\n\n\
+         This page is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n\n\
+         ## Parsed protocols\n\n\
+         A protocol is recognized by its first octets on any port, and otherwise by its ports. Limits add to [those of the\n\
+         driver](../limits.md); the [threat model](../threats.md#protocol-parsers-protocols) has attacks and tests.\n\n\
+         {}\n\
+         ## Columns of messages\n\n\
          `flowgauge sessions` writes the columns of `session.head` and those of the message, with `--transactions` those of\n\
-         `transaction.head` and of the transaction. False, zero and empty lists are omitted in the columns with an asterisk. The columns of a group are indented.\n\n\
-         This section is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n"
+         `transaction.head` and of the transaction. False, zero and empty lists are omitted in the columns with an asterisk. The columns of a group are indented.\n",
+        parsed_protocols()
     );
     for (index, table) in tables.iter().enumerate() {
         let description = plain(table.description);
@@ -450,15 +508,7 @@ fn the_documentation_of_messages_is_up_to_date() {
             };
         }
     }
-    let path = root().join("docs/protocols.md");
-    let current = fs::read_to_string(&path).unwrap();
-    let head = current.split(START).next().unwrap();
-    let page = format!("{}\n\n{section}", head.trim_end());
-    if env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
-    } else {
-        assert!(current == page, "docs/protocols.md: run with UPDATE_DOCS=1");
-    }
+    check_page("docs/reference/protocols.md", &section);
 }
 
 /// The guide to a new protocol shows code of one that exists.

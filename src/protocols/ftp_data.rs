@@ -19,7 +19,9 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp_data")
     .in_eve("ftp-data")
     .over_streams(&[20], None)
     .with_kinds(&["ftp_data"])
-    .leading_on();
+    .leading_on()
+    .with_limits("none: octets are passed on as they arrive")
+    .with_standards("RFC 959");
 
 /// Protocol of encrypted data connections: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -20,7 +20,9 @@ pub static PROTOCOL: Protocol = Protocol::new("modbus")
     .in_eve("modbus")
     .over_streams(&[502], Some(probe))
     .with_kinds(&["modbus"])
-    .with_message_len_min(8);
+    .with_message_len_min(8)
+    .with_limits("32 open requests, PDUs of 260 octets")
+    .with_standards("MODBUS Application Protocol V1.1b3, Messaging on TCP/IP V1.0b");
 
 fn probe(opening: &StreamOpening<'_>) -> Verdict {
     if opening.has_port(502) { either(opening, begins) } else { Verdict::No }

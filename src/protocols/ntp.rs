@@ -27,7 +27,9 @@ pub static PROTOCOL: Protocol = Protocol::new("ntp")
     .in_eve("ntp")
     .over_datagrams(&[123], Some(probe))
     .with_kinds(&["ntp", "ntp_control", "ntp_private"])
-    .with_message_len_min(8);
+    .with_message_len_min(8)
+    .with_limits("16 open exchanges")
+    .with_standards("RFC 5905, 7822, 9327; mode 7 as ntpd sends it");
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let [first, second, ..] = opening.bytes else { return Verdict::No };

@@ -23,7 +23,9 @@ pub static PROTOCOL: Protocol = Protocol::new("radius")
     .in_zeek("radius")
     .over_datagrams(&PORTS, Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=5).and(OctetSet::range(11..=13)).and(OctetSet::range(40..=45)))
-    .with_kinds(&["radius"]);
+    .with_kinds(&["radius"])
+    .with_limits("64 open exchanges, texts of 253 octets")
+    .with_standards("RFC 2865, 2866, 2869, 3162, 5176");
 
 const PORTS: [u16; 5] = [1812, 1813, 1645, 1646, 3799];
 

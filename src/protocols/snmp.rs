@@ -31,7 +31,9 @@ pub static PROTOCOL: Protocol = Protocol::new("snmp")
     .in_eve("snmp")
     .over_datagrams(&[161, 162], Some(probe))
     .datagrams_begin_with(OctetSet::of(b"\x30"))
-    .with_kinds(&["snmp", "snmp_conversation"]);
+    .with_kinds(&["snmp", "snmp_conversation"])
+    .with_limits("32 open requests; 512 octets of identifiers of variables, communities of 64 octets")
+    .with_standards("RFC 1157, 1901, 3412, 3414, 3416");
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some((0x30, header_len, len)) = ber::header(opening.bytes) else { return Verdict::No };

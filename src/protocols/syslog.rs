@@ -20,7 +20,9 @@ pub static PROTOCOL: Protocol = Protocol::new("syslog")
     .over_streams(&[514, 601], Some(probe_stream))
     .streams_begin_with(OctetSet::of(b"<123456789"))
     .with_kinds(&["syslog"])
-    .with_message_len_min(4);
+    .with_message_len_min(4)
+    .with_limits("in streams messages of 4 KiB; texts of 2 KiB")
+    .with_standards("RFC 3164, 5424, 6587");
 
 /// Returns the priority at the start of a message, and what follows.
 fn priority(message: &[u8]) -> Option<(u8, &[u8])> {

@@ -318,6 +318,8 @@ pub struct Protocol {
     zeek: [Option<&'static str>; 2],
     /// Name in EVE.
     eve: Option<&'static str>,
+    limits: &'static str,
+    standards: &'static str,
 }
 
 impl Protocol {
@@ -354,6 +356,8 @@ impl Protocol {
             leads_on: false,
             zeek: [None; 2],
             eve: None,
+            limits: "",
+            standards: "",
         }
     }
 
@@ -436,6 +440,30 @@ impl Protocol {
     #[cfg(feature = "protocols")]
     pub(crate) const fn leading_on(self) -> Self {
         Self { leads_on: true, ..self }
+    }
+
+    /// Adds the limits of the parser, besides those of the driver, as text for its users.
+    #[must_use]
+    pub const fn with_limits(self, limits: &'static str) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Adds the documents that specify the protocol, such as `RFC 5905, 9327`.
+    #[must_use]
+    pub const fn with_standards(self, standards: &'static str) -> Self {
+        Self { standards, ..self }
+    }
+
+    /// Returns the limits of the parser, as text.
+    #[must_use]
+    pub const fn limits(&self) -> &'static str {
+        self.limits
+    }
+
+    /// Returns the documents that specify the protocol, as text.
+    #[must_use]
+    pub const fn standards(&self) -> &'static str {
+        self.standards
     }
 
     /// Returns whether a flow of this protocol may have messages or transactions in tables of a kind, such as `tls`: its own,

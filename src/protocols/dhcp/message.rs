@@ -20,7 +20,9 @@ pub static PROTOCOL: Protocol = Protocol::new("dhcp")
     .in_eve("dhcp")
     .over_datagrams(&[67, 68], Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=2))
-    .with_kinds(&["dhcp", "dhcp_exchange"]);
+    .with_kinds(&["dhcp", "dhcp_exchange"])
+    .with_limits("options of 255 octets, 16 addresses of routers and of DNS servers")
+    .with_standards("RFC 951, 2131, 2132, 4702");
 
 /// First octets of options (RFC 2131 section 3).
 const COOKIE: u32 = 0x6382_5363;

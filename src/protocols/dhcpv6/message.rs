@@ -18,7 +18,9 @@ use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Verdict};
 pub static PROTOCOL: Protocol = Protocol::new("dhcpv6")
     .over_datagrams(&[546, 547], Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=36))
-    .with_kinds(&["dhcpv6", "dhcpv6_exchange"]);
+    .with_kinds(&["dhcpv6", "dhcpv6_exchange"])
+    .with_limits("texts of 255 octets; 16 addresses, prefixes and DNS servers; messages in 8 relays")
+    .with_standards("RFC 8415, 3646, 4704, 5007, 6939");
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let [kind @ 1..=36, ..] = opening.bytes else { return Verdict::No };

@@ -107,18 +107,27 @@ pub static PROTOCOL: Protocol = Protocol::new("dns")
     .in_eve("dns")
     .over_streams(probe::DNS_PORTS, Some(probe::dns_stream))
     .over_datagrams(probe::DNS_PORTS, Some(probe::dns_datagram))
-    .with_kinds(&["dns"]);
+    .with_kinds(&["dns"])
+    .with_limits(
+        "names of 255 octets and 127 backward pointers, 256 pending queries; 8 octets of text for each \
+         octet of a message, plus 1 KiB",
+    )
+    .with_standards("RFC 1035, 2136, 3597, 6891, 7766, 9460, and those of the types");
 
 /// Protocol multicast DNS: `mdns`.
 pub static MDNS: Protocol = Protocol::new("mdns")
     .in_zeek("dns")
     .in_eve("mdns")
     .over_datagrams(probe::MDNS_PORTS, Some(probe::mdns_datagram))
-    .with_kinds(&["dns"]);
+    .with_kinds(&["dns"])
+    .with_limits("as `dns`")
+    .with_standards("RFC 6762");
 
 /// Protocol Link-Local Multicast Name Resolution: `llmnr`.
 pub static LLMNR: Protocol = Protocol::new("llmnr")
     .in_zeek("dns")
     .over_streams(probe::LLMNR_PORTS, Some(probe::llmnr_stream))
     .over_datagrams(probe::LLMNR_PORTS, Some(probe::llmnr_datagram))
-    .with_kinds(&["dns"]);
+    .with_kinds(&["dns"])
+    .with_limits("as `dns`")
+    .with_standards("RFC 4795");

@@ -83,7 +83,9 @@ pub static PROTOCOL: Protocol = Protocol::new("ftp")
     .announcing_streams()
     .streams_begin_with(OctetSet::LETTERS.and(OctetSet::range(b'1'..=b'5')))
     .with_kinds(&["ftp"])
-    .leading_on();
+    .leading_on()
+    .with_limits("lines of 2 KiB, file names of 1 KiB, 64 pending commands")
+    .with_standards("RFC 959, 2228, 2389, 2428, 3659, 4217");
 
 /// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -96,7 +96,12 @@ pub static PROTOCOL: Protocol = Protocol::new("http")
     .resumed_anywhere_by(resync::resume)
     .streams_begin_with(OctetSet::range(b'A'..=b'Z').and(OctetSet::of(b"-_\r\n")))
     .with_kinds(&["http"])
-    .leading_on();
+    .leading_on()
+    .with_limits(
+        "head of 48 KiB and 128 fields, chunk lines of 4 KiB, 32 pending requests; a message beyond is \
+         omitted",
+    )
+    .with_standards("RFC 9110, 9112, 1945");
 
 /// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket").in_eve("websocket");

@@ -106,4 +106,10 @@ pub static PROTOCOL: Protocol = Protocol::new("http2")
     .in_eve("http2")
     .over_streams(&[], Some(probe::probe))
     .streams_begin_with(OctetSet::of(b"\0P"))
-    .with_kinds(&["http2", "http"]);
+    .with_kinds(&["http2", "http"])
+    .with_limits(
+        "header blocks of 48 KiB in 32 frames; 1024 fields of 64 KiB together; for each octet of all \
+         header blocks 256 octets of fields and 32 of text, plus 256 KiB of each; a dynamic table as \
+         SETTINGS permit; 256 streams",
+    )
+    .with_standards("RFC 9113, 7541, 8441, gRPC over HTTP/2");

@@ -39,7 +39,12 @@ pub static PROTOCOL: Protocol = Protocol::new("ldap")
     .datagrams_begin_with(OctetSet::of(b"\x30"))
     .with_kinds(&["ldap", "ldap_search"])
     .with_message_len_min(7)
-    .leading_on();
+    .leading_on()
+    .with_limits(
+        "64 open operations; PDUs of 8 KiB, of longer ones the beginning; filters of depth 32 and 1024 \
+         octets, attributes of 1024 octets, other texts of 512",
+    )
+    .with_standards("RFC 4511, 4513, 4515; RFC 4121 and NTLM signatures");
 
 /// Returns the tag of the operation in a message (RFC 4511, from section 4.2), or the verdict if there is none.
 fn operation(octets: &[u8]) -> Result<u8, Verdict> {

@@ -73,4 +73,10 @@ pub static PROTOCOL: Protocol = Protocol::new("quic")
     .over_datagrams(&[443], Some(probe::probe))
     // Initial packets of versions 1 and 2.
     .repeated_by((0xe0, 0xc0), parser::begins_another)
-    .with_kinds(&["quic", "x509"]);
+    .with_kinds(&["quic", "x509"])
+    .with_limits(
+        "32 KiB of handshake in 128 pieces; 8 packets of a datagram, all with the same connection ID, \
+         none after one that cannot be decrypted; 64 connections, each started by a datagram of 1200 \
+         octets",
+    )
+    .with_standards("RFC 8999, 9000, 9001, 9368, 9369");

@@ -104,7 +104,9 @@ pub static PROTOCOL: Protocol = Protocol::new("smtp")
             .and(OctetSet::of(b" ")),
     )
     .with_kinds(&["smtp", "mail"])
-    .leading_on();
+    .leading_on()
+    .with_limits("lines of 2 KiB, 128 recipients (512 octets each), 4 pending mails, 512 pending commands")
+    .with_standards("RFC 5321, 2033, 2920, 3030, 3207, 4954");
 
 /// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -68,4 +68,6 @@ pub static PROTOCOL: Protocol = Protocol::new("ssh")
     .over_streams(&[22], Some(probe::probe))
     .resumed_by(probe::search)
     .following_lines()
-    .with_kinds(&["ssh"]);
+    .with_kinds(&["ssh"])
+    .with_limits("lines of 255 octets, packets of 35,000 octets")
+    .with_standards("RFC 4250, 4251, 4253, 4419, 5656");

@@ -37,4 +37,6 @@ pub static PROTOCOL: Protocol = Protocol::new("tftp")
     .over_datagrams(&[69], Some(probe::probe))
     .datagrams_begin_with(OctetSet::of(b"\0"))
     .announced_late_by(probe::may_be_answer)
-    .with_kinds(&["tftp"]);
+    .with_kinds(&["tftp"])
+    .with_limits("none: blocks are passed on as they arrive")
+    .with_standards("RFC 1350, 2347, 2348, 2349, 7440");

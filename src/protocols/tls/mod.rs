@@ -95,7 +95,12 @@ pub static PROTOCOL: Protocol = Protocol::new("tls")
     )
     .resumed_by(probe::search)
     .streams_begin_with(OctetSet::range(20..=23).and(OctetSet::range(0x80..=0xFF)))
-    .with_kinds(&["tls", "x509"]);
+    .with_kinds(&["tls", "x509"])
+    .with_limits(
+        "record of 18,432 octets, handshake message of 64 KiB, 32 certificates; 512 items of a list and \
+         1024 names of a certificate are written, no fingerprint of one below 64 octets",
+    )
+    .with_standards("RFC 6101, 2246, 4346, 5246, 6066, 7301, 8422, 8446; RFC 4514, 5280");
 
 /// The DTLS protocol over datagrams, recognized by content and by the ports of DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol = Protocol::new("dtls")
@@ -103,4 +108,8 @@ pub static DTLS: Protocol = Protocol::new("dtls")
     .over_datagrams(&[853, 4433, 5061, 5246, 5247, 5684], Some(probe::probe_datagram))
     .datagrams_begin_with(OctetSet::range(0..=3).and(OctetSet::range(20..=24)))
     .repeated_by((0xff, stream::HANDSHAKE), datagram::begins_another)
-    .with_kinds(&["tls", "x509"]);
+    .with_kinds(&["tls", "x509"])
+    .with_limits(
+        "4 messages of 32 pieces at a time; buffers of 16 octets for each octet received, plus 256 KiB",
+    )
+    .with_standards("RFC 4347, 6347, 9147");

@@ -96,7 +96,7 @@ pub(crate) struct SessionsArgs {
     /// Write only rows that meet a condition: 'status >= 500'
     ///
     /// The condition is that of `flowgauge flows --where`, over the fields of all messages or transactions
-    /// (docs/protocols.md). A row without a field has no value for it.
+    /// (docs/reference/protocols.md). A row without a field has no value for it.
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     condition: Option<String>,
 
