@@ -20,6 +20,7 @@ mod session_driver;
 mod source;
 mod tracker;
 
+use flowgauge_instructions::padding;
 use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 
@@ -40,6 +41,7 @@ pub(crate) const SEEDS: [u64; 4] = [11, 22, 33, 44];
 
 gungraun::main!(
     config = LibraryBenchmarkConfig::default()
+        .env("PADDING", padding())
         .tool(Dhat::default().entry_point(EntryPoint::Default));
     library_benchmark_groups = source_group,
     link_group,

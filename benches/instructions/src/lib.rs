@@ -3,8 +3,10 @@
 
 mod compare;
 mod figures;
+mod padding;
 mod work;
 
 pub use compare::{Change, Comparison, PERCENT_MAX};
 pub use figures::{Environment, Figures, Run};
+pub use padding::padding;
 pub use work::{EXEMPTIONS, Exemption, FACTOR_MAX, Fault, WorkRow, work_rows};

@@ -13,6 +13,7 @@ mod inputs;
 use flowgauge::base::LinkType;
 use flowgauge::decode::fragment::OverlapPolicy;
 use flowgauge::dedup::Mode;
+use flowgauge_instructions::padding;
 use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 
@@ -346,6 +347,7 @@ library_benchmark_group!(
 
 gungraun::main!(
     config = LibraryBenchmarkConfig::default()
+        .env("PADDING", padding())
         .tool(Dhat::default().entry_point(EntryPoint::Default));
     library_benchmark_groups = work_group
 );
