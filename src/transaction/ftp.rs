@@ -88,17 +88,19 @@ pub(super) struct FtpOpen {
 
 state! { struct FtpOpen { open, answered, named, user, has_password, folder } }
 
-/// Returns a path in a folder. Folders before `..` are removed.
+/// Returns a path in a folder. Folders before `..` are removed, and `.` but for the first folder, which is not known; nothing is
+/// above the root.
 pub(crate) fn join_path(folder: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = Vec::new();
     for (index, part) in whole.split('/').enumerate() {
-        match part {
-            "" if index > 0 => {}
-            ".." if parts.last().is_some_and(|last| !matches!(*last, "" | "." | "..")) => {
+        match (part, parts.last()) {
+            ("" | ".", _) if index > 0 => {}
+            ("..", Some(&"")) => {}
+            ("..", Some(last)) if *last != ".." => {
                 parts.pop();
             }
-            part => parts.push(part),
+            (part, _) => parts.push(part),
         }
     }
     if parts == [""] { "/".to_owned() } else { parts.join("/") }
@@ -294,7 +296,14 @@ mod tests {
             ("/pub", "/etc//passwd", "/etc/passwd"),
             ("/", "x", "/x"),
             ("/pub", "..", "/"),
-            ("/pub", "../../x", "/../x"),
+            ("/pub", "../../x", "/x"),
+            ("/samba", "./x", "/samba/x"),
+            (".", "./x", "./x"),
+            (".", "../x", "x"),
+            (".", "..", ""),
+            ("", "x", "/x"),
+            ("./a", "../b/..", "."),
+            ("..", "../x", "../../x"),
         ] {
             assert_eq!(join_path(folder, path), expected);
         }

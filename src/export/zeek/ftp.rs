@@ -13,6 +13,9 @@ const LOGGED: [&str; 10] = ["APPE", "DELE", "RETR", "STOR", "STOU", "ACCT", "POR
 /// The commands among these whose argument is a file.
 const OF_FILES: [&str; 5] = ["APPE", "DELE", "RETR", "STOR", "STOU"];
 
+/// The commands among these that announce a data connection.
+const ANNOUNCING: [&str; 4] = ["PORT", "PASV", "EPRT", "EPSV"];
+
 /// A command of FTP with its reply in `ftp.log`, behind its [`Head`](super::Head).
 #[derive(Clone, Copy, Debug)]
 pub struct Ftp<'a> {
@@ -53,8 +56,12 @@ impl<'a> Ftp<'a> {
         Some(fuid(Uid::of_origin(&file.flow, self.seed), file.role))
     }
 
-    /// Returns the ends of the data connection: the one that opens it, then address and port of the one that listens.
+    /// Returns the ends of the data connection that the command announces: the one that opens it, then address and port of the
+    /// one that listens.
     fn data(&self) -> Option<(bool, IpAddr, IpAddr, u16)> {
+        if !ANNOUNCING.contains(&&*self.ftp.command.to_ascii_uppercase()) {
+            return None;
+        }
         let (client, server) = self.ends;
         let port = self.ftp.data_port?;
         let is_passive = self.ftp.data_opened_by == Some(Role::Client);
@@ -82,7 +89,7 @@ crate::table! {
         "reply_code": Option<u64> = row.ftp.code.map(u64::from);
         /// The last line of `reply`.
         "reply_msg": Option<&'a str> => row.ftp.reply.as_deref().map(|text| text.lines().next_back().unwrap_or_default());
-        /// True if the client opens the data connection.
+        /// True if the client opens the data connection that the command announces.
         "data_channel.passive": Option<bool> = row.data().map(|(is_passive, ..)| is_passive);
         /// Address of the end that opens the data connection.
         "data_channel.orig_h": Option<IpAddr> = row.data().map(|(_, opener, ..)| opener);

@@ -21,6 +21,15 @@ impl<'a> X509<'a> {
     }
 }
 
+/// Returns hexadecimal digits without octets of zero in front, of which the last one stays.
+fn without_zeros(digits: &str) -> &str {
+    let mut digits = digits;
+    while let Some(rest) = digits.strip_prefix("00").filter(|rest| !rest.is_empty()) {
+        digits = rest;
+    }
+    digits
+}
+
 /// Returns the items of a list, unless it is empty.
 fn texts(items: &[Box<str>]) -> Option<List<impl Iterator<Item = &str> + Clone>> {
     (!items.is_empty()).then(|| List(items.iter().map(|item| &**item)))
@@ -49,8 +58,8 @@ crate::table! {
         "fingerprint": &'a str = &*row.x509.sha256;
         /// `version`; 0 if it is not readable.
         "certificate.version": u64 = row.x509.version.unwrap_or(0).into();
-        /// `serial` in upper case.
-        "certificate.serial": String = row.x509.serial.to_ascii_uppercase();
+        /// `serial` in upper case, without octets of zero in front.
+        "certificate.serial": String = without_zeros(&row.x509.serial).to_ascii_uppercase();
         /// `subject`, in the notation of RFC 4514.
         "certificate.subject": &'a str = &*row.x509.subject;
         /// `issuer`, in the notation of RFC 4514.
@@ -87,5 +96,16 @@ crate::table! {
         "host_cert": bool = row.x509.position == 0;
         /// True if the client presented it.
         "client_cert": bool = row.x509.role == Role::Client;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serial_numbers_have_no_zeros_in_front() {
+        let all = ["0099fa", "99fa", "000000", "00", "0100", ""].map(without_zeros);
+        assert_eq!(all, ["99fa", "99fa", "00", "00", "0100", ""]);
     }
 }
