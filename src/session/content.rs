@@ -29,17 +29,20 @@ pub enum PieceContent<'m> {
 
 impl<'m> Piece<'m> {
     /// Returns octets of a file.
-    pub(crate) const fn octets(file: u64, offset: u64, octets: &'m [u8]) -> Self {
+    #[must_use]
+    pub const fn octets(file: u64, offset: u64, octets: &'m [u8]) -> Self {
         Self { file, offset, content: PieceContent::Octets(octets) }
     }
 
     /// Returns octets of a file that were not captured.
-    pub(crate) const fn gap(file: u64, offset: u64, len: u64) -> Self {
+    #[must_use]
+    pub const fn gap(file: u64, offset: u64, len: u64) -> Self {
         Self { file, offset, content: PieceContent::Gap(len) }
     }
 
     /// Returns the end of a file of this length.
-    pub(crate) const fn end(file: u64, len: u64, is_complete: bool) -> Self {
+    #[must_use]
+    pub const fn end(file: u64, len: u64, is_complete: bool) -> Self {
         Self { file, offset: len, content: PieceContent::End { is_complete } }
     }
 
