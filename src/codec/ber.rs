@@ -110,18 +110,46 @@ pub(crate) struct Oid<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Oid<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_ended = self.0.last().is_none_or(|octet| octet & 0x80 == 0);
+        if self.0.len() > SMALL_LEN_MAX || !is_ended {
+            return self.any(f);
+        }
+        let (mut number, mut is_first) = (0, true);
+        for octet in self.0 {
+            number = number << 7 | u64::from(octet & 0x7f);
+            if octet & 0x80 == 0 {
+                small_number(std::mem::take(&mut number), std::mem::take(&mut is_first), f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Number of octets of a number in an OBJECT IDENTIFIER that has at most 63 bits.
+const SMALL_LEN_MAX: usize = 9;
+
+impl Oid<'_> {
+    /// Displays an identifier whose numbers may be large, or have no end.
+    #[inline(never)]
+    fn any(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, octets) in self.0.split_inclusive(|octet| octet & 0x80 == 0).enumerate() {
+            let is_ended = octets.last().is_some_and(|octet| octet & 0x80 == 0);
+            let add = |number, octet: &u8| number << 7 | u64::from(octet & 0x7f);
+            if is_ended && octets.len() <= SMALL_LEN_MAX {
+                small_number(octets.iter().fold(0, add), index == 0, f)?;
+                continue;
+            }
+            let add = |number: u128, octet: &u8| {
+                let is_small = number >> (u128::BITS - 7) == 0;
+                is_small.then_some(number << 7 | u128::from(octet & 0x7f))
+            };
             let separator = if index == 0 { "" } else { "." };
-            match number(octets) {
-                // The first two numbers are encoded as one.
+            match octets.iter().try_fold(0, add).filter(|_| is_ended) {
                 Some(number) if index == 0 => {
                     let top = (number / 40).min(2);
                     write!(f, "{top}.{}", number - top * 40)?;
                 }
-                Some(number) => match u64::try_from(number) {
-                    Ok(number) => write!(f, "{separator}{number}")?,
-                    Err(_) => write!(f, "{separator}{number}")?,
-                },
+                Some(number) => write!(f, "{separator}{number}")?,
                 None => write!(f, "{separator}?")?,
             }
         }
@@ -129,14 +157,15 @@ impl fmt::Display for Oid<'_> {
     }
 }
 
-/// Returns a number of an OBJECT IDENTIFIER; `None` if it has no end, or more than 128 bits.
-fn number(octets: &[u8]) -> Option<u128> {
-    let mut number = 0_u128;
-    for octet in octets {
-        let is_small = number >> (u128::BITS - 7) == 0;
-        number = is_small.then_some(number << 7 | u128::from(octet & 0x7f))?;
+/// Displays a number of an OBJECT IDENTIFIER. The first two are encoded as one.
+#[inline]
+fn small_number(number: u64, is_first: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if is_first {
+        let top = (number / 40).min(2);
+        write!(f, "{top}.{}", number - top * 40)
+    } else {
+        write!(f, ".{number}")
     }
-    octets.last().filter(|octet| *octet & 0x80 == 0).map(|_| number)
 }
 
 /// Encodes a value with these parts as its content, shorter than 128 octets.
@@ -165,6 +194,8 @@ mod tests {
             (&[0x2b, 6, 1, 0x84, 0x80, 0x80, 0x80, 0x80, 0], "1.3.6.1.137438953472"),
             (&[0x2b, 0x80, 0x80, 0x80, 5], "1.3.5"),
             (&[0x2b, 0x81], "1.3.?"),
+            (&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01], "0.1"),
+            (&[0x82, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x50], "2.18446744073709551616"),
             (&[0xff; 40], "?"),
             (&[], ""),
         ] {

@@ -191,6 +191,7 @@ impl FilesOpen {
 
     /// Adds a piece of a file. `head` returns what its head states, and is called for the first piece. Returns whether the
     /// memory of the files, or of their heads, may have changed, which it does not for most octets of a long file.
+    #[inline(always)]
     pub(super) fn add(
         &mut self,
         meta: &MessageMeta,
@@ -198,33 +199,60 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
-        let number = number_of(piece.file, meta.from);
         match piece.content {
-            PieceContent::Octets(octets) => {
-                let is_new = self.open(meta, (piece.file, config), head, out);
-                let Self { open, credit } = self;
-                let Some(pending) = open.get(number) else { return is_new };
-                pending.span.extend(meta);
-                let before = pending.content.heap_len();
-                pending.add_octets(octets);
-                pending.content.decode(octets, (credit, meta.received_len));
-                is_new || pending.content.heap_len() != before
-            }
+            PieceContent::Octets(octets) => self.octets(meta, (piece.file, octets, config), head, out),
             PieceContent::Gap(len) => {
-                self.open(meta, (piece.file, TransactionConfig::DEFAULT), head, out);
-                if let Some(pending) = self.open.get(number) {
-                    pending.span.extend(meta);
-                    pending.add_missing(len);
-                }
+                self.gap(meta, (piece.file, len), head, out);
                 true
             }
             PieceContent::End { is_complete } => {
-                if let Some(mut pending) = self.open.take(number) {
-                    pending.span.extend(meta);
-                    out(ended(pending, is_complete));
-                }
+                self.end(meta, piece.file, is_complete, out);
                 true
             }
+        }
+    }
+
+    fn octets(
+        &mut self,
+        meta: &MessageMeta,
+        (file, octets, config): (u64, &[u8], TransactionConfig),
+        head: impl FnOnce() -> BodyHead,
+        out: &mut dyn FnMut(Pending<File>),
+    ) -> bool {
+        let is_new = self.open(meta, (file, config), head, out);
+        let Self { open, credit } = self;
+        let Some(pending) = open.get(number_of(file, meta.from)) else { return is_new };
+        pending.span.extend(meta);
+        let before = pending.content.heap_len();
+        pending.add_octets(octets);
+        pending.content.decode(octets, (credit, meta.received_len));
+        is_new || pending.content.heap_len() != before
+    }
+
+    fn gap(
+        &mut self,
+        meta: &MessageMeta,
+        (file, len): (u64, u64),
+        head: impl FnOnce() -> BodyHead,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        self.open(meta, (file, TransactionConfig::DEFAULT), head, out);
+        let Some(pending) = self.open.get(number_of(file, meta.from)) else { return };
+        pending.span.extend(meta);
+        pending.add_missing(len);
+    }
+
+    /// Ends a file.
+    pub(super) fn end(
+        &mut self,
+        meta: &MessageMeta,
+        file: u64,
+        is_complete: bool,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
+        if let Some(mut pending) = self.open.take(number_of(file, meta.from)) {
+            pending.span.extend(meta);
+            out(ended(pending, is_complete));
         }
     }
 

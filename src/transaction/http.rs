@@ -222,9 +222,8 @@ impl HttpOpen {
                 let grpc = (None, None);
                 self.end(meta, end.transaction, (end.body_len, end.missing_len, end.complete), grpc, out);
             }
-            http1::Message::Body(_) | http1::Message::Gap(_) => {
-                return self.content(meta, (message.piece(), config), out);
-            }
+            http1::Message::Body(body) => return self.content(meta, (body.piece(), config), out),
+            http1::Message::Gap(gap) => return self.content(meta, (gap.piece(), config), out),
         }
         true
     }
@@ -303,22 +302,22 @@ impl HttpOpen {
                     out(pending.into());
                 }
             }
-            http2::Message::Body(_) | http2::Message::Gap(_) => {
-                return self.content(meta, (message.piece(), config), out);
-            }
+            http2::Message::Body(body) => return self.content(meta, (body.piece(), config), out),
+            http2::Message::Gap(gap) => return self.content(meta, (gap.piece(), config), out),
             _ => {}
         }
         true
     }
 
     /// Adds a piece of a body. Returns whether the memory may have changed.
+    #[inline(always)]
     fn content(
         &mut self,
         meta: &MessageMeta,
-        (piece, config): (Option<Piece<'_>>, TransactionConfig),
+        (piece, config): (Piece<'_>, TransactionConfig),
         out: Out<'_>,
     ) -> bool {
-        let (Self { open, files }, Some(piece)) = (self, piece) else { return false };
+        let Self { open, files } = self;
         let head = || take_body_head(open, meta, piece.file);
         files.add(meta, (piece, config), head, &mut |file| out(Ended::File(file)))
     }
@@ -389,8 +388,7 @@ impl HttpOpen {
     ) {
         let Self { open, files } = self;
         let mut pending = open.get(number);
-        let end = Piece::end(number, body_len, is_complete);
-        files.add(meta, (end, TransactionConfig::DEFAULT), BodyHead::default, &mut |file| {
+        files.end(meta, number, is_complete, &mut |file| {
             if let Some(pending) = &mut pending {
                 let mut copier = Copier::default();
                 copier.count(file.content.name.as_deref());

@@ -29,8 +29,8 @@ impl<'m> Message<'m> {
     #[must_use]
     pub const fn piece(&self) -> Option<Piece<'m>> {
         match self {
-            Self::Body(body) => Some(Piece::octets(body.transaction, body.offset, body.bytes)),
-            Self::Gap(gap) => Some(Piece::gap(gap.transaction, gap.offset, gap.len)),
+            Self::Body(body) => Some(body.piece()),
+            Self::Gap(gap) => Some(gap.piece()),
             Self::End(end) => Some(Piece::end(end.transaction, end.body_len, end.complete)),
             _ => None,
         }
@@ -168,6 +168,24 @@ pub struct Body<'m> {
     pub offset: u64,
     /// The octets of this piece; written as their number, `len`.
     pub bytes: &'m [u8],
+}
+
+impl<'m> Body<'m> {
+    /// Returns the octets as a piece of a file.
+    #[inline]
+    #[must_use]
+    pub const fn piece(&self) -> Piece<'m> {
+        Piece::octets(self.transaction, self.offset, self.bytes)
+    }
+}
+
+impl BodyGap {
+    /// Returns the gap as a piece of a file.
+    #[inline]
+    #[must_use]
+    pub const fn piece(&self) -> Piece<'static> {
+        Piece::gap(self.transaction, self.offset, self.len)
+    }
 }
 
 crate::message! {

@@ -37,8 +37,8 @@ impl<'m> Message<'m> {
     #[must_use]
     pub const fn piece(&self) -> Option<Piece<'m>> {
         match self {
-            Self::Body(body) => Some(Piece::octets(body.transaction, body.offset, body.bytes)),
-            Self::Gap(gap) => Some(Piece::gap(gap.transaction, gap.offset, gap.len)),
+            Self::Body(body) => Some(body.piece()),
+            Self::Gap(gap) => Some(gap.piece()),
             Self::End(end) => Some(Piece::end(end.transaction, end.body_len, end.complete)),
             _ => None,
         }
