@@ -158,7 +158,7 @@ impl Oid<'_> {
 }
 
 /// Displays a number of an OBJECT IDENTIFIER. The first two are encoded as one.
-#[inline]
+#[inline(always)]
 fn small_number(number: u64, is_first: bool, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     if is_first {
         let top = (number / 40).min(2);

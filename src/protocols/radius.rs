@@ -2,19 +2,25 @@
 //!
 //! A row is reported with the response ([`Exchange`]). Requests and responses are matched by the identifier; one that is used
 //! again with another authenticator is another request. Passwords and keys are not read. Of an attribute that occurs several
-//! times, the first is kept; attributes of vendors are counted only.
+//! times, the first is kept; attributes of vendors are counted only. A request that repeats the State of a challenge continues its
+//! dialogue, which the log of Zeek shows as one row.
 //!
 //! Standards: RFC 2865, 2866, 2869, 3162, 5176. Attributes of RFC 6929 (extended) are not read.
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use super::recognizers::octets::{datagram_in_role, u16_at};
+use crate::base::Timestamp;
+use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::codec::Reader;
 use crate::row::Name;
 use crate::session::framing::{AfterPdu, Pdu};
-use crate::session::kit::{Kept, Malformed, PduParser, Reply, Rows, Wire, exchange, names, open, wire};
+use crate::session::kit::{
+    Kept, Malformed, Measured, PduParser, Reply, Rows, Wire, exchange, names, open, wire,
+};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Text, Verdict};
 
 /// Protocol `radius`: recognized by a known code, and attributes that fill the message; on its registered ports, padding may
@@ -24,7 +30,7 @@ pub static PROTOCOL: Protocol = Protocol::new("radius")
     .over_datagrams(&PORTS, Some(probe))
     .datagrams_begin_with(OctetSet::range(1..=5).and(OctetSet::range(11..=13)).and(OctetSet::range(40..=45)))
     .with_kinds(&["radius"])
-    .with_limits("64 open exchanges, texts of 253 octets")
+    .with_limits("64 open exchanges, 16 challenges without a further request, texts of 253 octets")
     .with_standards("RFC 2865, 2866, 2869, 3162, 5176");
 
 const PORTS: [u16; 5] = [1812, 1813, 1645, 1646, 3799];
@@ -51,6 +57,8 @@ fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     }
     datagram_in_role(opening, at == len || (!is_complete && at <= len), Some(is_response(*code)))
 }
+
+const ACCESS_CHALLENGE: u8 = 11;
 
 const fn is_response(code: u8) -> bool {
     matches!(code, 2 | 3 | 5 | 11 | 41 | 42 | 44 | 45)
@@ -131,6 +139,11 @@ exchange! {
         pub terminate_cause: Option<TerminateCause>,
         /// Number of attributes of vendors.
         pub vendor_attribute_count: u16 [sparse],
+        ..
+        /// Digest of the attribute State in the last message.
+        state: Option<u64>,
+        /// The exchanges before, in which the server challenged the client.
+        dialogue: Option<Dialogue>,
     }
     /// Requests for access with their results, without those that a challenge answers.
     zeek "radius" ['a] as row if (row.is_decided()) {
@@ -138,18 +151,19 @@ exchange! {
         "username": Option<Text<'a>> = row.user_name.as_ref().map(Kept::text);
         /// `calling_station_id`, if it is a MAC address.
         "mac": Option<String> = row.mac();
-        /// `framed_address`.
-        "framed_addr": Option<IpAddr> = row.framed_address;
+        /// `framed_address` of the first challenge that led to the request.
+        "framed_addr": Option<IpAddr> = row.dialogue.as_ref().and_then(|dialogue| dialogue.address);
         /// `tunnel_client`.
         "tunnel_client": Option<Text<'a>> = row.tunnel_client.as_ref().map(Kept::text);
         /// `connect_info`.
         "connect_info": Option<Text<'a>> = row.connect_info.as_ref().map(Kept::text);
-        /// `reply_message`.
-        "reply_msg": Option<Text<'a>> = row.reply_message.as_ref().map(Kept::text);
+        /// `reply_message` of the first challenge that led to the request.
+        "reply_msg": Option<Text<'a>> =
+            row.dialogue.as_ref().and_then(|dialogue| dialogue.message.as_ref()).map(Kept::text);
         /// `success`, `failed`, or `unknown` without a response.
         "result": Name = row.result();
-        /// `response_time`.
-        "ttl": Option<Duration> = row.exchange.response_time;
+        /// Time from the first request of the dialogue to the result.
+        "ttl": Option<Duration> = row.duration();
     }
 }
 
@@ -170,6 +184,13 @@ impl Exchange {
         is_mac.then(|| pairs.collect::<Vec<_>>().join(":").to_lowercase())
     }
 
+    fn duration(&self) -> Option<Duration> {
+        let time = self.exchange.response_time?;
+        let earlier =
+            self.dialogue.as_ref().map(|dialogue| self.exchange.start.saturating_since(dialogue.start));
+        Some(time + earlier.unwrap_or_default())
+    }
+
     /// Returns the result of a request for access.
     fn result(&self) -> Name {
         Name(match self.response_code {
@@ -177,6 +198,24 @@ impl Exchange {
             Some(Code(3)) => "failed",
             _ => "unknown",
         })
+    }
+}
+
+/// Exchanges in which the server challenged the client. The next request repeats the attribute State of the challenge.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Dialogue {
+    state: u64,
+    /// Time of the first request.
+    start: Timestamp,
+    address: Option<IpAddr>,
+    message: Option<Kept<253>>,
+}
+
+state! { struct Dialogue { state, start, address, message } }
+
+impl Measured for Dialogue {
+    fn heap_len(&self) -> usize {
+        self.message.heap_len()
     }
 }
 
@@ -205,6 +244,7 @@ impl Exchange {
         let texts = match number {
             1 => &mut self.user_name,
             18 => &mut self.reply_message,
+            24 => return self.state = Some(fnv1a(value)),
             30 => &mut self.called_station_id,
             31 => &mut self.calling_station_id,
             32 => &mut self.nas_identifier,
@@ -260,14 +300,49 @@ impl Exchange {
 
 /// Parser of RADIUS.
 #[derive(Debug, Default)]
-pub(crate) struct Radius;
+pub(crate) struct Radius {
+    /// The dialogues whose next request was not captured, the oldest first.
+    dialogues: VecDeque<Dialogue>,
+}
 
-state! { struct Radius {} }
+/// Maximum number of dialogues that are kept.
+const DIALOGUE_COUNT_MAX: usize = 16;
+
+state! { struct Radius { dialogues } if |radius| radius.dialogues.len() <= DIALOGUE_COUNT_MAX }
+
+impl Radius {
+    /// Notes a challenge.
+    fn challenged(&mut self, row: &mut Exchange) {
+        let Some(state) = row.state else { return };
+        let dialogue = row
+            .dialogue
+            .take()
+            .unwrap_or_else(|| Dialogue { start: row.exchange.start, ..Dialogue::default() });
+        let address = dialogue.address.or(row.framed_address);
+        let message = dialogue.message.or_else(|| row.reply_message.clone());
+        if self.dialogues.len() == DIALOGUE_COUNT_MAX {
+            self.dialogues.pop_front();
+        }
+        self.dialogues.push_back(Dialogue { state, address, message, ..dialogue });
+    }
+
+    /// Returns the dialogue that a request continues.
+    fn continued(&mut self, row: &Exchange) -> Option<Dialogue> {
+        let state = row.state?;
+        let place = self.dialogues.iter().position(|dialogue| dialogue.state == state)?;
+        self.dialogues.remove(place)
+    }
+}
 
 impl PduParser for Radius {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
     const OPEN_MAX: usize = 64;
     type Row = Row;
+
+    fn heap_len(&self) -> usize {
+        let texts: usize = self.dialogues.iter().map(Measured::heap_len).sum();
+        self.dialogues.capacity() * size_of::<Dialogue>() + texts
+    }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         let mut reader = Reader::new(pdu.bytes);
@@ -279,8 +354,11 @@ impl PduParser for Radius {
         if is_response(code) {
             rows.acts_as(Role::Server);
             rows.response(key, |row: &mut Exchange| {
-                (row.identifier, row.response_code) = (identifier, Some(Code(code)));
+                (row.identifier, row.response_code, row.state) = (identifier, Some(Code(code)), None);
                 row.add(attributes, false);
+                if code == ACCESS_CHALLENGE {
+                    self.challenged(row);
+                }
                 Reply::Last
             });
         } else {
@@ -292,6 +370,7 @@ impl PduParser for Radius {
                 }
                 (row.identifier, row.request_code) = (identifier, Some(Code(code)));
                 row.add(attributes, true);
+                row.dialogue = self.continued(row);
             });
         }
         Ok(AfterPdu::More)
@@ -340,6 +419,19 @@ mod tests {
         }
         octets[3] = octets.len() as u8;
         octets
+    }
+
+    #[test]
+    fn the_last_dialogues_are_known() {
+        let mut radius = Radius::default();
+        for state in 0..100 {
+            radius.challenged(&mut Exchange { state: Some(state), ..Exchange::default() });
+        }
+        assert_eq!(radius.dialogues.len(), DIALOGUE_COUNT_MAX);
+        let mut is_known = |state| radius.continued(&Exchange { state, ..Exchange::default() }).is_some();
+        assert_eq!([Some(99), Some(84), Some(83), None].map(&mut is_known), [true, true, false, false]);
+        // It continues once.
+        assert!(!is_known(Some(99)) && radius.dialogues.len() == DIALOGUE_COUNT_MAX - 2);
     }
 
     #[test]
@@ -397,6 +489,21 @@ mod tests {
                     nas_port=3 has_eap=Bool(true) lacks=response",
                     "radius request_code=access_request response_code=access_reject identifier=7 user_name=arthur \
                     reply_message=no response_time=20ms retransmission_count=1",
+                ],
+            },
+            Case {
+                name: "a challenge, and the request that continues its dialogue",
+                turns: vec![
+                    (CLIENT, message(1, 1, 1, &[(1, b"nemo")])),
+                    (SERVER, message(11, 1, 9, &[(24, b"state"), (8, &[192, 0, 2, 8]), (18, b"again")])),
+                    (CLIENT, message(1, 2, 2, &[(1, b"nemo"), (24, b"state")])),
+                    (SERVER, message(2, 2, 8, &[])),
+                ],
+                rows: &[
+                    "radius request_code=access_request response_code=access_challenge identifier=1 user_name=nemo \
+                    framed_address=Address(192.0.2.8) reply_message=again response_time=10ms",
+                    "radius request_code=access_request response_code=access_accept identifier=2 user_name=nemo \
+                    response_time=10ms",
                 ],
             },
             Case {

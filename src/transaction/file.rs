@@ -212,6 +212,7 @@ impl FilesOpen {
         }
     }
 
+    #[inline(always)]
     fn octets(
         &mut self,
         meta: &MessageMeta,
@@ -219,9 +220,13 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
-        let is_new = self.open(meta, (file, config), head, out);
+        let number = number_of(file, meta.from);
+        let is_new = self.open.get(number).is_none();
+        if is_new {
+            self.begin(meta, (file, config), head, out);
+        }
         let Self { open, credit } = self;
-        let Some(pending) = open.get(number_of(file, meta.from)) else { return is_new };
+        let Some(pending) = open.get(number) else { return is_new };
         pending.span.extend(meta);
         let before = pending.content.heap_len();
         pending.add_octets(octets);
@@ -236,8 +241,11 @@ impl FilesOpen {
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        self.open(meta, (file, TransactionConfig::DEFAULT), head, out);
-        let Some(pending) = self.open.get(number_of(file, meta.from)) else { return };
+        let number = number_of(file, meta.from);
+        if self.open.get(number).is_none() {
+            self.begin(meta, (file, TransactionConfig::DEFAULT), head, out);
+        }
+        let Some(pending) = self.open.get(number) else { return };
         pending.span.extend(meta);
         pending.add_missing(len);
     }
@@ -256,46 +264,41 @@ impl FilesOpen {
         }
     }
 
-    /// Opens a file unless it is open. Returns whether it was not.
-    fn open(
+    /// Opens a file.
+    fn begin(
         &mut self,
         meta: &MessageMeta,
-        (file, config): (u64, TransactionConfig),
+        (number, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
-    ) -> bool {
-        let number = number_of(file, meta.from);
-        let is_new = self.open.get(number).is_none();
-        if is_new {
-            let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
-            let range = range.map(|range| *range).unwrap_or_default();
-            let role = Some(meta.from);
-            let mut copier = Copier::default();
-            for text in [&name, &content_type, &content_encoding] {
-                copier.count(text.as_deref());
-            }
-            let file = File {
-                number: file,
-                role,
-                name,
-                content_type,
-                content_encoding,
-                declared_len,
-                range_start: range.start,
-                complete_len: range.complete_len,
-                range_len: range.len,
-                ..File::default()
-            };
-            #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
-            let mut open = OpenFile::new(file, config.has_hashes);
-            #[cfg(feature = "compression")]
-            if config.decodes {
-                open.begin_decoding(config.has_hashes);
-            }
-            let pending = Pending::new(number, Span::of(meta), open, &copier);
-            self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
+    ) {
+        let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
+        let range = range.map(|range| *range).unwrap_or_default();
+        let role = Some(meta.from);
+        let mut copier = Copier::default();
+        for text in [&name, &content_type, &content_encoding] {
+            copier.count(text.as_deref());
         }
-        is_new
+        let file = File {
+            number,
+            role,
+            name,
+            content_type,
+            content_encoding,
+            declared_len,
+            range_start: range.start,
+            complete_len: range.complete_len,
+            range_len: range.len,
+            ..File::default()
+        };
+        #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
+        let mut open = OpenFile::new(file, config.has_hashes);
+        #[cfg(feature = "compression")]
+        if config.decodes {
+            open.begin_decoding(config.has_hashes);
+        }
+        let pending = Pending::new(number_of(number, meta.from), Span::of(meta), open, &copier);
+        self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
     }
 
     /// Ends a file of which no more octets follow, if it is open.

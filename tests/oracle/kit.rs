@@ -270,10 +270,8 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ldap/pending-adds-10.pcap", "protocols.ldap.pending-messages-exceeded", "ldap", 0, 10),
     ("ldap/ctu-sme-11-win7ad-1-ldap-tcp-50041.pcap", "protocols.ldap.spnego-ntlmssp", "ldap", 4, 0),
     ("ldap/ldap_star_single.pcapng", "protocols.ldap.ldap_substring_search", "ldap_search", 1, 0),
-    // Zeek joins a request that is answered by a challenge with the one that follows, and reads the framed address of challenges
-    // only.
-    ("radius/radius.pcap", "protocols.radius.auth", "radius", 0, 1),
-    ("radius/radius_localhost.pcap", "protocols.radius.radius-multiple-attempts", "radius", 2, 5),
+    ("radius/radius.pcap", "protocols.radius.auth", "radius", 1, 0),
+    ("radius/radius_localhost.pcap", "protocols.radius.radius-multiple-attempts", "radius", 7, 0),
     (
         "dhcp/dhcp_ack_subscriber_id_and_agent_remote_id.pcap",
         "protocols.dhcp.dhcp-ack-msg-types",

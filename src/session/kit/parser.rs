@@ -40,6 +40,11 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
     /// Rows of the protocol that may be open.
     type Row: Open + Send + Sync;
 
+    /// Returns the number of octets that were allocated for what the parser keeps between PDUs, besides its rows.
+    fn heap_len(&self) -> usize {
+        0
+    }
+
     /// Processes a PDU.
     ///
     /// # Errors
@@ -184,7 +189,7 @@ impl<P: PduParser> KitParser for Kit<P> {
 
     fn heap_len(&self) -> usize {
         const { assert!(P::OPEN_MAX >= 1 && P::OPEN_MAX <= OPEN_MAX, "1 to 64 exchanges are open") };
-        size_of::<Self>() + self.store.heap_len()
+        size_of::<Self>() + self.grammar.heap_len() + self.store.heap_len()
     }
 
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {

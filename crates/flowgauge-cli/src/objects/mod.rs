@@ -654,7 +654,9 @@ impl Sink for ObjectSink<'_> {
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
         let before = flow.state.heap_len();
-        if let (Some(piece), Some(kind)) = (message.piece(), Kind::of(meta.protocol)) {
+        if let Some(piece) = message.piece()
+            && let Some(kind) = Kind::of(meta.protocol)
+        {
             self.piece(flow, meta, (kind, piece));
         }
         match message {
