@@ -191,7 +191,6 @@ impl FilesOpen {
 
     /// Adds a piece of a file. `head` returns what its head states, and is called for the first piece. Returns whether the
     /// memory of the files, or of their heads, may have changed, which it does not for most octets of a long file.
-    #[inline(always)]
     pub(super) fn add(
         &mut self,
         meta: &MessageMeta,
@@ -212,21 +211,17 @@ impl FilesOpen {
         }
     }
 
-    #[inline(always)]
-    fn octets(
+    /// Adds octets of a file, as [`add`](Self::add) does.
+    pub(super) fn octets(
         &mut self,
         meta: &MessageMeta,
         (file, octets, config): (u64, &[u8], TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
-        let number = number_of(file, meta.from);
-        let is_new = self.open.get(number).is_none();
-        if is_new {
-            self.begin(meta, (file, config), head, out);
-        }
+        let is_new = self.open(meta, (file, config), head, out);
         let Self { open, credit } = self;
-        let Some(pending) = open.get(number) else { return is_new };
+        let Some(pending) = open.get(number_of(file, meta.from)) else { return is_new };
         pending.span.extend(meta);
         let before = pending.content.heap_len();
         pending.add_octets(octets);
@@ -234,18 +229,16 @@ impl FilesOpen {
         is_new || pending.content.heap_len() != before
     }
 
-    fn gap(
+    /// Adds octets of a file that were not captured.
+    pub(super) fn gap(
         &mut self,
         meta: &MessageMeta,
         (file, len): (u64, u64),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) {
-        let number = number_of(file, meta.from);
-        if self.open.get(number).is_none() {
-            self.begin(meta, (file, TransactionConfig::DEFAULT), head, out);
-        }
-        let Some(pending) = self.open.get(number) else { return };
+        self.open(meta, (file, TransactionConfig::DEFAULT), head, out);
+        let Some(pending) = self.open.get(number_of(file, meta.from)) else { return };
         pending.span.extend(meta);
         pending.add_missing(len);
     }
@@ -264,41 +257,46 @@ impl FilesOpen {
         }
     }
 
-    /// Opens a file.
-    fn begin(
+    /// Opens a file unless it is open. Returns whether it was not.
+    fn open(
         &mut self,
         meta: &MessageMeta,
-        (number, config): (u64, TransactionConfig),
+        (file, config): (u64, TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
-    ) {
-        let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
-        let range = range.map(|range| *range).unwrap_or_default();
-        let role = Some(meta.from);
-        let mut copier = Copier::default();
-        for text in [&name, &content_type, &content_encoding] {
-            copier.count(text.as_deref());
+    ) -> bool {
+        let number = number_of(file, meta.from);
+        let is_new = self.open.get(number).is_none();
+        if is_new {
+            let BodyHead { name, content_type, content_encoding, declared_len, range } = head();
+            let range = range.map(|range| *range).unwrap_or_default();
+            let role = Some(meta.from);
+            let mut copier = Copier::default();
+            for text in [&name, &content_type, &content_encoding] {
+                copier.count(text.as_deref());
+            }
+            let file = File {
+                number: file,
+                role,
+                name,
+                content_type,
+                content_encoding,
+                declared_len,
+                range_start: range.start,
+                complete_len: range.complete_len,
+                range_len: range.len,
+                ..File::default()
+            };
+            #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
+            let mut open = OpenFile::new(file, config.has_hashes);
+            #[cfg(feature = "compression")]
+            if config.decodes {
+                open.begin_decoding(config.has_hashes);
+            }
+            let pending = Pending::new(number, Span::of(meta), open, &copier);
+            self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
         }
-        let file = File {
-            number,
-            role,
-            name,
-            content_type,
-            content_encoding,
-            declared_len,
-            range_start: range.start,
-            complete_len: range.complete_len,
-            range_len: range.len,
-            ..File::default()
-        };
-        #[cfg_attr(not(feature = "compression"), allow(unused_mut, reason = "nothing is decoded"))]
-        let mut open = OpenFile::new(file, config.has_hashes);
-        #[cfg(feature = "compression")]
-        if config.decodes {
-            open.begin_decoding(config.has_hashes);
-        }
-        let pending = Pending::new(number_of(number, meta.from), Span::of(meta), open, &copier);
-        self.open.push(pending, &mut |evicted| out(ended(evicted, false)));
+        is_new
     }
 
     /// Ends a file of which no more octets follow, if it is open.
