@@ -1,4 +1,4 @@
-//! Comparison of the rows of the protocols of the kit with the logs of Zeek, over captures of single protocols.
+//! Comparison of the rows of the protocols of the kit, and of some others, with the logs of Zeek, over captures of single protocols.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -272,6 +272,19 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ldap/ldap_star_single.pcapng", "protocols.ldap.ldap_substring_search", "ldap_search", 1, 0),
     ("radius/radius.pcap", "protocols.radius.auth", "radius", 1, 0),
     ("radius/radius_localhost.pcap", "protocols.radius.radius-multiple-attempts", "radius", 7, 0),
+    ("dns/dns-binds.pcap", "protocols.dns.binds", "dns", 1, 0),
+    ("dnssec/dnskey.pcap", "protocols.dns.dnskey", "dns", 1, 0),
+    ("dnssec/ds.pcap", "protocols.dns.ds", "dns", 1, 0),
+    ("dns/loc-29-trunc.pcap", "protocols.dns.loc", "dns", 1, 0),
+    ("dnssec/nsec3.pcap", "protocols.dns.nsec3", "dns", 1, 0),
+    ("dnssec/nsec3param.pcap", "protocols.dns.nsec3param", "dns", 1, 0),
+    ("dnssec/rrsig.pcap", "protocols.dns.rrsig", "dns", 4, 0),
+    ("dns/tkey.pcap", "protocols.dns.tkey", "dns", 1, 0),
+    // Zeek reads the questions of queries only. Of the first, only the response was captured; of the second, Zeek ignores the query
+    // because of its checksum.
+    ("dns53.pcap", "protocols.dns.flip", "dns", 0, 1),
+    ("dns-spf.pcap", "protocols.dns.spf", "dns", 0, 1),
+    ("tls/tls1.2-late-protocol-error.pcap", "protocols.ssl.tls-1.2-late-protocol-error", "x509", 3, 0),
     (
         "dhcp/dhcp_ack_subscriber_id_and_agent_remote_id.pcap",
         "protocols.dhcp.dhcp-ack-msg-types",
