@@ -12,8 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use super::recognizers::octets::{datagram_in_role, u16_at};
-use crate::base::Timestamp;
-use crate::base::fnv1a;
+use crate::base::{Timestamp, fnv1a};
 use crate::checkpoint::state;
 use crate::codec::Reader;
 use crate::row::Name;
