@@ -49,6 +49,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
     messages::add_attacks(&mut seeds);
     messages::add_subscriber(&mut seeds);
     messages::add_router(&mut seeds);
+    dialogues::add_cases(&mut seeds);
     dialogues::add_recorded(&mut seeds)?;
     for path in captures {
         generated::add_file(&mut seeds, &fs::read(path)?);

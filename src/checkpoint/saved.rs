@@ -120,6 +120,18 @@ macro_rules! integers {
 
 integers! { u16, u32, u64, usize }
 
+/// The number of 32 bits with the same octets.
+#[cfg(feature = "protocols")]
+impl Saved for i32 {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        self.cast_unsigned().save(writer)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        u32::load(reader).map(u32::cast_signed)
+    }
+}
+
 impl Saved for u8 {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         Ok(writer.be(*self)?)

@@ -71,6 +71,11 @@ impl<'a> Values<'a> {
         Some(Value { tag, content })
     }
 
+    /// Returns the next values, of which the last one may be truncated.
+    pub(crate) fn captured_values(mut self) -> impl Iterator<Item = Value<'a>> {
+        std::iter::from_fn(move || self.captured())
+    }
+
     /// Consumes an integer, or another value with the same encoding, of at most eight octets.
     pub(crate) fn integer(&mut self, tag: u8) -> Option<i64> {
         signed(self.next_of(tag)?)
@@ -168,11 +173,13 @@ fn small_number(number: u64, is_first: bool, f: &mut fmt::Formatter<'_>) -> fmt:
     }
 }
 
-/// Encodes a value with these parts as its content, shorter than 128 octets.
+/// Encodes a value with these parts as its content, shorter than 64 KiB.
 #[cfg(test)]
 pub(crate) fn encoded(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
-    [&[tag, content.len() as u8][..], &content].concat()
+    let len = content.len() as u16;
+    let head = if len < 128 { vec![tag, len as u8] } else { [&[tag, 0x82][..], &len.to_be_bytes()].concat() };
+    [head, content].concat()
 }
 
 #[cfg(test)]

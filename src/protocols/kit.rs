@@ -2,7 +2,7 @@
 
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
-use super::{dhcp, dhcpv6, ldap, modbus, ntp, radius, recognizers, snmp, syslog};
+use super::{dhcp, dhcpv6, kerberos, ldap, modbus, ntp, radius, rdp, recognizers, snmp, syslog};
 use std::net::IpAddr;
 
 use crate::base::Timestamp;
@@ -20,10 +20,12 @@ use crate::session::{
 const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<dhcp::Dhcp>(),
     KitEntry::of::<dhcpv6::Dhcpv6>(),
+    KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
     KitEntry::of::<ntp::Ntp>(),
     KitEntry::of::<radius::Radius>(),
+    KitEntry::of::<rdp::Rdp>(),
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<syslog::Syslog>(),
 ];

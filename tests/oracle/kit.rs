@@ -253,6 +253,8 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("syslog-missing-pri.pcap", "protocols.syslog.missing-pri", "syslog", 0, 1),
     ("tcp-syslog-nontransparent.pcap", "protocols.syslog.tcp-framing-nontransparent", "syslog", 2, 0),
     ("modbus/fuzz-1011.pcap", "protocols.modbus.register_parsing", "modbus", 5, 0),
+    ("krb/optional-service-name.pcap", "protocols.krb.krb-service-name", "kerberos", 1, 0),
+    ("krb/error-preauth-padata.pcap", "protocols.krb.error-preauth-padata", "kerberos", 1, 0),
     ("ldap/simpleauth.pcap", "protocols.ldap.basic", "ldap", 2, 0),
     ("ldap/simpleauth.pcap", "protocols.ldap.basic", "ldap_search", 1, 0),
     ("ldap/simpleauth-diff-port.pcap", "protocols.ldap.diff_port", "ldap", 2, 0),
@@ -272,6 +274,10 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ldap/ldap_star_single.pcapng", "protocols.ldap.ldap_substring_search", "ldap_search", 1, 0),
     ("radius/radius.pcap", "protocols.radius.auth", "radius", 1, 0),
     ("radius/radius_localhost.pcap", "protocols.radius.radius-multiple-attempts", "radius", 7, 0),
+    ("rdp/rdp-x509.pcap", "protocols.rdp.rdp-x509", "rdp", 1, 0),
+    ("rdp/rdp-unknown-keyboard.pcap", "protocols.rdp.rdp-unknown-keyboard", "rdp", 1, 0),
+    ("rdp/rdp-no-cookie-mstshash.pcap", "protocols.rdp.rdp-no-cookie-msthash", "rdp", 1, 0),
+    ("rdp/rdp-no-cookie-mstshash.pcap", "protocols.rdp.rdp-no-cookie-msthash", "ssl", 1, 0),
     ("dns/dns-binds.pcap", "protocols.dns.binds", "dns", 1, 0),
     ("dnssec/dnskey.pcap", "protocols.dns.dnskey", "dns", 1, 0),
     ("dnssec/ds.pcap", "protocols.dns.ds", "dns", 1, 0),
@@ -341,19 +347,52 @@ fn logs_are_those_of_zeek() {
     }
 }
 
+/// Returns the events of a type for a capture of Suricata's tests.
+#[cfg(all(feature = "serde", feature = "compression"))]
+fn events(capture: &str, kind: &str) -> Option<Vec<serde_json::Value>> {
+    use flowgauge::export::eve::EveConfig;
+
+    let path = corpus::root()?.join("../protocol-captures/OISF+suricata-verify/tests").join(capture);
+    let events = super::eve_events::events_of(&path, EveConfig::default(), TrackerConfig::default());
+    Some(events.into_iter().filter(|event| event["event_type"] == kind).collect())
+}
+
+/// What Suricata's tests expect of events of Kerberos.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_kerberos_are_those_of_suricata() {
+    let Some(weak) = events("krb5-kerberoasting/kerberoast.pcap", "krb5") else {
+        return println!("skipped: no corpus");
+    };
+    let [weak] = weak.as_slice() else { panic!("{weak:?}") };
+    let weak = &weak["krb5"];
+    assert_eq!((&weak["msg_type"], &weak["ticket_encryption"]), (&"KRB_TGS_REP".into(), &"rc4-hmac".into()));
+    assert_eq!(weak["ticket_weak_encryption"], true);
+    let mut found = Vec::new();
+    for event in events("krb5-request-frag-log/krb5-frag.pcap", "krb5").unwrap() {
+        let text = |name: &str| event["krb5"][name].as_str().unwrap().to_owned();
+        if event["krb5"]["msg_type"] != "KRB_ERROR" {
+            found.push(["msg_type", "cname", "realm", "sname"].map(text));
+        }
+    }
+    let realm = "dom.test.lo.com";
+    assert_eq!(
+        found,
+        [
+            ["KRB_AS_REP", "user01", realm, "krbtgt/dom.test.lo.com"],
+            ["KRB_TGS_REP", "user01", realm, "HTTP/epgidvwman1088.epga.dom.lo.com"],
+        ]
+    );
+}
+
 /// What Suricata's tests expect of events of DHCP.
 #[cfg(all(feature = "serde", feature = "compression"))]
 #[test]
 fn events_of_dhcp_are_those_of_suricata() {
-    use flowgauge::export::eve::EveConfig;
-
-    let Some(folder) = corpus::root() else { return println!("skipped: no corpus") };
-    let folder = folder.join("../protocol-captures/OISF+suricata-verify/tests");
-    let events = |test: &str| -> Vec<serde_json::Value> {
-        let path = folder.join(test).join("input.pcap");
-        let events = super::eve_events::events_of(&path, EveConfig::default(), TrackerConfig::default());
-        events.into_iter().filter(|event| event["event_type"] == "dhcp").collect()
-    };
+    if corpus::root().is_none() {
+        return println!("skipped: no corpus");
+    }
+    let events = |test: &str| events(&format!("{test}/input.pcap"), "dhcp").unwrap();
     let discover = &events("dhcp-eve-extended-option-60")[0];
     assert_eq!((&discover["src_port"], &discover["dest_port"]), (&68.into(), &67.into()));
     let dhcp = &discover["dhcp"];

@@ -155,6 +155,16 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::short_lines(inputs::kit::short_lines)]
 #[bench::line_by_octets(inputs::kit::line_by_octets)]
 #[bench::empty_attributes(inputs::kit::empty_attributes)]
+#[bench::cases_of_dhcp(args = ("dhcp-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_dhcpv6(args = ("dhcpv6-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_kerberos(args = ("kerberos-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_ldap(args = ("ldap-tcp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_modbus(args = ("modbus-tcp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_ntp(args = ("ntp-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_radius(args = ("radius-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_rdp(args = ("rdp-tcp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_snmp(args = ("snmp-udp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_syslog(args = ("syslog-udp"), setup = inputs::kit::of_cases)]
 fn kit(feeding: Feeding) -> Feeding {
     feeding.feed()
 }

@@ -15,11 +15,12 @@ use flowgauge::session::{Role, SessionEvent};
 use flowgauge::tracker::{Flow, Interest};
 
 use super::store::Seeds;
+use crate::targets::cases::{CASES, turn};
 use crate::targets::dialogue::put_step;
 use crate::targets::input::put_octets;
 use crate::targets::rig::Setup;
 use crate::targets::session_quic::{CRYPTO, DATAGRAM};
-use crate::targets::session_standard::{DATAGRAMS, PORTS};
+use crate::targets::session_standard::{DATAGRAMS, OF_KIT, PORTS};
 
 /// Maximum number of octets of a dialogue.
 const DIALOGUE_LEN_MAX: usize = 10_000;
@@ -247,6 +248,16 @@ fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, Turns)> {
     flows
 }
 
+/// Adds the cases of the kit.
+pub(super) fn add_cases(seeds: &mut Seeds) {
+    for (place, cases) in CASES.iter().enumerate() {
+        let transport = if cases.is_stream { 0 } else { DATAGRAMS };
+        for turns in &cases.dialogues {
+            seeds.add("session_standard", dialogue([7, place as u8 | OF_KIT | transport], turns));
+        }
+    }
+}
+
 /// Adds the recorded dialogues of TLS and DTLS of the tests: lines of `C` or `S` and hexadecimal digits.
 pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/session/tls");
@@ -255,7 +266,7 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         if path.extension().is_none_or(|extension| extension != "txt") {
             continue;
         }
-        let turns: Turns = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
+        let turns: Turns = fs::read_to_string(&path)?.lines().filter_map(turn).collect();
         let is_datagrams = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("dtls"));
         seeds.add("session_tls", dialogue([7, if is_datagrams { 0x80 } else { 0 }], &turns));
         if !is_datagrams {
@@ -271,11 +282,4 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn recorded_turn(line: &str) -> Option<(Role, Vec<u8>)> {
-    let (sender, digits) = line.split_once(' ')?;
-    let octet = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
-    let octets = (0..digits.len()).step_by(2).map(octet).collect::<Option<_>>()?;
-    Some((if sender == "C" { Role::Client } else { Role::Server }, octets))
 }

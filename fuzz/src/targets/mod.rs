@@ -3,6 +3,7 @@
 //! Each body is a function of the octets of the input, and panics if an invariant is violated. The fuzz package defines
 //! a target for each body, and `tests/fuzz_regressions.rs` runs the same functions on all inputs that have ever failed.
 
+pub mod cases;
 mod checkpoint;
 mod codec;
 mod collector;

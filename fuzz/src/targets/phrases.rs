@@ -1,7 +1,16 @@
 //! Messages of application protocols, so that a short input reaches the parsers.
 
-/// Payloads of segments and datagrams.
-pub const PHRASES: &[&[u8]] = &[
+use std::sync::LazyLock;
+
+use super::cases::CASES;
+
+/// Payloads of segments and datagrams: of protocols with a parser of their own, then those of the kit.
+pub static PHRASES: LazyLock<Vec<&'static [u8]>> = LazyLock::new(|| {
+    let turns = CASES.iter().flat_map(|cases| cases.dialogues.iter().flatten());
+    OWN.iter().copied().chain(turns.map(|(_, octets)| octets.as_slice())).collect()
+});
+
+const OWN: &[&[u8]] = &[
     b"GET /index.html HTTP/1.1\r\nHost: a.example\r\nUser-Agent: x\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
     b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
@@ -56,26 +65,6 @@ pub const PHRASES: &[&[u8]] = &[
     b"\xe3\0\x06\xecaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
     b"INVITE sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP a\r\n\r\n",
     b"\x10\x10\0\x04MQTT\x04\x02\0\x3c\0\x04abcd",
-    // The kit: Modbus, LDAP (bind, search, results), SNMP, syslog, NTP, RADIUS; requests with their responses.
-    b"\0\x01\0\0\0\x06\x11\x03\0\x6b\0\x03",
-    b"\0\x01\0\0\0\x09\x11\x03\x06\x02\x2b\0\0\0\x64",
-    b"\0\x01\0\0\0\x03\x11\x83\x02",
-    b"\x30\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04\0\x80\0",
-    b"\x30\x0c\x02\x01\x01\x61\x07\x0a\x01\0\x04\0\x04\0",
-    b"\x30\x25\x02\x01\x02\x63\x20\x04\0\x0a\x01\x02\x0a\x01\0\x02\x01\0\x02\x01\0\x01\x01\0\
-      \xa2\x09\xa3\x07\x04\x02cn\x04\x01a\x30\x04\x04\x02cn",
-    b"\x30\x0b\x02\x01\x02\x64\x06\x04\x02cn\x30\0",
-    b"\x30\x0c\x02\x01\x02\x65\x07\x0a\x01\0\x04\0\x04\0",
-    b"\x30\x1d\x02\x01\x03\x77\x18\x80\x161.3.6.1.4.1.1466.20037",
-    b"\x30\x0c\x02\x01\x03\x78\x07\x0a\x01\0\x04\0\x04\0",
-    b"\x30\x1e\x02\x01\x01\x04\x06public\xa0\x11\x02\x01\x01\x02\x01\0\x02\x01\0\x30\x06\x30\x04\x06\0\x05\0",
-    b"\x30\x1e\x02\x01\x01\x04\x06public\xa2\x11\x02\x01\x01\x02\x01\0\x02\x01\0\x30\x06\x30\x04\x06\0\x05\0",
-    b"<34>1 2003-10-11T22:14:15.003Z host su 7 ID47 - failed\n",
-    b"21 <13>Feb  5 17:32:18 a",
-    b"\x1b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0aaaaaaaa",
-    b"\x1c\x01\0\0\0\0\0\0\0\0\0\0GPS\0\0\0\0\0\0\0\0\0aaaaaaaabbbbbbbbcccccccc",
-    b"\x01\x07\0\x1aabcdefghijklmnop\x01\x06nemo",
-    b"\x02\x07\0\x14abcdefghijklmnop",
     b"",
     b"\r\n",
     b"\0",

@@ -8,6 +8,7 @@ use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{FlowTransactions, Joins, TEXT_LEN_MAX, Transaction, TransactionConfig};
 use flowgauge::{FlowKey, Timestamp};
 
+use super::cases::selected;
 use super::dialogue::{Expectations, Input, Line, json, play};
 use super::input::structured;
 use super::phrases::PHRASES;
@@ -46,14 +47,19 @@ pub const PORTS: [u16; 32] = [
 /// Bit in the choice of an input: its octets are datagrams.
 pub const DATAGRAMS: u8 = 0x20;
 
+/// Bit in the choice of an input: the port is that of a protocol of the kit.
+pub const OF_KIT: u8 = 0x80;
+
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let mut config = TransactionConfig::default();
     config.has_hashes = true;
     OPEN.set((Joins::new(config), FlowTransactions::default()));
     let terms = || {
-        let terms =
-            Expectations::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
+        let choice = input.choice & 31;
+        let port =
+            if input.choice & OF_KIT == 0 { PORTS[usize::from(choice)] } else { selected(choice).port };
+        let terms = Expectations::<Standard>::tcp(port, &PHRASES, describe, HELD_MAX);
         if input.choice & DATAGRAMS == 0 { terms } else { terms.udp() }
     };
     play(&terms(), &input.steps, usize::MAX);

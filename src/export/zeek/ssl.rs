@@ -49,8 +49,12 @@ fn version_name(version: Version) -> String {
     }
 }
 
-fn fingerprints(all: &[Box<str>]) -> Option<List<impl Iterator<Item = &str> + Clone>> {
-    (!all.is_empty()).then(|| List(all.iter().map(|name| &**name)))
+/// Returns the fingerprints of a side. Both sides have a list, which may be empty, as soon as a certificate was seen.
+fn fingerprints<'a>(
+    all: &'a [Box<str>],
+    others: &[Box<str>],
+) -> Option<List<impl Iterator<Item = &'a str> + Clone>> {
+    (!all.is_empty() || !others.is_empty()).then(|| List(all.iter().map(|name| &**name)))
 }
 
 crate::table! {
@@ -75,9 +79,9 @@ crate::table! {
         /// Letters of the messages in the clear: C, S, J, V, T, X, K, I, L and others of Zeek, in lower case for the server.
         "ssl_history": &'a str = &*row.tls.history;
         /// `certificates`.
-        "cert_chain_fps": Option<ListOf<&'a str>> => fingerprints(&row.tls.certificates);
-        /// `client_certificates`.
-        "client_cert_chain_fps": Option<ListOf<&'a str>> => fingerprints(&row.tls.client_certificates);
+        "cert_chain_fps": Option<ListOf<&'a str>> => fingerprints(&row.tls.certificates, &row.tls.client_certificates);
+        /// `client_certificates`; empty if only the server sent certificates.
+        "client_cert_chain_fps": Option<ListOf<&'a str>> => fingerprints(&row.tls.client_certificates, &row.tls.certificates);
         /// True if `server_name` is one of the names of the server's certificate; unset without a name or a certificate.
         "sni_matches_cert": Option<bool> = row.is_name_certified();
     }

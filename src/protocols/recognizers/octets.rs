@@ -23,12 +23,12 @@ pub(super) fn u32_le_at(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns whether `bytes` begin with one of `texts`: `More` if more octets are needed to decide.
-pub(super) fn begins_with(bytes: &[u8], texts: &[&[u8]]) -> Verdict {
+pub(in crate::protocols) fn begins_with(bytes: &[u8], texts: &[&[u8]]) -> Verdict {
     begins(bytes, texts, u8::eq)
 }
 
 /// Returns whether `bytes` begin with one of `words`, ignoring ASCII case: `More` if more octets are needed to decide.
-pub(super) fn begins_with_word(bytes: &[u8], words: &[&[u8]]) -> Verdict {
+pub(in crate::protocols) fn begins_with_word(bytes: &[u8], words: &[&[u8]]) -> Verdict {
     begins(bytes, words, u8::eq_ignore_ascii_case)
 }
 
@@ -87,7 +87,7 @@ pub(in crate::protocols) fn either(
 
 /// As [`either`], with the roles that the first octets of a flow state: `is_answer` returns whether octets are an answer,
 /// and `None` if they do not state it.
-pub(super) fn either_in_role(
+pub(in crate::protocols) fn either_in_role(
     opening: &StreamOpening<'_>,
     first: impl FnOnce(&[u8]) -> Verdict,
     is_answer: impl FnOnce(&[u8]) -> Option<bool>,

@@ -196,7 +196,7 @@ impl CertificateTime {
     /// Parses a time of ASN.1 type UTCTime, with years from 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5
     /// requires both in UTC and with seconds; ITU-T X.680 sections 46 and 47 also permit a difference to UTC, missing
     /// seconds, and fractions, which are ignored. A local time without a difference is `None`.
-    fn parse(kind: u8, text: &[u8]) -> Option<Self> {
+    pub(in super::super) fn parse(kind: u8, text: &[u8]) -> Option<Self> {
         let (digits, difference) = split_zone(text)?;
         let digits = match digits.iter().position(|octet| matches!(octet, b'.' | b',')) {
             Some(point) if kind == tag::GENERALIZED_TIME => {

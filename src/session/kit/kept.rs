@@ -42,6 +42,15 @@ impl<const N: usize> Kept<N> {
         Self(octets.get(..N).unwrap_or(octets).into())
     }
 
+    /// Copies a text in UTF-16 with the least significant octet first, up to its first null character.
+    pub(crate) fn of_utf16(octets: &[u8]) -> Self {
+        let (units, _) = octets.as_chunks();
+        let units = units.iter().map(|unit| u16::from_le_bytes(*unit)).take_while(|unit| *unit != 0);
+        let letters =
+            char::decode_utf16(units.take(N)).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER));
+        Self::new(letters.collect::<String>().as_bytes())
+    }
+
     /// Returns the text.
     #[must_use]
     pub fn text(&self) -> Text<'_> {

@@ -6,8 +6,14 @@
 //!
 //! The rows of a stream are also the same if its octets arrive one by one or in two parts, with a checkpoint after each. After a
 //! gap at any place, rows are at most as many as PDUs, and what is buffered is bounded.
+//!
+//! The turns of the cases are also in `tests/data/cases`, where the fuzz targets and the inputs of `work/kit` read them:
+//! `UPDATE_CASES=1 cargo test --lib` writes them.
 
+use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
+use std::{env, fs};
 
 use super::message::KitMessage;
 use super::parser::{KitEntry, KitParser};
@@ -179,8 +185,35 @@ fn timeless(row: &str) -> String {
     parts.join(" ")
 }
 
+/// Compares the turns of cases with their file, or writes it. A published crate does not have the files.
+fn recorded(entry: &KitEntry, transport: &str, ports: &[u16], cases: &[Case]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/cases");
+    if !folder.exists() {
+        return;
+    }
+    let mut text = format!("{}\n", ports.first().copied().unwrap_or_default());
+    for case in cases {
+        text.push('\n');
+        for (from, octets) in &case.turns {
+            let digits = octets.iter().fold(String::new(), |mut digits, octet| {
+                let _ = write!(digits, "{octet:02x}");
+                digits
+            });
+            let _ = writeln!(text, "{} {digits}", if *from == CLIENT { 'C' } else { 'S' });
+        }
+    }
+    let path = folder.join(format!("{}-{transport}.txt", entry.protocol.name()));
+    if env::var_os("UPDATE_CASES").is_some() {
+        fs::write(&path, text).expect("a file");
+    } else {
+        let found = fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == text, "{} differs: UPDATE_CASES=1 cargo test --lib writes it", path.display());
+    }
+}
+
 /// Runs all tests over cases.
 pub(crate) fn check(entry: &KitEntry, cases: &[Case]) {
+    recorded(entry, "udp", entry.protocol.datagram_ports(), cases);
     for case in cases {
         let rows = played(entry, &case.turns);
         assert_eq!(rows, case.rows, "{}: {rows:#?}", case.name);
@@ -194,6 +227,7 @@ pub(crate) fn check(entry: &KitEntry, cases: &[Case]) {
 
 /// Runs all tests over cases in streams.
 pub(crate) fn check_stream(entry: &KitEntry, cases: &[Case]) {
+    recorded(entry, "tcp", entry.protocol.stream_ports(), cases);
     for case in cases {
         let rows = streamed(entry, case, &|_, _| true, false);
         assert_eq!(rows, case.rows, "{}: {rows:#?}", case.name);

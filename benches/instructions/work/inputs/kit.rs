@@ -1,9 +1,12 @@
 //! Protocols of the kit: typical operations of LDAP, requests and responses without a counterpart, and messages with as many parts
-//! as fit.
+//! as fit. Of each protocol, also the dialogues of its tests.
+
+use std::fs;
+use std::path::Path;
 
 use flowgauge::session::Role::{self, Client, Server};
 
-use super::feed::{Case, Expected, Input, filled};
+use super::feed::{Case, Expected, Feeding, Input, filled, prepared_input};
 
 fn ber(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let content = parts.concat();
@@ -152,4 +155,28 @@ pub(crate) fn empty_attributes() -> Case {
         let len = (attributes.len() as u16 + 20).to_be_bytes();
         (Client, [&[1, round as u8][..], &len, &[round as u8; 16], &attributes].concat())
     })
+}
+
+/// The dialogues of `tests/data/cases`, each repeated within a flow.
+pub(crate) fn of_cases(name: &str) -> Feeding {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/data/cases/{name}.txt"));
+    let text = fs::read_to_string(path).expect("the file of the cases");
+    let (port, cases) = text.split_once("\n\n").expect("a port, then cases");
+    let port = port.parse().expect("a port");
+    let cases: Vec<Vec<_>> = cases.split("\n\n").map(|case| case.lines().map(turn).collect()).collect();
+    let input = if name.ends_with("-tcp") { Input::tcp(port) } else { Input::udp(port) };
+    let input = filled(input, |input, round| {
+        input.flow();
+        for (from, octets) in (0..32).flat_map(|_| &cases[round as usize % cases.len()]) {
+            input.send(*from, octets);
+        }
+    });
+    prepared_input((input, Expected { has_faults: true, ..Expected::messages(20) }))
+}
+
+/// Reads the sender and the hexadecimal digits of a turn.
+fn turn(line: &str) -> (Role, Vec<u8>) {
+    let (sender, digits) = line.split_once(' ').expect("a sender, then digits");
+    let octet = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
+    (if sender == "C" { Client } else { Server }, (0..digits.len()).step_by(2).map(octet).collect())
 }
