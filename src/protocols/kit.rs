@@ -2,7 +2,7 @@
 
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
-use super::{dhcp, dhcpv6, kerberos, ldap, modbus, ntp, radius, rdp, recognizers, snmp, syslog};
+use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, ntp, radius, rdp, recognizers, snmp, syslog};
 use std::net::IpAddr;
 
 use crate::base::Timestamp;
@@ -18,6 +18,7 @@ use crate::session::{
 
 /// The protocols of the kit: a line for each.
 const ENTRIES: &[KitEntry] = &[
+    KitEntry::of::<dcerpc::Dcerpc>(),
     KitEntry::of::<dhcp::Dhcp>(),
     KitEntry::of::<dhcpv6::Dhcpv6>(),
     KitEntry::of::<kerberos::Kerberos>(),
@@ -175,7 +176,7 @@ impl Parser for Kit {
 
 impl Union for KitMessage<'_> {
     fn tables() -> Vec<&'static TableInfo> {
-        ENTRIES.iter().flat_map(|entry| entry.tables).copied().collect()
+        distinct(ENTRIES.iter().flat_map(|entry| entry.tables).copied())
     }
 
     fn row(&self) -> TableRow<'_> {
@@ -185,12 +186,9 @@ impl Union for KitMessage<'_> {
 
 impl Union for KitTransaction {
     fn tables() -> Vec<&'static TableInfo> {
-        ENTRIES
-            .iter()
-            .flat_map(|entry| entry.transactions)
-            .chain(CrossingRow::TRANSACTIONS)
-            .copied()
-            .collect()
+        distinct(
+            ENTRIES.iter().flat_map(|entry| entry.transactions).chain(CrossingRow::TRANSACTIONS).copied(),
+        )
     }
 
     fn row(&self) -> TableRow<'_> {
@@ -198,10 +196,21 @@ impl Union for KitTransaction {
     }
 }
 
+/// Returns each table once: several protocols may have rows of one, as those of authentications.
+fn distinct(all: impl Iterator<Item = &'static TableInfo>) -> Vec<&'static TableInfo> {
+    let mut tables: Vec<&TableInfo> = Vec::new();
+    for table in all {
+        if tables.iter().all(|other| other.name != table.name) {
+            tables.push(table);
+        }
+    }
+    tables
+}
+
 /// Returns the tables of the rows in logs of a program.
 fn logs(format: LogFormat) -> Vec<&'static TableInfo> {
     let logs = ENTRIES.iter().flat_map(|entry| (entry.logs)()).chain(CrossingRow::logs());
-    logs.filter(|(_, found)| *found == format).map(|(table, _)| table).collect()
+    distinct(logs.filter(|(_, found)| *found == format).map(|(table, _)| table))
 }
 
 /// Returns the tables of the rows in Zeek's logs, without those of protocols with a parser of their own.

@@ -21,6 +21,7 @@
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 
+pub mod dcerpc;
 pub mod dhcp;
 pub mod dhcpv6;
 pub mod dns;
@@ -32,6 +33,7 @@ pub mod kerberos;
 mod kit;
 pub mod ldap;
 pub mod modbus;
+pub mod ntlm;
 pub mod ntp;
 mod owned;
 pub mod quic;

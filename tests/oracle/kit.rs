@@ -274,6 +274,18 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ldap/ldap_star_single.pcapng", "protocols.ldap.ldap_substring_search", "ldap_search", 1, 0),
     ("radius/radius.pcap", "protocols.radius.auth", "radius", 1, 0),
     ("radius/radius_localhost.pcap", "protocols.radius.radius-multiple-attempts", "radius", 7, 0),
+    ("dce-rpc/cs_window7-join_stream092.pcap", "protocols.dce-rpc.context", "dce_rpc", 3, 0),
+    // Zeek writes the last call twice at the end of a connection with an open one.
+    ("dce-rpc/mapi.pcap", "protocols.dce-rpc.mapi", "dce_rpc", 11, 1),
+    ("dce-rpc/mapi.pcap", "protocols.dce-rpc.mapi", "ntlm", 2, 0),
+    (
+        "dce-rpc/ntlm-unterminated-av-sequence.pcap",
+        "protocols.dce-rpc.ntlm-unterminated-av-pair-seq",
+        "ntlm",
+        1,
+        0,
+    ),
+    ("ldap/ctu-60387-63723-ldap.pcap", "protocols.ldap.sasl-gss-spnego-ntlm", "ntlm", 2, 0),
     ("rdp/rdp-x509.pcap", "protocols.rdp.rdp-x509", "rdp", 1, 0),
     ("rdp/rdp-unknown-keyboard.pcap", "protocols.rdp.rdp-unknown-keyboard", "rdp", 1, 0),
     ("rdp/rdp-no-cookie-mstshash.pcap", "protocols.rdp.rdp-no-cookie-msthash", "rdp", 1, 0),
@@ -383,6 +395,34 @@ fn events_of_kerberos_are_those_of_suricata() {
             ["KRB_TGS_REP", "user01", realm, "HTTP/epgidvwman1088.epga.dom.lo.com"],
         ]
     );
+}
+
+/// What Suricata's tests expect of events of DCE/RPC.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_dcerpc_are_those_of_suricata() {
+    let path = "dcerpc/dcerpc-dce-iface-01/20171220_smb_psexec_mimikatz_ticket_dump-s2.pcap";
+    let Some(events) = events(path, "dcerpc") else { return println!("skipped: no corpus") };
+    let mut counts = BTreeMap::new();
+    for event in &events {
+        let call = &event["dcerpc"]["interfaces"][0];
+        if call["service"] == "svcctl" {
+            *counts.entry(call["procedure"].as_str().expect("an operation")).or_insert(0) += 1;
+        }
+    }
+    let expected = [
+        ("CloseServiceHandle", 6),
+        ("ControlService", 1),
+        ("CreateServiceWOW64W", 1),
+        ("DeleteService", 1),
+        ("OpenSCManagerW", 2),
+        ("OpenServiceW", 3),
+        ("QueryServiceStatus", 4),
+        ("StartServiceW", 1),
+    ];
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), expected);
+    let numbered = events.iter().filter(|event| event["dcerpc"]["call_id"] == 20).count();
+    assert_eq!(numbered, 1);
 }
 
 /// What Suricata's tests expect of events of DHCP.

@@ -155,6 +155,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::short_lines(inputs::kit::short_lines)]
 #[bench::line_by_octets(inputs::kit::line_by_octets)]
 #[bench::empty_attributes(inputs::kit::empty_attributes)]
+#[bench::cases_of_dcerpc(args = ("dcerpc-tcp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_dhcp(args = ("dhcp-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_dhcpv6(args = ("dhcpv6-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_kerberos(args = ("kerberos-udp"), setup = inputs::kit::of_cases)]

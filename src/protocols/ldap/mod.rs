@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Operation`] | a bind, change, comparison or extended operation with its result; an unbind or abandon, at once |
 //! | [`SearchOperation`] | a search with its result, and the number of its entries |
+//! | [`ntlm::Authentication`] | a bind with SASL by NTLM |
 //!
 //! After a bind with SASL, messages may have a layer of security (RFC 4422 section 3.7). They are read if it only signs them, with
 //! Kerberos (RFC 4121) or NTLM; if the signature of Kerberos follows the messages of a buffer, those in its first 8 KiB. After
@@ -18,6 +19,7 @@ use std::fmt::Write as _;
 
 use filter::{FILTER_DEPTH_MAX, public, write_filter};
 
+use super::ntlm::{self, Authentication as Ntlm};
 use super::recognizers::octets::{datagram_in_role, dialogue};
 use super::tls;
 use crate::checkpoint::state;
@@ -37,7 +39,7 @@ pub static PROTOCOL: Protocol = Protocol::new("ldap")
     .over_datagrams(&[389], Some(probe_datagram))
     .streams_begin_with(OctetSet::of(b"\x30"))
     .datagrams_begin_with(OctetSet::of(b"\x30"))
-    .with_kinds(&["ldap", "ldap_search"])
+    .with_kinds(&["ldap", "ldap_search", "ntlm"])
     .with_message_len_min(7)
     .leading_on()
     .with_limits(
@@ -347,7 +349,7 @@ exchange! {
 
 open! {
     /// Rows of LDAP.
-    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation }
+    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm }
 }
 
 /// Returns a text, unless it is empty.
@@ -429,6 +431,7 @@ impl Ldap {
             });
             return Some(());
         }
+        let mut token = None;
         let mut row =
             Operation { identifier: id, operation: Some(OperationKind(body.tag)), ..Operation::default() };
         match body.tag {
@@ -438,7 +441,9 @@ impl Ldap {
                 let credentials = members.captured()?;
                 row.authentication = Some(Authentication(credentials.tag));
                 if credentials.tag == 0xa3 {
-                    row.mechanism = Values(credentials.content).next_of(tag::OCTET_STRING).and_then(text);
+                    let mut members = Values(credentials.content);
+                    row.mechanism = members.next_of(tag::OCTET_STRING).and_then(text);
+                    token = members.captured();
                 }
             }
             op::MODIFY | op::ADD | op::RENAME | op::COMPARE => {
@@ -472,6 +477,9 @@ impl Ldap {
                 *open = Operation { exchange, result, diagnostic_message, ..row };
             });
         }
+        if let Some(token) = token {
+            ntlm::token(token.content, NTLM, rows);
+        }
         Some(())
     }
 
@@ -503,6 +511,10 @@ impl Ldap {
                 (row.identifier, row.result, row.diagnostic_message) = (id, code, text(diagnostic));
                 Reply::Last
             });
+            // The credentials of the server, after those that name another one.
+            if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
+                ntlm::token(token.content, NTLM, rows);
+            }
         }
         let starts_tls = body.tag == op::EXTENDED_RESPONSE && self.start_tls == Some(id);
         if starts_tls {
@@ -514,6 +526,9 @@ impl Ldap {
         }
     }
 }
+
+/// Key of the row of an authentication with NTLM.
+const NTLM: u64 = 1 << 32;
 
 /// Octets of a buffer by which its layer is known: its length, a signature, and the head of a message.
 const SIGNATURE_LEN_MAX: usize = 64;
@@ -641,6 +656,12 @@ mod tests {
             [&(token.len() as u32).to_be_bytes()[..], &token].concat()
         };
         let sasl = message(5, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&string(b"GSS-SPNEGO")])]);
+        let ntlm = |kind: u8| [b"NTLMSSP\0".as_slice(), &[kind, 0, 0, 0], &[0; 52]].concat();
+        let bind_by = |id, kind| {
+            let credentials = [string(b"GSS-SPNEGO"), string(&ntlm(kind))].concat();
+            message(id, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&credentials])])
+        };
+        let challenge = message(8, 0x61, &[&[0x0a, 1, 14, 4, 0, 4, 0], &value(0x87, &[&ntlm(2)])]);
         let operations = vec![
             (CLIENT, bind.clone()),
             (SERVER, result(1, 0x61, 49, b"no")),
@@ -667,6 +688,22 @@ mod tests {
                 turns: vec![(CLIENT, tls), (SERVER, result(4, 0x78, 0, b""))],
                 rows: &["ldap identifier=4 operation=extended object=1.3.6.1.4.1.1466.20037 result=success \
                     response_time=10ms"],
+            },
+            Case {
+                name: "a bind by NTLM",
+                turns: vec![
+                    (CLIENT, bind_by(8, 1)),
+                    (SERVER, challenge),
+                    (CLIENT, bind_by(9, 3)),
+                    (SERVER, result(9, 0x61, 49, b"")),
+                ],
+                rows: &[
+                    "ldap identifier=8 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO \
+                    result=sasl_bind_in_progress response_time=10ms",
+                    "ntlm user_name= user_domain= client_host= response_version=anonymous response_time=10ms",
+                    "ldap identifier=9 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO \
+                    result=invalid_credentials response_time=10ms",
+                ],
             },
             Case {
                 name: "a signed layer",

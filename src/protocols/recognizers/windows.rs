@@ -1,4 +1,4 @@
-//! Recognizers of Windows networks: SMB, NetBIOS, DCE/RPC.
+//! Recognizers of Windows networks: SMB, NetBIOS.
 
 use super::octets::{begins_with, datagram_in_role, either_in_role, once, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
@@ -17,13 +17,6 @@ pub static NBNS: Protocol = Protocol::new("nbns").in_zeek("dns").over_datagrams(
 pub static NBDGM: Protocol = Protocol::new("nbdgm")
     .over_datagrams(&[138], Some(nbdgm))
     .datagrams_begin_with(OctetSet::range(0x10..=0x16));
-
-/// DCE/RPC version 5, recognized by the header, with little-endian integers.
-pub static DCERPC: Protocol = Protocol::new("dcerpc")
-    .in_zeek("dce_rpc")
-    .in_eve("dcerpc")
-    .over_streams(&[135], Some(|opening| either_in_role(opening, dcerpc, is_dcerpc_answer)))
-    .streams_begin_with(OctetSet::of(b"\x05"));
 
 fn smb(bytes: &[u8]) -> Verdict {
     match bytes {
@@ -71,25 +64,10 @@ fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(*kind > 0x12 || is_filled())
 }
 
-/// Returns whether a DCE/RPC message is of the server: response, fault, or the answer to a bind or an alteration.
-fn is_dcerpc_answer(bytes: &[u8]) -> Option<bool> {
-    bytes.get(2).map(|kind| matches!(kind, 2 | 3 | 12 | 13 | 15))
-}
-
-fn dcerpc(bytes: &[u8]) -> Verdict {
-    match bytes {
-        [5, 0..=1, 0..=20, _, 0x10, 0, 0, 0, ..] => {
-            once(bytes, 12, || matches!(bytes.get(8..10), Some([16..=255, _] | [_, 1..=255])))
-        }
-        [5, 0..=1, 0..=20, ..] | [5, 0..=1] | [5] | [] if bytes.len() < 8 => Verdict::More,
-        _ => Verdict::No,
-    }
-}
-
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{DCERPC, NBDGM, NBNS, SMB};
+    use super::{NBDGM, NBNS, SMB};
 
     const NAME_QUERY: &[u8] = b"\x12\x34\x01\x10\x00\x01\x00\x00\x00\x00\x00\x00\
         \x20FHEPFCELEHFCEPFFFACACACACACACABL\x00\x00\x20\x00\x01";
@@ -100,7 +78,6 @@ pub(super) mod samples {
         server(&SMB, 445, b"\x00\x00\x00\x45\xFDSMBabcd"),
         datagram(&NBNS, 137, NAME_QUERY),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x00\x02\x00\x00 A"),
-        client(&DCERPC, 135, b"\x05\x00\x0B\x03\x10\x00\x00\x00\x48\x00\x00\x00\x01\x00\x00\x00"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
@@ -112,6 +89,5 @@ pub(super) mod samples {
             b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x01\x00\x01",
         ),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x01\x02\x00\x00 A"),
-        client(&DCERPC, 135, b"\x05\x01\x00\x00\x00\x00\x00\x00\x48\x00\x00\x00"),
     ];
 }

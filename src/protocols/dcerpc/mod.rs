@@ -1,0 +1,806 @@
+//! DCE/RPC, over TCP and over UDP: calls by the names of interface and operation.
+//!
+//! | row | when |
+//! |---|---|
+//! | [`Call`] | a call with its response or fault |
+//! | [`Binding`] | the interfaces that a client asks for, with the answer of the server |
+//! | [`Authentication`] | an authentication with NTLM |
+//!
+//! Calls are matched by their number, and interfaces by the number of their context. Parameters are not read. A call in several
+//! fragments has the length that its first one states.
+//!
+//! Standards: C706 chapter 12, [MS-RPCE].
+
+mod interfaces;
+
+use std::fmt;
+
+use interfaces::Interface;
+
+use super::ntlm::{self, Authentication};
+use super::recognizers::octets::{either_in_role, once};
+use crate::base::fnv1a;
+use crate::checkpoint::state;
+use crate::codec::{Number, ReadError, Reader};
+use crate::row::{Displayed, Group, List, Name};
+use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
+use crate::session::kit::{
+    Kept, KeptList, Malformed, Measured, PduParser, Reply, Rows, exchange, names, open,
+};
+use crate::session::{DatagramOpening, Fault, OctetSet, Protocol, Role, Text, Verdict};
+
+/// Protocol `dcerpc`: version 5 over TCP, recognized by the header with little-endian integers, and version 4 over UDP, recognized by
+/// a header whose length is that of the datagram.
+pub static PROTOCOL: Protocol = Protocol::new("dcerpc")
+    .in_zeek("dce_rpc")
+    .in_eve("dcerpc")
+    .over_streams(&[135], Some(|opening| either_in_role(opening, probe, is_answer)))
+    .over_datagrams(&[135], Some(probe_datagram))
+    .streams_begin_with(OctetSet::of(b"\x05"))
+    .datagrams_begin_with(OctetSet::of(b"\x04"))
+    .with_kinds(&["dcerpc", "dcerpc_binding", "ntlm"])
+    .with_limits("32 open calls, 32 contexts; PDUs of 8 KiB, of longer ones the beginning")
+    .with_standards("C706 chapter 12; MS-RPCE; MS-NLMP");
+
+/// Types of PDUs (C706 section 12.6.4).
+mod kind {
+    pub(super) const REQUEST: u8 = 0;
+    pub(super) const RESPONSE: u8 = 2;
+    pub(super) const FAULT: u8 = 3;
+    pub(super) const REJECT: u8 = 6;
+    pub(super) const BIND: u8 = 11;
+    pub(super) const BIND_ACK: u8 = 12;
+    pub(super) const BIND_NAK: u8 = 13;
+    pub(super) const ALTER_CONTEXT: u8 = 14;
+    pub(super) const ALTER_CONTEXT_RESPONSE: u8 = 15;
+    pub(super) const AUTH3: u8 = 16;
+}
+
+/// Returns whether a PDU is of the server: response, fault, or the answer to a bind or an alteration.
+fn is_answer(octets: &[u8]) -> Option<bool> {
+    octets.get(2).map(|kind| {
+        matches!(
+            *kind,
+            kind::RESPONSE | kind::FAULT | kind::BIND_ACK | kind::BIND_NAK | kind::ALTER_CONTEXT_RESPONSE
+        )
+    })
+}
+
+fn probe(octets: &[u8]) -> Verdict {
+    match octets {
+        [5, 0..=1, 0..=20, _, 0x10, 0, 0, 0, ..] => {
+            once(octets, 12, || matches!(octets.get(8..10), Some([16..=255, _] | [_, 1..=255])))
+        }
+        [5, 0..=1, 0..=20, ..] | [5, 0..=1] | [5] | [] if octets.len() < 8 => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    let is_head = matches!(opening.bytes, [4, 0..=10, _, _, 0 | 0x10, 0, 0, ..]);
+    let body_len =
+        opening.bytes.get(74..).and_then(|len| len.first_chunk()).map(|len| match opening.bytes.get(4) {
+            Some(0x10) => u16::from_le_bytes(*len),
+            _ => u16::from_be_bytes(*len),
+        });
+    Verdict::of(is_head && body_len.is_some_and(|len| DATAGRAM_HEAD_LEN + usize::from(len) == opening.len))
+}
+
+/// Length of the head of version 4.
+const DATAGRAM_HEAD_LEN: usize = 80;
+
+/// Identifier of an interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Uuid {
+    octets: [u8; 16],
+}
+
+impl Uuid {
+    fn number(self) -> u128 {
+        u128::from_be_bytes(self.octets)
+    }
+
+    fn interface(self) -> Option<&'static Interface> {
+        Interface::of(self.number())
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = format!("{:032x}", self.number());
+        let (a, rest) = digits.split_at(8);
+        let (b, rest) = rest.split_at(4);
+        let (c, rest) = rest.split_at(4);
+        let (d, e) = rest.split_at(4);
+        write!(f, "{a}-{b}-{c}-{d}-{e}")
+    }
+}
+
+crate::row::cells! { displayed Uuid; }
+state! { struct Uuid { octets } }
+impl Measured for Uuid {}
+
+names! {
+    /// Kind of the authentication (MS-RPCE section 2.2.1.1.7).
+    pub struct AuthenticationKind: u8 {
+        0 => "none", 9 => "spnego", 10 => "ntlm", 14 => "schannel", 16 => "kerberos", 68 => "netlogon",
+    }
+}
+
+names! {
+    /// Level of the authentication (MS-RPCE section 2.2.1.1.8).
+    pub struct AuthenticationLevel: u8 {
+        0 => "default", 1 => "none", 2 => "connect", 3 => "call", 4 => "packet", 5 => "integrity", 6 => "privacy",
+    }
+}
+
+exchange! {
+    /// The interfaces that a client asks for.
+    "dcerpc_binding" pub struct Binding {
+        /// Interfaces by name, or else by identifier.
+        pub interfaces: KeptList<512> [sparse],
+        /// Number of interfaces that the server accepts; null without its answer.
+        pub accepted_count: Option<u32>,
+        /// Address of the endpoint that the server states: a port or a pipe.
+        pub endpoint_address: Option<Kept<64>>,
+        /// Kind of the authentication.
+        pub authentication_kind: Option<AuthenticationKind>,
+        /// Level of the authentication.
+        pub authentication_level: Option<AuthenticationLevel>,
+    }
+}
+
+exchange! {
+    /// A call with its response.
+    "dcerpc" pub struct Call {
+        /// Name of the interface; null if it is not known, or the binding was not captured.
+        pub interface: Option<Kept<32>>,
+        /// Identifier of the interface; null if the binding was not captured.
+        pub interface_id: Option<Uuid>,
+        /// Name of the operation; null if it is not known.
+        pub operation: Option<Kept<64>>,
+        /// Number of the operation; null if the request was not captured.
+        pub operation_number: Option<u16>,
+        /// Number of the call in its connection.
+        pub call_id: u32,
+        /// Number of the context, which stands for an interface.
+        pub context_id: u16,
+        /// Address of the endpoint that the server states: a port or a pipe.
+        pub endpoint_address: Option<Kept<64>>,
+        /// Octets of the parameters, as the first fragment states them.
+        pub parameters_len: Option<u32> [octets],
+        /// Octets of the results, as the first fragment states them.
+        pub results_len: Option<u32> [octets],
+        /// Status with which the call failed (MS-RPCE section 2.2.2.3, or an error of Windows).
+        pub fault_status: Option<u32>,
+        /// Level of the authentication of the request.
+        pub authentication_level: Option<AuthenticationLevel>,
+        ..
+        /// True if the call is over UDP.
+        is_datagram: bool,
+    }
+    /// Calls of known interfaces.
+    zeek "dce_rpc" ['a] as row if (row.is_in_zeek()) {
+        /// `response_time`.
+        "rtt": Option<::std::time::Duration> = row.exchange.response_time;
+        /// `endpoint_address`.
+        "named_pipe": Option<Text<'a>> = row.endpoint_address.as_ref().map(Kept::text);
+        /// `interface`.
+        "endpoint": Displayed<String> = Displayed(row.endpoint());
+        /// `operation`.
+        "operation": Displayed<String> = Displayed(row.operation_name());
+    }
+    /// Calls over TCP and UDP.
+    eve "dcerpc" ['a] as (row, from) if (from == row.exchange.from) {
+        /// `REQUEST`.
+        "request": Name = Name("REQUEST");
+        /// Number of the operation, and length of its parameters.
+        "req": Group<Request<'a>> = Group(Request(row));
+        /// `RESPONSE`, `FAULT` or `UNREPLIED`.
+        "response": Name = Name(row.response_name());
+        /// Length of the results.
+        "res": Option<Group<Response<'a>>> = row.exchange.responded.map(|_| Group(Response(row)));
+        /// The interface, with service and operation.
+        "interfaces": List<Vec<Group<Called<'a>>>> =
+            List(row.interface_id.map(|uuid| Group(Called(row, uuid))).into_iter().collect());
+        /// `call_id`.
+        "call_id": u32 = row.call_id;
+        /// `5.0`, over UDP `4.0`.
+        "rpc_version": Name = Name(if row.is_datagram { "4.0" } else { "5.0" });
+    }
+}
+
+/// The request of a call, as in events of EVE.
+#[derive(Clone, Copy)]
+struct Request<'a>(&'a Call);
+
+crate::table! {
+    /// Request of a call.
+    impl['a] "eve.dcerpc.dcerpc.req" for Request<'a> as request {
+        /// `operation_number`.
+        "opnum": Option<u16> = request.0.operation_number;
+        /// `parameters_len`.
+        "stub_data_size": Option<u32> = request.0.parameters_len;
+    }
+}
+
+/// The response of a call, as in events of EVE.
+#[derive(Clone, Copy)]
+struct Response<'a>(&'a Call);
+
+crate::table! {
+    /// Response of a call.
+    impl['a] "eve.dcerpc.dcerpc.res" for Response<'a> as response {
+        /// `results_len`.
+        "stub_data_size": Option<u32> = response.0.results_len;
+    }
+}
+
+/// The interface of a call, as in events of EVE.
+#[derive(Clone, Copy)]
+struct Called<'a>(&'a Call, Uuid);
+
+crate::table! {
+    /// Interface of a call.
+    impl['a] "eve.dcerpc.dcerpc.interfaces" for Called<'a> as called {
+        /// `interface_id`.
+        "uuid": Uuid = called.1;
+        /// `interface`.
+        "service": Option<Text<'a>> = called.0.interface.as_ref().map(Kept::text);
+        /// `operation`.
+        "procedure": Option<Text<'a>> = called.0.operation.as_ref().map(Kept::text);
+    }
+}
+
+impl Call {
+    /// Zeek leaves out frequent calls that say little.
+    fn is_in_zeek(&self) -> bool {
+        let name =
+            |kept: Option<Text<'_>>| kept.map(|text| text.to_str_lossy().into_owned()).unwrap_or_default();
+        let interface = name(self.interface.as_ref().map(Kept::text));
+        let operation = name(self.operation.as_ref().map(Kept::text));
+        let is_ignored = match interface.as_str() {
+            "winreg" => {
+                matches!(
+                    operation.as_str(),
+                    "BaseRegCloseKey"
+                        | "BaseRegGetVersion"
+                        | "BaseRegOpenKey"
+                        | "BaseRegQueryValue"
+                        | "BaseRegDeleteKeyEx"
+                        | "OpenLocalMachine"
+                        | "BaseRegEnumKey"
+                        | "OpenClassesRoot"
+                )
+            }
+            "spoolss" => matches!(operation.as_str(), "RpcOpenPrinter" | "RpcClosePrinter"),
+            "wkssvc" => operation == "NetrWkstaGetInfo",
+            _ => false,
+        };
+        self.interface_id.is_some() && self.exchange.response_time.is_some() && !is_ignored
+    }
+
+    fn endpoint(&self) -> String {
+        match (&self.interface, self.interface_id) {
+            (Some(name), _) => name.text().to_str_lossy().into_owned(),
+            (None, Some(uuid)) => format!("unknown-{uuid}"),
+            (None, None) => String::new(),
+        }
+    }
+
+    fn operation_name(&self) -> String {
+        match &self.operation {
+            Some(name) => name.text().to_str_lossy().into_owned(),
+            None => format!("unknown-{}", self.operation_number.unwrap_or_default()),
+        }
+    }
+
+    fn response_name(&self) -> &'static str {
+        match (self.exchange.responded, self.fault_status) {
+            (None, _) => "UNREPLIED",
+            (Some(_), None) => "RESPONSE",
+            (Some(_), Some(_)) => "FAULT",
+        }
+    }
+
+    fn name(&mut self, uuid: Uuid) {
+        self.interface_id = Some(uuid);
+        let Some(interface) = uuid.interface() else { return };
+        self.interface = Some(Kept::new(interface.name.as_bytes()));
+        let operation = self.operation_number.and_then(|number| interface.operation(number));
+        self.operation = operation.map(|name| Kept::new(name.as_bytes()));
+    }
+}
+
+open! {
+    /// Rows of DCE/RPC.
+    pub(crate) enum Row { 0 = Call, 1 = Binding, 2 = Authentication }
+}
+
+/// Key of the row of an authentication.
+const AUTHENTICATION: u64 = 1 << 63;
+
+/// Maximum number of contexts that are known.
+const CONTEXT_COUNT_MAX: usize = 32;
+
+/// Parser of DCE/RPC.
+#[derive(Debug, Default)]
+pub(crate) struct Dcerpc {
+    /// Numbers of contexts with their interfaces.
+    contexts: Vec<Context>,
+    /// Address of the endpoint that the server states.
+    address: Option<Kept<64>>,
+}
+
+/// A context of a connection.
+#[derive(Clone, Debug)]
+struct Context {
+    id: u16,
+    uuid: Uuid,
+}
+
+state! { struct Context { id, uuid } }
+state! { struct Dcerpc { contexts, address } if |parser| parser.contexts.len() <= CONTEXT_COUNT_MAX }
+
+/// Reads numbers in the order that the head states.
+struct Fields<'p> {
+    reader: Reader<'p>,
+    is_little: bool,
+}
+
+impl<'p> Fields<'p> {
+    fn number<N: Number>(&mut self) -> Result<N, ReadError> {
+        if self.is_little { self.reader.le() } else { self.reader.be() }
+    }
+
+    /// Reads an identifier, of which the first three fields are numbers.
+    fn uuid(&mut self) -> Result<Uuid, ReadError> {
+        let mut octets: [u8; 16] = self.reader.array()?;
+        if self.is_little {
+            for range in [0..4, 4..6, 6..8] {
+                if let Some(number) = octets.get_mut(range) {
+                    number.reverse();
+                }
+            }
+        }
+        Ok(Uuid { octets })
+    }
+}
+
+fn cut(_: Role, octets: &[u8]) -> Cut {
+    match octets {
+        [5, _, _, _, order, ..] if order & 0xF0 == 0 => Framing::length(8, Width::U16).measure(octets),
+        [5, _, _, _, _, ..] => Framing::length(8, Width::U16_LE).measure(octets),
+        [5, ..] => Cut::Need(10),
+        _ => Cut::Bad(Fault::new("malformed")),
+    }
+}
+
+impl PduParser for Dcerpc {
+    const PROTOCOL: &'static Protocol = &PROTOCOL;
+    const FRAMING: Option<Framing> = Some(Framing::by(cut).keep(8 << 10));
+    const OPEN_MAX: usize = 32;
+    type Row = Row;
+
+    fn heap_len(&self) -> usize {
+        self.contexts.capacity() * size_of::<Context>() + self.address.heap_len()
+    }
+
+    fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
+        let is_little = pdu.bytes.get(4).is_some_and(|order| order & 0xF0 != 0);
+        let mut fields = Fields { reader: Reader::new(pdu.bytes), is_little };
+        if rows.is_in_stream() {
+            self.connected(&mut fields, pdu, rows)
+        } else {
+            datagram(&mut fields, rows)
+        }?;
+        Ok(AfterPdu::More)
+    }
+}
+
+/// Flags of a fragment.
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+const OBJECT: u8 = 0x80;
+
+impl Dcerpc {
+    /// Processes a PDU of version 5.
+    fn connected(
+        &mut self,
+        fields: &mut Fields<'_>,
+        pdu: &Pdu<'_>,
+        rows: &mut Rows<'_, Row>,
+    ) -> Result<(), ReadError> {
+        let [_, _, kind, flags, _, _, _, _]: [u8; 8] = fields.reader.array()?;
+        let (_, authentication_len, call_id): (u16, u16, u32) =
+            (fields.number()?, fields.number()?, fields.number()?);
+        // The authentication is at the end, after eight octets with its kind and level.
+        let trailer = usize::from(authentication_len)
+            .checked_add(8)
+            .filter(|len| *len > 8 && !pdu.is_truncated())
+            .and_then(|len| pdu.bytes.get(pdu.bytes.len().checked_sub(len)?..));
+        let level = trailer.and_then(|trailer| trailer.get(1).copied()).map(AuthenticationLevel);
+        let key = u64::from(call_id);
+        match kind {
+            kind::REQUEST if flags & FIRST != 0 => {
+                let (len, context_id, number): (u32, u16, u16) =
+                    (fields.number()?, fields.number()?, fields.number()?);
+                if flags & OBJECT != 0 {
+                    fields.uuid()?;
+                }
+                let uuid =
+                    self.contexts.iter().find(|context| context.id == context_id).map(|context| context.uuid);
+                let address = self.address.clone();
+                rows.request(key, |row: &mut Call| {
+                    (row.call_id, row.context_id, row.operation_number) = (call_id, context_id, Some(number));
+                    (row.parameters_len, row.authentication_level) = (Some(len), level);
+                    row.endpoint_address = address;
+                    if let Some(uuid) = uuid {
+                        row.name(uuid);
+                    }
+                });
+            }
+            kind::RESPONSE | kind::FAULT => {
+                let (len, context_id): (u32, u16) = (fields.number()?, fields.number()?);
+                let [_, _] = fields.reader.array()?;
+                let status = if kind == kind::FAULT { Some(fields.number()?) } else { None };
+                rows.response(key, |row: &mut Call| {
+                    (row.call_id, row.context_id) = (call_id, context_id);
+                    if flags & FIRST != 0 {
+                        row.results_len = Some(len);
+                    }
+                    row.fault_status = status.or(row.fault_status);
+                    if flags & LAST == 0 { Reply::More } else { Reply::Last }
+                });
+            }
+            kind::BIND | kind::ALTER_CONTEXT => {
+                let mut interfaces = KeptList::default();
+                self.contexts(fields, &mut interfaces)?;
+                rows.request(key, |row: &mut Binding| {
+                    row.interfaces = interfaces;
+                    row.authentication_kind =
+                        trailer.and_then(|trailer| trailer.first().copied()).map(AuthenticationKind);
+                    row.authentication_level = level;
+                });
+            }
+            kind::BIND_ACK | kind::ALTER_CONTEXT_RESPONSE => {
+                let accepted_count = self.answers(fields)?;
+                let address = self.address.clone();
+                rows.response(key, |row: &mut Binding| {
+                    (row.accepted_count, row.endpoint_address) = (Some(accepted_count), address);
+                    Reply::Last
+                });
+            }
+            kind::BIND_NAK => rows.response(key, |row: &mut Binding| {
+                row.accepted_count = Some(0);
+                Reply::Last
+            }),
+            _ => {}
+        }
+        let has_token = matches!(
+            kind,
+            kind::BIND | kind::BIND_ACK | kind::ALTER_CONTEXT | kind::ALTER_CONTEXT_RESPONSE | kind::AUTH3
+        );
+        if let Some(trailer) = trailer.filter(|_| has_token) {
+            ntlm::token(trailer.get(8..).unwrap_or_default(), AUTHENTICATION, rows);
+        }
+        Ok(())
+    }
+
+    /// Reads the contexts of a bind, and lists their interfaces.
+    fn contexts(&mut self, fields: &mut Fields<'_>, interfaces: &mut KeptList<512>) -> Result<(), ReadError> {
+        fields.reader.skip(8)?;
+        let [count, _, _, _] = fields.reader.array()?;
+        for _ in 0..count {
+            let id: u16 = fields.number()?;
+            let [syntax_count, _] = fields.reader.array()?;
+            let uuid = fields.uuid()?;
+            fields.reader.skip(4 + 20 * usize::from(syntax_count))?;
+            match uuid.interface() {
+                Some(interface) => interfaces.push(interface.name),
+                None => interfaces.push(&uuid.to_string()),
+            }
+            self.contexts.retain(|context| context.id != id);
+            if self.contexts.len() < CONTEXT_COUNT_MAX {
+                self.contexts.push(Context { id, uuid });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the address and the results of an answer to a bind. Returns the number of interfaces that are accepted.
+    fn answers(&mut self, fields: &mut Fields<'_>) -> Result<u32, ReadError> {
+        fields.reader.skip(8)?;
+        let len: u16 = fields.number()?;
+        let address = fields.reader.bytes(len.into())?;
+        let address = address.strip_suffix(b"\0").unwrap_or(address);
+        if !address.is_empty() {
+            self.address = Some(Kept::new(address));
+        }
+        // The results are aligned to four octets.
+        fields.reader.skip(fields.reader.offset().wrapping_neg() % 4)?;
+        let [count, _, _, _] = fields.reader.array()?;
+        let mut accepted_count = 0;
+        for _ in 0..count {
+            let result: u16 = fields.number()?;
+            accepted_count += u32::from(result == 0);
+            fields.reader.skip(2 + 20)?;
+        }
+        Ok(accepted_count)
+    }
+}
+
+/// Processes a PDU of version 4.
+fn datagram(fields: &mut Fields<'_>, rows: &mut Rows<'_, Row>) -> Result<(), ReadError> {
+    let [_, kind, _, _, _, _, _, _]: [u8; 8] = fields.reader.array()?;
+    let (_, uuid, activity) = (fields.uuid()?, fields.uuid()?, fields.uuid()?);
+    fields.reader.skip(8)?;
+    let (call_id, number): (u32, u16) = (fields.number()?, fields.number()?);
+    fields.reader.skip(4)?;
+    let len: u16 = fields.number()?;
+    // The number of the fragment, the kind of authentication, and the rest of another number.
+    let fragment: u16 = fields.number()?;
+    fields.reader.skip(2)?;
+    let key = fnv1a(&activity.octets) << 32 >> 1 | u64::from(call_id);
+    match kind {
+        kind::REQUEST if fragment == 0 => {
+            rows.acts_as(Role::Client);
+            rows.request(key, |row: &mut Call| {
+                (row.call_id, row.operation_number) = (call_id, Some(number));
+                (row.parameters_len, row.is_datagram) = (Some(len.into()), true);
+                row.name(uuid);
+            });
+        }
+        kind::RESPONSE | kind::FAULT | kind::REJECT if fragment == 0 => {
+            rows.acts_as(Role::Server);
+            let status = if kind == kind::RESPONSE { None } else { Some(fields.number()?) };
+            rows.response(key, |row: &mut Call| {
+                (row.call_id, row.operation_number) = (call_id, Some(number));
+                (row.results_len, row.fault_status, row.is_datagram) = (Some(len.into()), status, true);
+                row.name(uuid);
+                Reply::Last
+            });
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::recognizers::samples::{Sample, client, datagram};
+    use super::PROTOCOL;
+
+    /// A datagram of version 4 without parameters.
+    const PING: [u8; 80] = {
+        let mut octets = [0; 80];
+        (octets[0], octets[1], octets[4]) = (4, 1, 0x10);
+        octets
+    };
+
+    /// The same, with a length that is not that of the datagram.
+    const OTHER_LEN: [u8; 80] = {
+        let mut octets = PING;
+        octets[74] = 1;
+        octets
+    };
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        client(&PROTOCOL, 135, b"\x05\x00\x0B\x03\x10\x00\x00\x00\x48\x00\x00\x00\x01\x00\x00\x00"),
+        datagram(&PROTOCOL, 135, &PING),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        client(&PROTOCOL, 135, b"\x05\x01\x00\x00\x00\x00\x00\x00\x48\x00\x00\x00"),
+        datagram(&PROTOCOL, 135, &OTHER_LEN),
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::kit::KitEntry;
+    use crate::session::kit::suite::{Case, check, check_stream};
+
+    const CLIENT: Role = Role::Client;
+    const SERVER: Role = Role::Server;
+
+    /// A PDU of version 5, whose authentication has a kind, level 6, and a token.
+    fn pdu(kind: u8, flags: u8, call_id: u8, body: &[u8], token: Option<(u8, &[u8])>) -> Vec<u8> {
+        let trailer =
+            token.map(|(kind, token)| [&[kind, 6, 0, 0, 1, 0, 0, 0], token].concat()).unwrap_or_default();
+        let token_len = token.map_or(0, |(_, token)| token.len());
+        let len = 16 + body.len() + trailer.len();
+        [
+            &[
+                5,
+                0,
+                kind,
+                flags,
+                0x10,
+                0,
+                0,
+                0,
+                len as u8,
+                (len >> 8) as u8,
+                token_len as u8,
+                0,
+                call_id,
+                0,
+                0,
+                0,
+            ][..],
+            body,
+            &trailer,
+        ]
+        .concat()
+    }
+
+    /// The identifier as it is sent, with its first fields in little-endian order.
+    fn uuid(number: u128) -> Vec<u8> {
+        let octets = number.to_be_bytes();
+        let order = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
+        order.map(|place: usize| octets[place]).to_vec()
+    }
+
+    const EPMAPPER: u128 = 0xe1af8308_5d1f_11c9_91a4_08002b14a0fa;
+
+    fn bind(interfaces: &[u128]) -> Vec<u8> {
+        let mut body = vec![0xB8, 0x10, 0xB8, 0x10, 0, 0, 0, 0, interfaces.len() as u8, 0, 0, 0];
+        for (place, interface) in interfaces.iter().enumerate() {
+            body.extend([place as u8, 0, 1, 0]);
+            body.extend(uuid(*interface));
+            body.extend([3, 0, 0, 0]);
+            body.extend([0; 20]);
+        }
+        body
+    }
+
+    fn bind_ack(results: &[u8]) -> Vec<u8> {
+        let mut body = vec![0xB8, 0x10, 0xB8, 0x10, 1, 0, 0, 0, 4, 0, b'1', b'3', b'5', 0, 0, 0];
+        body.extend([results.len() as u8, 0, 0, 0]);
+        for result in results {
+            body.extend([*result, 0, 0, 0]);
+            body.extend([0; 20]);
+        }
+        body
+    }
+
+    fn call(context: u8, number: u8) -> Vec<u8> {
+        [&[8, 0, 0, 0, context, 0, number, 0][..], b"stubstub"].concat()
+    }
+
+    /// A message of NTLM: its fixed part, with the texts at the end.
+    fn ntlm(kind: u8, head_len: usize, values: &[(usize, &[u8])]) -> Vec<u8> {
+        let mut octets = [b"NTLMSSP\0".as_slice(), &[kind]].concat();
+        octets.resize(head_len, 0);
+        for (at, value) in values {
+            let (len, offset) = (value.len() as u8, octets.len() as u8);
+            octets[*at] = len;
+            octets[at + 4] = offset;
+            octets.extend_from_slice(value);
+        }
+        octets
+    }
+
+    fn utf16(text: &str) -> Vec<u8> {
+        text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
+    #[test]
+    fn cases_of_connections() {
+        let mut challenge = ntlm(
+            2,
+            56,
+            &[(40, &[&[1, 0, 8, 0][..], &utf16("HOST"), &[3, 0, 6, 0], &utf16("h.x"), &[0; 4]].concat())],
+        );
+        challenge[23] = 2;
+        challenge[48..52].copy_from_slice(&[10, 0, 0x61, 0x4A]);
+        let names = [utf16("CORP"), utf16("nemo"), utf16("DESK-7")];
+        let mut last = ntlm(3, 72, &[(20, &[7; 24]), (28, &names[0]), (36, &names[1]), (44, &names[2])]);
+        last[60] = 1;
+        let first = ntlm(1, 32, &[]);
+        let cases = [
+            Case {
+                name: "a binding and calls, with a fault and a response in two fragments",
+                turns: vec![
+                    (CLIENT, pdu(kind::BIND, 3, 1, &bind(&[EPMAPPER, 7]), None)),
+                    (SERVER, pdu(kind::BIND_ACK, 3, 1, &bind_ack(&[0, 2]), None)),
+                    (CLIENT, pdu(kind::REQUEST, 3, 2, &call(0, 3), None)),
+                    (SERVER, pdu(kind::RESPONSE, 1, 2, &call(0, 0), None)),
+                    (SERVER, pdu(kind::RESPONSE, 2, 2, &call(0, 0), None)),
+                    (CLIENT, pdu(kind::REQUEST, 3, 3, &call(1, 9), None)),
+                    (SERVER, pdu(kind::FAULT, 3, 3, b"\x20\0\0\0\x01\0\0\0\x03\0\x01\x1C\0\0\0\0", None)),
+                ],
+                rows: &[
+                    "dcerpc_binding interfaces=List([Text(\"epmapper\"), Text(\"00000000-0000-0000-0000-000000000007\")]) \
+                    accepted_count=1 endpoint_address=135 response_time=10ms",
+                    "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation=ept_map \
+                    operation_number=3 call_id=2 endpoint_address=135 parameters_len=8 results_len=8 response_time=10ms",
+                    "dcerpc interface_id=00000000-0000-0000-0000-000000000007 operation_number=9 call_id=3 context_id=1 \
+                    endpoint_address=135 parameters_len=8 results_len=32 fault_status=469827587 response_time=10ms",
+                ],
+            },
+            Case {
+                name: "an authentication with NTLM",
+                turns: vec![
+                    (CLIENT, pdu(kind::BIND, 3, 1, &bind(&[EPMAPPER]), Some((10, &first)))),
+                    (SERVER, pdu(kind::BIND_ACK, 3, 1, &bind_ack(&[0]), Some((10, &challenge)))),
+                    (CLIENT, pdu(kind::AUTH3, 3, 1, &[0; 4], Some((10, &last)))),
+                    (CLIENT, pdu(kind::REQUEST, 3, 2, &call(0, 2), Some((10, b"signature_______")))),
+                ],
+                rows: &[
+                    "dcerpc_binding interfaces=List([Text(\"epmapper\")]) accepted_count=1 endpoint_address=135 \
+                    authentication_kind=ntlm authentication_level=privacy response_time=10ms",
+                    "ntlm user_name=nemo user_domain=CORP client_host=DESK-7 server_host=HOST server_dns_host=h.x \
+                    server_version=10.0.19041 response_version=ntlm_v1 response_time=10ms",
+                    "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation=ept_lookup \
+                    operation_number=2 call_id=2 endpoint_address=135 parameters_len=8 authentication_level=privacy \
+                    lacks=response",
+                ],
+            },
+            Case {
+                name: "a refusal, and a call without its binding",
+                turns: vec![
+                    (CLIENT, pdu(kind::BIND, 3, 1, &bind(&[EPMAPPER]), None)),
+                    (SERVER, pdu(kind::BIND_NAK, 3, 1, &[8, 0, 0, 0], None)),
+                    (CLIENT, pdu(kind::REQUEST, 3, 2, &call(5, 2), None)),
+                    (SERVER, pdu(kind::RESPONSE, 3, 2, &call(5, 0), None)),
+                ],
+                rows: &[
+                    "dcerpc_binding interfaces=List([Text(\"epmapper\")]) response_time=10ms",
+                    "dcerpc operation_number=2 call_id=2 context_id=5 parameters_len=8 results_len=8 response_time=10ms",
+                ],
+            },
+        ];
+        check_stream(&KitEntry::of::<Dcerpc>(), &cases);
+    }
+
+    /// A datagram of version 4.
+    fn packet(kind: u8, call_id: u8, number: u8, body: &[u8]) -> Vec<u8> {
+        let mut octets = vec![4, kind, 0, 0, 0x10, 0, 0, 0];
+        octets.extend([0; 16]);
+        octets.extend(uuid(EPMAPPER));
+        octets.extend([9; 16]);
+        octets.extend([0, 0, 0, 0, 3, 0, 0, 0, call_id, 0, 0, 0, number, 0, 0xFF, 0xFF, 0xFF, 0xFF]);
+        octets.extend([body.len() as u8, 0, 0, 0, 0, 0]);
+        [octets, body.to_vec()].concat()
+    }
+
+    #[test]
+    fn cases_of_datagrams() {
+        let cases = [Case {
+            name: "a call that is repeated, and one that fails",
+            turns: vec![
+                (CLIENT, packet(kind::REQUEST, 1, 3, b"stub")),
+                (CLIENT, packet(kind::REQUEST, 1, 3, b"stub")),
+                (SERVER, packet(kind::RESPONSE, 1, 3, b"results")),
+                (CLIENT, packet(kind::REQUEST, 2, 9, b"")),
+                (SERVER, packet(kind::FAULT, 2, 9, &[5, 0, 0, 0])),
+            ],
+            rows: &[
+                "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation=ept_map \
+                    operation_number=3 call_id=1 parameters_len=4 results_len=7 response_time=20ms retransmission_count=1",
+                "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation_number=9 call_id=2 \
+                    results_len=4 fault_status=5 response_time=10ms",
+            ],
+        }];
+        check(&KitEntry::of::<Dcerpc>(), &cases);
+    }
+
+    #[test]
+    fn operations_have_names() {
+        assert!(interfaces::INTERFACES.is_sorted_by_key(|interface| interface.uuid));
+        let name = |uuid, number| Interface::of(uuid).and_then(|interface| interface.operation(number));
+        assert_eq!(name(EPMAPPER, 3), Some("ept_map"));
+        assert_eq!(name(EPMAPPER, 99), None);
+        // MS-SAMR, MS-LSAT, MS-NRPC, MS-SCMR, MS-WMI: the numbers of their last operations here.
+        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ac, 64), Some("SamrConnect5"));
+        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ab, 77), Some("LsarLookupNames4"));
+        assert_eq!(name(0x12345678_1234_abcd_ef00_01234567cffb, 45), Some("NetrLogonSamLogonWithFlags"));
+        assert_eq!(name(0x367abb81_9844_35f1_ad32_98f038001003, 45), Some("CreateServiceWOW64W"));
+        assert_eq!(name(0x9556dc99_828c_11cf_a37e_00aa003240c7, 24), Some("ExecMethod"));
+        assert_eq!(name(0x338cd001_2244_31f1_aaaa_900038001003, 35), Some("BaseRegDeleteKeyEx"));
+        assert_eq!(name(0x4b324fc8_1670_01d3_1278_5a47bf6ee188, 53), Some("NetrServerTransportDelEx"));
+    }
+}
