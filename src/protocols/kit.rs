@@ -2,7 +2,9 @@
 
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
-use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, ntp, radius, rdp, recognizers, snmp, syslog};
+use super::{
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, recognizers, snmp, syslog,
+};
 use std::net::IpAddr;
 
 use crate::base::Timestamp;
@@ -24,6 +26,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
+    KitEntry::of::<nbns::Nbns>(),
     KitEntry::of::<ntp::Ntp>(),
     KitEntry::of::<radius::Radius>(),
     KitEntry::of::<rdp::Rdp>(),

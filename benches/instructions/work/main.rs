@@ -161,6 +161,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_kerberos(args = ("kerberos-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_ldap(args = ("ldap-tcp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_modbus(args = ("modbus-tcp"), setup = inputs::kit::of_cases)]
+#[bench::cases_of_nbns(args = ("nbns-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_ntp(args = ("ntp-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_radius(args = ("radius-udp"), setup = inputs::kit::of_cases)]
 #[bench::cases_of_rdp(args = ("rdp-tcp"), setup = inputs::kit::of_cases)]

@@ -116,6 +116,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (kerberos::samples::SAMPLES, kerberos::samples::LOOK_ALIKES),
     (ldap::samples::SAMPLES, ldap::samples::LOOK_ALIKES),
     (modbus::samples::SAMPLES, modbus::samples::LOOK_ALIKES),
+    (nbns::samples::SAMPLES, nbns::samples::LOOK_ALIKES),
     (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),
     (rdp::samples::SAMPLES, rdp::samples::LOOK_ALIKES),
     (radius::samples::SAMPLES, radius::samples::LOOK_ALIKES),

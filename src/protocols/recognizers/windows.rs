@@ -1,6 +1,6 @@
 //! Recognizers of Windows networks: SMB, NetBIOS.
 
-use super::octets::{begins_with, datagram_in_role, either_in_role, once, u16_at};
+use super::octets::{begins_with, either_in_role, once, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Verdict};
 
 /// SMB 1, 2 and 3, recognized by the magic number after a NetBIOS session header, or by a NetBIOS session request.
@@ -9,9 +9,6 @@ pub static SMB: Protocol = Protocol::new("smb")
     .in_eve("smb")
     .over_streams(&[445, 139], Some(|opening| either_in_role(opening, smb, is_smb_answer)))
     .streams_begin_with(OctetSet::of(b"\0\x81"));
-
-/// NetBIOS name service (RFC 1002 section 4.2), recognized by a DNS message whose first name has NetBIOS encoding.
-pub static NBNS: Protocol = Protocol::new("nbns").in_zeek("dns").over_datagrams(&[137], Some(nbns));
 
 /// NetBIOS datagram service (RFC 1002 section 4.4), recognized by port 138, message type and length.
 pub static NBDGM: Protocol = Protocol::new("nbdgm")
@@ -40,19 +37,6 @@ fn is_smb_answer(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-fn nbns(opening: &DatagramOpening<'_>) -> Verdict {
-    let (Some(counts), Some([0x20, name @ ..])) = (opening.bytes.get(4..12), opening.bytes.get(12..)) else {
-        return Verdict::No;
-    };
-    let is_small = matches!(counts, [0, 0..=1, 0, _, 0, _, 0, 0..=1]);
-    let name = name.get(..32).unwrap_or(name);
-    let is_encoded = !name.is_empty() && name.iter().all(|octet| matches!(octet, b'A'..=b'P'));
-    // On its port, one of the two is enough.
-    let is_on_port = opening.has_port(137);
-    let is_match = (is_small && is_encoded) || (is_on_port && (is_small || is_encoded));
-    datagram_in_role(opening, is_match, opening.bytes.get(2).map(|flags| flags & 0x80 != 0))
-}
-
 fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
     // Port of the sender, which some implementations omit.
     let [kind @ 0x10..=0x16, _, _, _, _, _, _, _, 0, 0 | 138, ..] = opening.bytes else { return Verdict::No };
@@ -67,27 +51,19 @@ fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{NBDGM, NBNS, SMB};
+    use super::{NBDGM, SMB};
 
-    const NAME_QUERY: &[u8] = b"\x12\x34\x01\x10\x00\x01\x00\x00\x00\x00\x00\x00\
-        \x20FHEPFCELEHFCEPFFFACACACACACACABL\x00\x00\x20\x00\x01";
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&SMB, 445, b"\x00\x00\x00\x45\xFFSMB\x72\x00\x00\x00"),
         client(&SMB, 445, b"\x00\x00\x00\x68\xFESMB\x40\x00\x00\x00"),
         client(&SMB, 139, b"\x81\x00\x00\x44\x20CKFDENECFDEFFCFGEFFCCACACACACACA"),
         server(&SMB, 445, b"\x00\x00\x00\x45\xFDSMBabcd"),
-        datagram(&NBNS, 137, NAME_QUERY),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x00\x02\x00\x00 A"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
         client(&SMB, 445, b"\x00\x00\x00\x45\xFFSMC\x72\x00\x00\x00"),
         client(&SMB, 139, b"\x81\x00\x00\x44\x21CKFDEN"),
-        datagram(
-            &NBNS,
-            53,
-            b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x01\x00\x01",
-        ),
         datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x01\x02\x00\x00 A"),
     ];
 }

@@ -171,7 +171,7 @@ pub(crate) fn of_cases(name: &str) -> Feeding {
             input.send(*from, octets);
         }
     });
-    prepared_input((input, Expected { has_faults: true, ..Expected::messages(20) }))
+    prepared_input((input, Expected { has_faults: true, ..Expected::messages(4) }))
 }
 
 /// Reads the sender and the hexadecimal digits of a turn.
