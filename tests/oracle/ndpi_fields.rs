@@ -15,14 +15,19 @@ const DIFFERING: &[(&str, &str, &str, &str)] = &[
     ("ssh.pcap", "Hostname/SNI", "SSH-2.0-OpenSSH_5.3", FIRST),
     ("ssh.pcap", "Server", "SSH-2.0-OpenSSH_5.6", FIRST),
     ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "1.0.0.127?in-ad_r?arpa???", CORRUPTED),
+    ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "eci_domain", CORRUPTED_NETBIOS),
+    ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "eci_dom", CORRUPTED_NETBIOS),
+    ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "workg", CORRUPTED_NETBIOS),
 ];
 const FIRST: &str = "nDPI regards the side that identifies itself first as the client; here it is the server";
+const CORRUPTED_NETBIOS: &str =
+    "flipped bits: nDPI ends a name of NetBIOS at the first octet that is no letter";
 const CORRUPTED: &str = "a fuzzed name with invalid labels, which flowgauge does not parse";
 
 /// Flows without messages, by nDPI's protocol: protocols without a parser in flowgauge, Google's versions of QUIC, TLS
 /// after a dialogue of POP3, and corrupted flows.
 const UNPARSED: [(&str, usize); 6] =
-    [("DNS", 3), ("NetBIOS", 26), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
+    [("DNS", 3), ("NetBIOS", 7), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
 
 /// A field of a result, and a function that returns its values in messages.
 struct Field {
@@ -94,6 +99,7 @@ fn hosts(flow: &[&Observed]) -> Vec<String> {
     all.extend(identifications(flow, "client"));
     all.extend(values(flow, "smtp", "greeting", "host"));
     all.extend(values(flow, "dhcp", "dhcp", "host_name"));
+    all.extend(values(flow, "nbns", "nbns", "queried_name").iter().map(|name| name.to_lowercase()));
     all.extend(
         values(flow, "ftp", "greeting", "text").iter().flat_map(|text| text.split(' ')).map(str::to_owned),
     );

@@ -794,7 +794,7 @@ mod tests {
         let name = |uuid, number| Interface::of(uuid).and_then(|interface| interface.operation(number));
         assert_eq!(name(EPMAPPER, 3), Some("ept_map"));
         assert_eq!(name(EPMAPPER, 99), None);
-        // MS-SAMR, MS-LSAT, MS-NRPC, MS-SCMR, MS-WMI: the numbers of their last operations here.
+        // MS-SAMR, MS-LSAD, MS-NRPC, MS-SCMR, MS-WMI: the numbers of their last operations here.
         assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ac, 64), Some("SamrConnect5"));
         assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ab, 77), Some("LsarLookupNames4"));
         assert_eq!(name(0x12345678_1234_abcd_ef00_01234567cffb, 45), Some("NetrLogonSamLogonWithFlags"));
