@@ -23,7 +23,10 @@ pub fn selected(choice: u8) -> &'static Cases {
 }
 
 fn read() -> io::Result<Vec<Cases>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/cases");
+    // The targets are also modules of a test of the library, whose folder is the one above.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["tests/data/cases", "../tests/data/cases"].map(|folder| root.join(folder));
+    let folder = folders.into_iter().find(|folder| folder.exists()).ok_or(io::ErrorKind::NotFound)?;
     let mut paths = fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     paths.sort();
     let case = |path: &std::path::PathBuf| {
