@@ -15,7 +15,8 @@ use flowgauge::session::{Role, SessionEvent};
 use flowgauge::tracker::{Flow, Interest};
 
 use super::store::Seeds;
-use crate::targets::cases::{CASES, turn};
+use crate::targets::cases::CASES;
+use crate::targets::cases::dialogues::turn;
 use crate::targets::dialogue::put_step;
 use crate::targets::input::put_octets;
 use crate::targets::rig::Setup;

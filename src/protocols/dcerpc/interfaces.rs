@@ -26,7 +26,7 @@ impl Interface {
     }
 }
 
-pub(super) const INTERFACES: &[Interface] = &[
+const INTERFACES: &[Interface] = &[
     Interface {
         uuid: 0x00000131_0000_0000_c000_000000000046,
         name: "IRemUnknown",
@@ -314,3 +314,24 @@ pub(super) const INTERFACES: &[Interface] = &[
             NspiGetIDsFromNames NspiResolveNames NspiResolveNamesW",
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_names() {
+        assert!(INTERFACES.is_sorted_by_key(|interface| interface.uuid));
+        let name = |uuid, number| Interface::of(uuid).and_then(|interface| interface.operation(number));
+        assert_eq!(name(0xe1af8308_5d1f_11c9_91a4_08002b14a0fa, 3), Some("ept_map"));
+        assert_eq!(name(0xe1af8308_5d1f_11c9_91a4_08002b14a0fa, 99), None);
+        // MS-SAMR, MS-LSAD, MS-NRPC, MS-SCMR, MS-WMI: the numbers of their last operations here.
+        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ac, 64), Some("SamrConnect5"));
+        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ab, 77), Some("LsarLookupNames4"));
+        assert_eq!(name(0x12345678_1234_abcd_ef00_01234567cffb, 45), Some("NetrLogonSamLogonWithFlags"));
+        assert_eq!(name(0x367abb81_9844_35f1_ad32_98f038001003, 45), Some("CreateServiceWOW64W"));
+        assert_eq!(name(0x9556dc99_828c_11cf_a37e_00aa003240c7, 24), Some("ExecMethod"));
+        assert_eq!(name(0x338cd001_2244_31f1_aaaa_900038001003, 35), Some("BaseRegDeleteKeyEx"));
+        assert_eq!(name(0x4b324fc8_1670_01d3_1278_5a47bf6ee188, 53), Some("NetrServerTransportDelEx"));
+    }
+}

@@ -12,22 +12,18 @@
 //! Standards: C706 chapter 12, [MS-RPCE].
 
 mod interfaces;
+mod rows;
 
-use std::fmt;
-
-use interfaces::Interface;
+pub use rows::{AuthenticationKind, AuthenticationLevel, Binding, Call, Uuid};
 
 use super::ntlm::{self, Authentication};
-use super::recognizers::octets::{either_in_role, once};
+use super::recognizers::octets::{datagram_in_role, either_in_role, once};
 use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::codec::{Number, ReadError, Reader};
-use crate::row::{Displayed, Group, List, Name};
 use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
-use crate::session::kit::{
-    Kept, KeptList, Malformed, Measured, PduParser, Reply, Rows, exchange, names, open,
-};
-use crate::session::{DatagramOpening, Fault, OctetSet, Protocol, Role, Text, Verdict};
+use crate::session::kit::{Kept, KeptList, Malformed, Measured, PduParser, Reply, Rows, open};
+use crate::session::{DatagramOpening, Fault, OctetSet, Protocol, Role, Verdict};
 
 /// Protocol `dcerpc`: version 5 over TCP, recognized by the header with little-endian integers, and version 4 over UDP, recognized by
 /// a header whose length is that of the datagram.
@@ -83,234 +79,14 @@ fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
             Some(0x10) => u16::from_le_bytes(*len),
             _ => u16::from_be_bytes(*len),
         });
-    Verdict::of(is_head && body_len.is_some_and(|len| DATAGRAM_HEAD_LEN + usize::from(len) == opening.len))
+    let is_match = body_len.is_some_and(|len| DATAGRAM_HEAD_LEN + usize::from(len) == opening.len);
+    // Of the client: requests, pings, acknowledgments and cancellations.
+    let is_answer = opening.bytes.get(1).map(|kind| !matches!(*kind, kind::REQUEST | 1 | 7 | 8));
+    datagram_in_role(opening, is_head && is_match, is_answer)
 }
 
 /// Length of the head of version 4.
 const DATAGRAM_HEAD_LEN: usize = 80;
-
-/// Identifier of an interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Uuid {
-    octets: [u8; 16],
-}
-
-impl Uuid {
-    fn number(self) -> u128 {
-        u128::from_be_bytes(self.octets)
-    }
-
-    fn interface(self) -> Option<&'static Interface> {
-        Interface::of(self.number())
-    }
-}
-
-impl fmt::Display for Uuid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let digits = format!("{:032x}", self.number());
-        let (a, rest) = digits.split_at(8);
-        let (b, rest) = rest.split_at(4);
-        let (c, rest) = rest.split_at(4);
-        let (d, e) = rest.split_at(4);
-        write!(f, "{a}-{b}-{c}-{d}-{e}")
-    }
-}
-
-crate::row::cells! { displayed Uuid; }
-state! { struct Uuid { octets } }
-impl Measured for Uuid {}
-
-names! {
-    /// Kind of the authentication (MS-RPCE section 2.2.1.1.7).
-    pub struct AuthenticationKind: u8 {
-        0 => "none", 9 => "spnego", 10 => "ntlm", 14 => "schannel", 16 => "kerberos", 68 => "netlogon",
-    }
-}
-
-names! {
-    /// Level of the authentication (MS-RPCE section 2.2.1.1.8).
-    pub struct AuthenticationLevel: u8 {
-        0 => "default", 1 => "none", 2 => "connect", 3 => "call", 4 => "packet", 5 => "integrity", 6 => "privacy",
-    }
-}
-
-exchange! {
-    /// The interfaces that a client asks for.
-    "dcerpc_binding" pub struct Binding {
-        /// Interfaces by name, or else by identifier.
-        pub interfaces: KeptList<512> [sparse],
-        /// Number of interfaces that the server accepts; null without its answer.
-        pub accepted_count: Option<u32>,
-        /// Address of the endpoint that the server states: a port or a pipe.
-        pub endpoint_address: Option<Kept<64>>,
-        /// Kind of the authentication.
-        pub authentication_kind: Option<AuthenticationKind>,
-        /// Level of the authentication.
-        pub authentication_level: Option<AuthenticationLevel>,
-    }
-}
-
-exchange! {
-    /// A call with its response.
-    "dcerpc" pub struct Call {
-        /// Name of the interface; null if it is not known, or the binding was not captured.
-        pub interface: Option<Kept<32>>,
-        /// Identifier of the interface; null if the binding was not captured.
-        pub interface_id: Option<Uuid>,
-        /// Name of the operation; null if it is not known.
-        pub operation: Option<Kept<64>>,
-        /// Number of the operation; null if the request was not captured.
-        pub operation_number: Option<u16>,
-        /// Number of the call in its connection.
-        pub call_id: u32,
-        /// Number of the context, which stands for an interface.
-        pub context_id: u16,
-        /// Address of the endpoint that the server states: a port or a pipe.
-        pub endpoint_address: Option<Kept<64>>,
-        /// Octets of the parameters, as the first fragment states them.
-        pub parameters_len: Option<u32> [octets],
-        /// Octets of the results, as the first fragment states them.
-        pub results_len: Option<u32> [octets],
-        /// Status with which the call failed (MS-RPCE section 2.2.2.3, or an error of Windows).
-        pub fault_status: Option<u32>,
-        /// Level of the authentication of the request.
-        pub authentication_level: Option<AuthenticationLevel>,
-        ..
-        /// True if the call is over UDP.
-        is_datagram: bool,
-    }
-    /// Calls of known interfaces.
-    zeek "dce_rpc" ['a] as row if (row.is_in_zeek()) {
-        /// `response_time`.
-        "rtt": Option<::std::time::Duration> = row.exchange.response_time;
-        /// `endpoint_address`.
-        "named_pipe": Option<Text<'a>> = row.endpoint_address.as_ref().map(Kept::text);
-        /// `interface`.
-        "endpoint": Displayed<String> = Displayed(row.endpoint());
-        /// `operation`.
-        "operation": Displayed<String> = Displayed(row.operation_name());
-    }
-    /// Calls over TCP and UDP.
-    eve "dcerpc" ['a] as (row, from) if (from == row.exchange.from) {
-        /// `REQUEST`.
-        "request": Name = Name("REQUEST");
-        /// Number of the operation, and length of its parameters.
-        "req": Group<Request<'a>> = Group(Request(row));
-        /// `RESPONSE`, `FAULT` or `UNREPLIED`.
-        "response": Name = Name(row.response_name());
-        /// Length of the results.
-        "res": Option<Group<Response<'a>>> = row.exchange.responded.map(|_| Group(Response(row)));
-        /// The interface, with service and operation.
-        "interfaces": List<Vec<Group<Called<'a>>>> =
-            List(row.interface_id.map(|uuid| Group(Called(row, uuid))).into_iter().collect());
-        /// `call_id`.
-        "call_id": u32 = row.call_id;
-        /// `5.0`, over UDP `4.0`.
-        "rpc_version": Name = Name(if row.is_datagram { "4.0" } else { "5.0" });
-    }
-}
-
-/// The request of a call, as in events of EVE.
-#[derive(Clone, Copy)]
-struct Request<'a>(&'a Call);
-
-crate::table! {
-    /// Request of a call.
-    impl['a] "eve.dcerpc.dcerpc.req" for Request<'a> as request {
-        /// `operation_number`.
-        "opnum": Option<u16> = request.0.operation_number;
-        /// `parameters_len`.
-        "stub_data_size": Option<u32> = request.0.parameters_len;
-    }
-}
-
-/// The response of a call, as in events of EVE.
-#[derive(Clone, Copy)]
-struct Response<'a>(&'a Call);
-
-crate::table! {
-    /// Response of a call.
-    impl['a] "eve.dcerpc.dcerpc.res" for Response<'a> as response {
-        /// `results_len`.
-        "stub_data_size": Option<u32> = response.0.results_len;
-    }
-}
-
-/// The interface of a call, as in events of EVE.
-#[derive(Clone, Copy)]
-struct Called<'a>(&'a Call, Uuid);
-
-crate::table! {
-    /// Interface of a call.
-    impl['a] "eve.dcerpc.dcerpc.interfaces" for Called<'a> as called {
-        /// `interface_id`.
-        "uuid": Uuid = called.1;
-        /// `interface`.
-        "service": Option<Text<'a>> = called.0.interface.as_ref().map(Kept::text);
-        /// `operation`.
-        "procedure": Option<Text<'a>> = called.0.operation.as_ref().map(Kept::text);
-    }
-}
-
-impl Call {
-    /// Zeek leaves out frequent calls that say little.
-    fn is_in_zeek(&self) -> bool {
-        let name =
-            |kept: Option<Text<'_>>| kept.map(|text| text.to_str_lossy().into_owned()).unwrap_or_default();
-        let interface = name(self.interface.as_ref().map(Kept::text));
-        let operation = name(self.operation.as_ref().map(Kept::text));
-        let is_ignored = match interface.as_str() {
-            "winreg" => {
-                matches!(
-                    operation.as_str(),
-                    "BaseRegCloseKey"
-                        | "BaseRegGetVersion"
-                        | "BaseRegOpenKey"
-                        | "BaseRegQueryValue"
-                        | "BaseRegDeleteKeyEx"
-                        | "OpenLocalMachine"
-                        | "BaseRegEnumKey"
-                        | "OpenClassesRoot"
-                )
-            }
-            "spoolss" => matches!(operation.as_str(), "RpcOpenPrinter" | "RpcClosePrinter"),
-            "wkssvc" => operation == "NetrWkstaGetInfo",
-            _ => false,
-        };
-        self.interface_id.is_some() && self.exchange.response_time.is_some() && !is_ignored
-    }
-
-    fn endpoint(&self) -> String {
-        match (&self.interface, self.interface_id) {
-            (Some(name), _) => name.text().to_str_lossy().into_owned(),
-            (None, Some(uuid)) => format!("unknown-{uuid}"),
-            (None, None) => String::new(),
-        }
-    }
-
-    fn operation_name(&self) -> String {
-        match &self.operation {
-            Some(name) => name.text().to_str_lossy().into_owned(),
-            None => format!("unknown-{}", self.operation_number.unwrap_or_default()),
-        }
-    }
-
-    fn response_name(&self) -> &'static str {
-        match (self.exchange.responded, self.fault_status) {
-            (None, _) => "UNREPLIED",
-            (Some(_), None) => "RESPONSE",
-            (Some(_), Some(_)) => "FAULT",
-        }
-    }
-
-    fn name(&mut self, uuid: Uuid) {
-        self.interface_id = Some(uuid);
-        let Some(interface) = uuid.interface() else { return };
-        self.interface = Some(Kept::new(interface.name.as_bytes()));
-        let operation = self.operation_number.and_then(|number| interface.operation(number));
-        self.operation = operation.map(|name| Kept::new(name.as_bytes()));
-    }
-}
 
 open! {
     /// Rows of DCE/RPC.
@@ -547,7 +323,8 @@ fn datagram(fields: &mut Fields<'_>, rows: &mut Rows<'_, Row>) -> Result<(), Rea
             rows.acts_as(Role::Client);
             rows.request(key, |row: &mut Call| {
                 (row.call_id, row.operation_number) = (call_id, Some(number));
-                (row.parameters_len, row.is_datagram) = (Some(len.into()), true);
+                row.parameters_len = Some(len.into());
+                row.set_datagram();
                 row.name(uuid);
             });
         }
@@ -556,7 +333,8 @@ fn datagram(fields: &mut Fields<'_>, rows: &mut Rows<'_, Row>) -> Result<(), Rea
             let status = if kind == kind::RESPONSE { None } else { Some(fields.number()?) };
             rows.response(key, |row: &mut Call| {
                 (row.call_id, row.operation_number) = (call_id, Some(number));
-                (row.results_len, row.fault_status, row.is_datagram) = (Some(len.into()), status, true);
+                (row.results_len, row.fault_status) = (Some(len.into()), status);
+                row.set_datagram();
                 row.name(uuid);
                 Reply::Last
             });
@@ -786,21 +564,5 @@ mod tests {
             ],
         }];
         check(&KitEntry::of::<Dcerpc>(), &cases);
-    }
-
-    #[test]
-    fn operations_have_names() {
-        assert!(interfaces::INTERFACES.is_sorted_by_key(|interface| interface.uuid));
-        let name = |uuid, number| Interface::of(uuid).and_then(|interface| interface.operation(number));
-        assert_eq!(name(EPMAPPER, 3), Some("ept_map"));
-        assert_eq!(name(EPMAPPER, 99), None);
-        // MS-SAMR, MS-LSAD, MS-NRPC, MS-SCMR, MS-WMI: the numbers of their last operations here.
-        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ac, 64), Some("SamrConnect5"));
-        assert_eq!(name(0x12345778_1234_abcd_ef00_0123456789ab, 77), Some("LsarLookupNames4"));
-        assert_eq!(name(0x12345678_1234_abcd_ef00_01234567cffb, 45), Some("NetrLogonSamLogonWithFlags"));
-        assert_eq!(name(0x367abb81_9844_35f1_ad32_98f038001003, 45), Some("CreateServiceWOW64W"));
-        assert_eq!(name(0x9556dc99_828c_11cf_a37e_00aa003240c7, 24), Some("ExecMethod"));
-        assert_eq!(name(0x338cd001_2244_31f1_aaaa_900038001003, 35), Some("BaseRegDeleteKeyEx"));
-        assert_eq!(name(0x4b324fc8_1670_01d3_1278_5a47bf6ee188, 53), Some("NetrServerTransportDelEx"));
     }
 }

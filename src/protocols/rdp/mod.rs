@@ -256,8 +256,8 @@ impl Connection {
     /// Reads a block of the client (section 2.2.1.3).
     fn client_block(&mut self, kind: u16, mut block: Reader<'_>) {
         match kind {
-            0xC001 => drop(self.core(&mut block)),
-            0xC003 => {
+            CLIENT_CORE => drop(self.core(&mut block)),
+            CLIENT_CHANNELS => {
                 let count = block.le::<u32>().unwrap_or_default().min(31);
                 for _ in 0..count {
                     let Ok(name) = block.bytes(12) else { return };
@@ -287,8 +287,7 @@ impl Connection {
         self.client_host = Some(Kept::of_utf16(block.bytes(32)?));
         // Kind and keys of the keyboard, the input method, the color depth again, product, serial number.
         block.bytes(12 + 64 + 2 + 2 + 4)?;
-        let depth: u16 = block.le()?;
-        self.color_depth = Some(depth as u8);
+        self.color_depth = u8::try_from(block.le::<u16>()?).ok();
         block.bytes(2)?;
         let wants_32_bits = block.le::<u16>()? & 2 != 0;
         if wants_32_bits {
@@ -300,7 +299,7 @@ impl Connection {
 
     /// Reads a block of the server (section 2.2.1.4).
     fn server_block(&mut self, kind: u16, mut block: Reader<'_>) {
-        if kind != 0x0C02 {
+        if kind != SERVER_SECURITY {
             return;
         }
         self.encryption_method = block.le().ok().map(EncryptionMethod);
@@ -349,6 +348,11 @@ fn keyboard(layout: u32) -> String {
         (None, None) => format!("keyboard-{layout}"),
     }
 }
+
+/// Kinds of blocks (section 2.2.1.3.1).
+const CLIENT_CORE: u16 = 0xC001;
+const CLIENT_CHANNELS: u16 = 0xC003;
+const SERVER_SECURITY: u16 = 0x0C02;
 
 /// Calls a function with the kind and the content of each block of user data: what follows the key of the conference and a
 /// length in PER.

@@ -1,10 +1,10 @@
 //! Protocols of the kit: typical operations of LDAP, requests and responses without a counterpart, and messages with as many parts
 //! as fit. Of each protocol, also the dialogues of its tests.
 
-use std::fs;
-use std::path::Path;
-
 use flowgauge::session::Role::{self, Client, Server};
+
+#[path = "../../../cases/dialogues.rs"]
+mod dialogues;
 
 use super::feed::{Case, Expected, Feeding, Input, filled, prepared_input};
 
@@ -157,26 +157,17 @@ pub(crate) fn empty_attributes() -> Case {
     })
 }
 
-/// The dialogues of `tests/data/cases`, each repeated within a flow.
-pub(crate) fn of_cases(name: &str) -> Feeding {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/data/cases/{name}.txt"));
-    let text = fs::read_to_string(path).expect("the file of the cases");
-    let (port, cases) = text.split_once("\n\n").expect("a port, then cases");
-    let port = port.parse().expect("a port");
-    let cases: Vec<Vec<_>> = cases.split("\n\n").map(|case| case.lines().map(turn).collect()).collect();
-    let input = if name.ends_with("-tcp") { Input::tcp(port) } else { Input::udp(port) };
+/// The dialogues of the tests of a protocol, each repeated a number of times in a flow.
+pub(crate) fn of_cases((name, count): (&str, usize)) -> Feeding {
+    let all = dialogues::read_all().expect("the files of the cases");
+    let (_, cases) = all.iter().find(|(other, _)| other == name).expect("the cases of the protocol");
+    let input = if cases.is_stream { Input::tcp(cases.port) } else { Input::udp(cases.port) };
     let input = filled(input, |input, round| {
         input.flow();
-        for (from, octets) in (0..32).flat_map(|_| &cases[round as usize % cases.len()]) {
+        let dialogue = &cases.dialogues[round as usize % cases.dialogues.len()];
+        for (from, octets) in (0..count).flat_map(|_| dialogue) {
             input.send(*from, octets);
         }
     });
-    prepared_input((input, Expected { has_faults: true, ..Expected::messages(4) }))
-}
-
-/// Reads the sender and the hexadecimal digits of a turn.
-fn turn(line: &str) -> (Role, Vec<u8>) {
-    let (sender, digits) = line.split_once(' ').expect("a sender, then digits");
-    let octet = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("hexadecimal digits");
-    (if sender == "C" { Client } else { Server }, (0..digits.len()).step_by(2).map(octet).collect())
+    prepared_input((input, Expected { has_faults: true, ..Expected::messages(20) }))
 }
