@@ -349,7 +349,7 @@ exchange! {
 
 open! {
     /// Rows of LDAP.
-    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm }
+    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm in Box }
 }
 
 /// Returns a text, unless it is empty.

@@ -34,25 +34,34 @@ pub(crate) trait Open: Saved + 'static {
     fn row_mut(&mut self) -> &mut dyn KitRow;
     /// Returns the number of the type of the row.
     fn kind(&self) -> u8;
+    /// Returns the number of octets that are allocated for the row itself.
+    fn boxed_len(&self) -> usize;
 }
 
 /// Says that a row is one of those that may be open.
 pub(crate) trait Stored<T>: Open {
     /// Number of the type of the row.
     const KIND: u8;
+    /// Number of octets that are allocated for the row itself.
+    const BOXED_LEN: usize;
     /// Returns the row as one of those that may be open.
     fn of(row: T) -> Self;
     /// Returns the row, if it is of this type.
     fn get(&mut self) -> Option<&mut T>;
 }
 
-/// Declares the rows of a protocol that may be open, as an enum with their names.
+/// Declares the rows of a protocol that may be open, as an enum with their names. A rare row that is larger than the others is
+/// declared `in Box`, so that the others are not as large.
 macro_rules! open {
-    ($(#[$meta:meta])* pub(crate) enum $type:ident { $($number:literal = $row:ident),+ $(,)? }) => {
+    (@type $row:ident) => { $row };
+    (@type $row:ident Box) => { ::std::boxed::Box<$row> };
+    (@boxed_len $row:ident) => { 0 };
+    (@boxed_len $row:ident Box) => { ::std::mem::size_of::<$row>() };
+    ($(#[$meta:meta])* pub(crate) enum $type:ident { $($number:literal = $row:ident $(in $box:ident)?),+ $(,)? }) => {
         $(#[$meta])*
         #[derive(Debug)]
         #[allow(clippy::large_enum_variant, reason = "few are open")]
-        pub(crate) enum $type { $( $row($row), )+ }
+        pub(crate) enum $type { $( $row($crate::session::kit::open!(@type $row $($box)?)), )+ }
 
         $crate::checkpoint::state! { enum $type { $($number = $row(row)),+ } }
 
@@ -69,24 +78,30 @@ macro_rules! open {
             }
 
             fn row(&self) -> &dyn $crate::session::kit::KitRow {
-                match self { $( Self::$row(row) => row, )+ }
+                match self { $( Self::$row(row) => ::std::borrow::Borrow::<$row>::borrow(row), )+ }
             }
 
             fn row_mut(&mut self) -> &mut dyn $crate::session::kit::KitRow {
-                match self { $( Self::$row(row) => row, )+ }
+                match self { $( Self::$row(row) => ::std::borrow::BorrowMut::<$row>::borrow_mut(row), )+ }
             }
 
             fn kind(&self) -> u8 {
                 match self { $( Self::$row(_) => $number, )+ }
+            }
+
+            fn boxed_len(&self) -> usize {
+                match self { $( Self::$row(_) => <Self as $crate::session::kit::Stored<$row>>::BOXED_LEN, )+ }
             }
         }
 
         $(
             impl $crate::session::kit::Stored<$row> for $type {
                 const KIND: u8 = $number;
+                const BOXED_LEN: usize = $crate::session::kit::open!(@boxed_len $row $($box)?);
 
+                #[allow(clippy::useless_conversion, reason = "some are boxed")]
                 fn of(row: $row) -> Self {
-                    Self::$row(row)
+                    Self::$row(row.into())
                 }
 
                 #[allow(unreachable_patterns, reason = "there may be one type of rows")]
@@ -163,7 +178,7 @@ impl<R: Open> Saved for Pending<R> {
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
         let (key, digest) = (u64::load(reader)?, u32::load(reader)?);
         let (awaits, row) = (Awaits::load(reader)?, R::load(reader)?);
-        let heap_len = row.row().heap_len();
+        let heap_len = row.boxed_len() + row.row().heap_len();
         Ok(Self { key, digest, awaits, heap_len, row })
     }
 }
@@ -335,7 +350,7 @@ impl<R: Open> Rows<'_, R> {
             let lack = if awaits == Some(Awaits::Request) { Lack::Request } else { Lack::Limit };
             self.store.deliver(index, Some(lack), self.out);
         }
-        let heap_len = row.heap_len();
+        let heap_len = R::BOXED_LEN + row.heap_len();
         self.store.push(Pending { key, digest, awaits, heap_len, row: R::of(row) }, self.open_max);
     }
 
@@ -351,7 +366,7 @@ impl<R: Open> Rows<'_, R> {
         let pending = self.store.pending.get_mut(index)?;
         let row = pending.row.get()?;
         let answer = change(row, &mut pending.awaits);
-        let heap_len = row.heap_len();
+        let heap_len = R::BOXED_LEN + row.heap_len();
         self.store.rows_len += heap_len;
         self.store.rows_len -= std::mem::replace(&mut pending.heap_len, heap_len);
         Some(answer)
