@@ -3,7 +3,7 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, recognizers, snmp, syslog,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, recognizers, smb, snmp, syslog,
 };
 use std::net::IpAddr;
 
@@ -30,6 +30,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<ntp::Ntp>(),
     KitEntry::of::<radius::Radius>(),
     KitEntry::of::<rdp::Rdp>(),
+    KitEntry::of::<smb::Smb>(),
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<syslog::Syslog>(),
 ];

@@ -43,6 +43,7 @@ pub mod rdp;
 pub mod recognizers;
 mod reply_order;
 mod server_name;
+pub mod smb;
 pub mod smtp;
 pub mod snmp;
 pub mod ssh;

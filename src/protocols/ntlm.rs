@@ -68,10 +68,16 @@ const SIGNATURE: &[u8] = b"NTLMSSP\0";
 /// Number of octets of a token in which the message is searched for.
 const SEARCH_LEN: usize = 256;
 
-/// Adds the message of NTLM in a token, which may be wrapped in SPNEGO, to the row with this key.
-pub(super) fn token<R: Open + Stored<Authentication>>(token: &[u8], key: u64, rows: &mut Rows<'_, R>) {
+/// Adds the message of NTLM in a token, which may be wrapped in SPNEGO, to the row with this key. The last one of the client ends
+/// the row, unless [`result`] follows. Returns the user that it states, with the domain.
+pub(super) fn token<R: Open + Stored<Authentication>>(
+    token: &[u8],
+    key: u64,
+    has_result: bool,
+    rows: &mut Rows<'_, R>,
+) -> Option<Kept<256>> {
     let head = token.get(..SEARCH_LEN).unwrap_or(token);
-    let Some(at) = head.windows(SIGNATURE.len()).position(|window| window == SIGNATURE) else { return };
+    let at = head.windows(SIGNATURE.len()).position(|window| window == SIGNATURE)?;
     let message = Message(token.get(at..).unwrap_or_default());
     match message.u32(8) {
         Some(1) => {
@@ -87,15 +93,27 @@ pub(super) fn token<R: Open + Stored<Authentication>>(token: &[u8], key: u64, ro
         }
         Some(3) => {
             // The client continues the row that waits for the server.
+            let mut user = None;
             rows.acts_as(Role::Server);
             rows.response(key, |row: &mut Authentication| {
                 row.authenticate(message);
-                Reply::Last
+                user = Some(row.user());
+                if has_result { Reply::More } else { Reply::Last }
             });
             rows.acts_as(Role::Client);
+            return user;
         }
         _ => {}
     }
+    None
+}
+
+/// Ends the row with this key with the answer of the server.
+pub(super) fn result<R: Open + Stored<Authentication>>(is_accepted: bool, key: u64, rows: &mut Rows<'_, R>) {
+    rows.response(key, |row: &mut Authentication| {
+        row.is_accepted = Some(is_accepted);
+        Reply::Last
+    });
 }
 
 /// A message from its signature on.
@@ -139,6 +157,13 @@ const UNICODE: u32 = 1;
 const VERSION: u32 = 1 << 25;
 
 impl Authentication {
+    /// Returns the user with the domain.
+    fn user(&self) -> Kept<256> {
+        let [domain, name] = [&self.user_domain, &self.user_name]
+            .map(|kept| kept.as_ref().map_or(&[][..], |kept| kept.text().0));
+        if domain.is_empty() { Kept::new(name) } else { Kept::new(&[domain, b"\\", name].concat()) }
+    }
+
     /// Reads a CHALLENGE_MESSAGE (section 2.2.1.2).
     fn challenge(&mut self, message: Message<'_>) {
         let flags = message.u32(20).unwrap_or_default();

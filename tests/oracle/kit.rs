@@ -290,6 +290,10 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("rdp/rdp-unknown-keyboard.pcap", "protocols.rdp.rdp-unknown-keyboard", "rdp", 1, 0),
     ("rdp/rdp-no-cookie-mstshash.pcap", "protocols.rdp.rdp-no-cookie-msthash", "rdp", 1, 0),
     ("rdp/rdp-no-cookie-mstshash.pcap", "protocols.rdp.rdp-no-cookie-msthash", "ssl", 1, 0),
+    ("smb/smb1.pcap", "protocols.smb.smb1", "smb_files", 3, 0),
+    // This test has Zeek log files that are read and written, too.
+    ("smb/smb2readwrite.pcap", "protocols.smb.smb2-read-write", "smb_files", 3, 4),
+    ("smb/smb3.pcap", "protocols.smb.smb3", "smb_mapping", 2, 0),
     ("dns/dns-binds.pcap", "protocols.dns.binds", "dns", 1, 0),
     ("dnssec/dnskey.pcap", "protocols.dns.dnskey", "dns", 1, 0),
     ("dnssec/ds.pcap", "protocols.dns.ds", "dns", 1, 0),
@@ -423,6 +427,81 @@ fn events_of_dcerpc_are_those_of_suricata() {
     assert_eq!(counts.into_iter().collect::<Vec<_>>(), expected);
     let numbered = events.iter().filter(|event| event["dcerpc"]["call_id"] == 20).count();
     assert_eq!(numbered, 1);
+}
+
+/// What Suricata's tests expect of events of SMB. Calls over pipes have events of their own.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_smb_are_those_of_suricata() {
+    if corpus::root().is_none() {
+        return println!("skipped: no corpus");
+    }
+    let of_smb = |path: &str| events(path, "smb").expect("a corpus");
+    let files = of_smb("smb1-01/smb1.pcap");
+    let count = |command: &str| {
+        let is = |event: &&serde_json::Value| {
+            let smb = &event["smb"];
+            smb["command"] == command && smb["status"] == "STATUS_SUCCESS" && smb["dialect"] == "unknown"
+        };
+        files.iter().filter(is).count()
+    };
+    let counts =
+        ["CREATE", "CLOSE", "GET_INFO", "FIND", "READ"].map(|name| count(&format!("SMB2_COMMAND_{name}")));
+    assert_eq!((files.len(), counts), (17, [7, 7, 0, 2, 1]));
+    let id = "00000065-0030-0000-0025-0020ffffffff";
+    let of_file: Vec<_> = files.iter().map(|event| &event["smb"]).filter(|smb| smb["fuid"] == id).collect();
+    assert_eq!(of_file[0]["disposition"], "FILE_OPEN");
+    for smb in of_file {
+        assert_eq!(smb["filename"], "Test\\2009-12 Payroll.xlsx");
+        assert_eq!((&smb["session_id"], &smb["tree_id"]), (&4_398_046_511_153_u64.into(), &1.into()));
+    }
+    let old = of_smb("smb1-02/smb1_osx.pcap");
+    let expected = [
+        ("NEGOTIATE_PROTOCOL", "STATUS_SUCCESS", "0x0"),
+        ("SESSION_SETUP_ANDX", "STATUS_MORE_PROCESSING_REQUIRED", "0xc0000016"),
+        ("LOGOFF_ANDX", "SRV_BADUID", "0x005b"),
+    ];
+    for (number, (command, status, code)) in (1..).zip(expected) {
+        let of_number: Vec<_> =
+            old.iter().map(|event| &event["smb"]).filter(|smb| smb["id"] == number).collect();
+        assert_eq!(of_number.len(), 3);
+        for smb in of_number {
+            assert_eq!(smb["command"], format!("SMB1_COMMAND_{command}"));
+            assert_eq!((&smb["status"], &smb["status_code"]), (&status.into(), &code.into()));
+            assert_eq!(smb["dialect"], "NT LM 0.12");
+            match number {
+                1 => {
+                    assert_eq!(smb["client_dialects"][0], "NT LM 0.12");
+                    assert_eq!(smb["server_guid"], "31347374-0032-0000-0000-000000000000");
+                }
+                2 => {
+                    assert_eq!(smb["request"]["native_os"], "Mac OS X 10.10");
+                    assert_eq!(smb["response"]["native_lm"], "Samba 4.4.16");
+                    assert_eq!(smb["tree_id"], 65_535);
+                }
+                _ => assert_eq!(smb["tree_id"], 65_535),
+            }
+        }
+    }
+    let scheduled = of_smb("smb2-04/20171220_smb_at_schedule.pcap");
+    assert_eq!(scheduled.len(), 6);
+    assert_eq!(scheduled[0]["smb"]["filename"], "atsvc");
+    assert_eq!(scheduled[0]["smb"]["fuid"], "0000004d-0000-0000-0005-0000ffffffff");
+    let user = of_smb("smb2-06/20171220_smb_net_user.pcap");
+    assert_eq!(user.len(), 65);
+    let opened = user.iter().map(|event| &event["smb"]).find(|smb| smb["filename"] == "lsarpc");
+    let opened = opened.expect("a pipe");
+    assert_eq!((&opened["dialect"], &opened["session_id"]), (&"2.10".into(), &35_184_439_197_745_u64.into()));
+    assert_eq!(
+        (&opened["fuid"], &opened["size"]),
+        (&"0000002a-0008-0000-0009-000000000008".into(), &0.into())
+    );
+    let calls = events("smb2-06/20171220_smb_net_user.pcap", "dcerpc").expect("a corpus");
+    assert_eq!(calls.len(), 46);
+    let encrypted = of_smb("smb3-01/input.pcap");
+    let shares: Vec<_> = encrypted.iter().map(|event| &event["smb"]).collect();
+    assert!(shares.iter().any(|smb| smb["share"] == r"\\WS2016\encrypted" && smb["dialect"] == "3.00"));
+    assert!(shares.iter().any(|smb| smb["named_pipe"] == r"\\10.160.65.202\IPC$"));
 }
 
 /// What Suricata's tests expect of events of DHCP.

@@ -155,6 +155,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::short_lines(inputs::kit::short_lines)]
 #[bench::line_by_octets(inputs::kit::line_by_octets)]
 #[bench::empty_attributes(inputs::kit::empty_attributes)]
+#[bench::compounds(inputs::kit::compounds)]
 #[bench::cases_of_dcerpc(args = (("dcerpc-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_dhcp(args = (("dhcp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_dhcpv6(args = (("dhcpv6-udp", 32)), setup = inputs::kit::of_cases)]
@@ -165,6 +166,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_ntp(args = (("ntp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_radius(args = (("radius-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_rdp(args = (("rdp-tcp", 1)), setup = inputs::kit::of_cases)]
+#[bench::cases_of_smb(args = (("smb-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_snmp(args = (("snmp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_syslog(args = (("syslog-udp", 32)), setup = inputs::kit::of_cases)]
 fn kit(feeding: Feeding) -> Feeding {

@@ -22,7 +22,7 @@ use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::codec::{Number, ReadError, Reader};
 use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
-use crate::session::kit::{Kept, KeptList, Malformed, Measured, PduParser, Reply, Rows, open};
+use crate::session::kit::{Kept, KeptList, Malformed, Measured, Open, PduParser, Reply, Rows, Stored, open};
 use crate::session::{DatagramOpening, Fault, OctetSet, Protocol, Role, Verdict};
 
 /// Protocol `dcerpc`: version 5 over TCP, recognized by the header with little-endian integers, and version 4 over UDP, recognized by
@@ -85,6 +85,9 @@ fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     datagram_in_role(opening, is_head && is_match, is_answer)
 }
 
+/// Length of the head of version 5.
+const HEAD_LEN: u64 = 16;
+
 /// Length of the head of version 4.
 const DATAGRAM_HEAD_LEN: usize = 80;
 
@@ -131,15 +134,8 @@ impl<'p> Fields<'p> {
 
     /// Reads an identifier, of which the first three fields are numbers.
     fn uuid(&mut self) -> Result<Uuid, ReadError> {
-        let mut octets: [u8; 16] = self.reader.array()?;
-        if self.is_little {
-            for range in [0..4, 4..6, 6..8] {
-                if let Some(number) = octets.get_mut(range) {
-                    number.reverse();
-                }
-            }
-        }
-        Ok(Uuid { octets })
+        let octets = self.reader.array()?;
+        Ok(if self.is_little { Uuid::of_little(octets) } else { Uuid { octets } })
     }
 }
 
@@ -166,7 +162,7 @@ impl PduParser for Dcerpc {
         let is_little = pdu.bytes.get(4).is_some_and(|order| order & 0xF0 != 0);
         let mut fields = Fields { reader: Reader::new(pdu.bytes), is_little };
         if rows.is_in_stream() {
-            self.connected(&mut fields, pdu, rows)
+            self.connected(&mut fields, pdu, 0, rows)
         } else {
             datagram(&mut fields, rows)
         }?;
@@ -180,13 +176,44 @@ const LAST: u8 = 2;
 const OBJECT: u8 = 0x80;
 
 impl Dcerpc {
+    /// Returns whether octets are a whole PDU of version 5.
+    pub(super) fn is_whole(octets: &[u8]) -> bool {
+        matches!(octets, [5, 0..=1, 0..=20, ..]) && cut(Role::Client, octets) == Cut::Pdu(octets.len() as u64)
+    }
+
+    /// Processes the PDUs that a message of another protocol transfers, as far as they were captured. The key tells its rows
+    /// from those of other pipes.
+    pub(super) fn piped<R>(&mut self, octets: &[u8], key: u64, rows: &mut Rows<'_, R>)
+    where
+        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication>,
+    {
+        let mut rest = octets;
+        while let [5, 0..=1, 0..=20, ..] = rest {
+            let Cut::Pdu(len) = cut(Role::Client, rest) else { return };
+            let bytes = usize::try_from(len).ok().and_then(|len| rest.get(..len)).unwrap_or(rest);
+            let is_little = bytes.get(4).is_some_and(|order| order & 0xF0 != 0);
+            let mut fields = Fields { reader: Reader::new(bytes), is_little };
+            let (from, timestamp) = (rows.from(), rows.now());
+            // What is malformed has no rows.
+            let _ = self.connected(&mut fields, &Pdu { bytes, len, from, timestamp }, key, rows);
+            rest = rest.get(bytes.len()..).unwrap_or_default();
+            if len < HEAD_LEN {
+                return;
+            }
+        }
+    }
+
     /// Processes a PDU of version 5.
-    fn connected(
+    fn connected<R>(
         &mut self,
         fields: &mut Fields<'_>,
         pdu: &Pdu<'_>,
-        rows: &mut Rows<'_, Row>,
-    ) -> Result<(), ReadError> {
+        key: u64,
+        rows: &mut Rows<'_, R>,
+    ) -> Result<(), ReadError>
+    where
+        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication>,
+    {
         let [_, _, kind, flags, _, _, _, _]: [u8; 8] = fields.reader.array()?;
         let (_, authentication_len, call_id): (u16, u16, u32) =
             (fields.number()?, fields.number()?, fields.number()?);
@@ -196,7 +223,7 @@ impl Dcerpc {
             .filter(|len| *len > 8 && !pdu.is_truncated())
             .and_then(|len| pdu.bytes.get(pdu.bytes.len().checked_sub(len)?..));
         let level = trailer.and_then(|trailer| trailer.get(1).copied()).map(AuthenticationLevel);
-        let key = u64::from(call_id);
+        let key = key ^ u64::from(call_id);
         match kind {
             kind::REQUEST if flags & FIRST != 0 => {
                 let (len, context_id, number): (u32, u16, u16) =
@@ -258,7 +285,7 @@ impl Dcerpc {
             kind::BIND | kind::BIND_ACK | kind::ALTER_CONTEXT | kind::ALTER_CONTEXT_RESPONSE | kind::AUTH3
         );
         if let Some(trailer) = trailer.filter(|_| has_token) {
-            ntlm::token(trailer.get(8..).unwrap_or_default(), AUTHENTICATION, rows);
+            ntlm::token(trailer.get(8..).unwrap_or_default(), AUTHENTICATION, false, rows);
         }
         Ok(())
     }

@@ -15,6 +15,23 @@ pub struct Uuid {
 }
 
 impl Uuid {
+    /// Reads an identifier of which the first three fields are numbers with their least significant octet first.
+    pub(in crate::protocols) const fn of_little(octets: [u8; 16]) -> Self {
+        let [a0, a1, a2, a3, b0, b1, c0, c1, rest @ ..] = octets;
+        let [d0, d1, d2, d3, d4, d5, d6, d7] = rest;
+        Self { octets: [a3, a2, a1, a0, b1, b0, c1, c0, d0, d1, d2, d3, d4, d5, d6, d7] }
+    }
+
+    /// Returns the octets that [`of_little`](Self::of_little) reads.
+    pub(in crate::protocols) const fn little(self) -> [u8; 16] {
+        Self::of_little(self.octets).octets
+    }
+
+    /// Returns the octets in the order in which they are displayed.
+    pub(in crate::protocols) const fn octets(self) -> [u8; 16] {
+        self.octets
+    }
+
     fn number(self) -> u128 {
         u128::from_be_bytes(self.octets)
     }

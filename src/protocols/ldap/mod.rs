@@ -478,7 +478,7 @@ impl Ldap {
             });
         }
         if let Some(token) = token {
-            ntlm::token(token.content, NTLM, rows);
+            ntlm::token(token.content, NTLM, false, rows);
         }
         Some(())
     }
@@ -513,7 +513,7 @@ impl Ldap {
             });
             // The credentials of the server, after those that name another one.
             if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
-                ntlm::token(token.content, NTLM, rows);
+                ntlm::token(token.content, NTLM, false, rows);
             }
         }
         let starts_tls = body.tag == op::EXTENDED_RESPONSE && self.start_tls == Some(id);

@@ -47,7 +47,7 @@ mod tunnel;
 mod voice;
 mod windows;
 
-use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, snmp, syslog};
+use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, smb, snmp, syslog};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -63,7 +63,7 @@ pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
-pub use windows::{NBDGM, SMB};
+pub use windows::NBDGM;
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
@@ -72,7 +72,7 @@ pub const ALL: &[&Protocol] = &[
     &IPSEC,
     // By a magic number, or a word with which no other protocol starts.
     &BITTORRENT,
-    &SMB,
+    &smb::PROTOCOL,
     &STUN,
     &SIP,
     &RTSP,

@@ -111,6 +111,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
     (dcerpc::samples::SAMPLES, dcerpc::samples::LOOK_ALIKES),
+    (smb::samples::SAMPLES, smb::samples::LOOK_ALIKES),
     (dhcp::samples::SAMPLES, dhcp::samples::LOOK_ALIKES),
     (dhcpv6::samples::SAMPLES, dhcpv6::samples::LOOK_ALIKES),
     (kerberos::samples::SAMPLES, kerberos::samples::LOOK_ALIKES),

@@ -299,6 +299,16 @@ impl<R: Open> Rows<'_, R> {
         self.from = role;
     }
 
+    /// Returns the role of the sender.
+    pub(crate) const fn from(&self) -> Role {
+        self.from
+    }
+
+    /// Returns the time of the PDU.
+    pub(crate) const fn now(&self) -> Timestamp {
+        self.now
+    }
+
     /// Returns whether the PDU is part of a stream, rather than a datagram.
     pub(crate) const fn is_in_stream(&self) -> bool {
         self.request_within.is_none()

@@ -51,6 +51,24 @@ fn datagrams(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec
     flow(Input::udp(port), message_count_min, make)
 }
 
+/// Compounds of SMB with as many requests as fit, each of which closes another file.
+pub(crate) fn compounds() -> Case {
+    const COUNT: u8 = 84;
+    stream(445, 1000, |round| {
+        let mut octets = Vec::new();
+        for number in 0..COUNT {
+            let mut message = b"\xFESMB\x40".to_vec();
+            message.resize(96, 0);
+            (message[12], message[20]) = (6, 96);
+            message[24..28].copy_from_slice(&(round * 256 + u32::from(number)).to_be_bytes());
+            message[72..76].copy_from_slice(&round.to_be_bytes());
+            message[76] = number;
+            octets.extend(message);
+        }
+        (Client, [&(octets.len() as u32).to_be_bytes()[..], &octets].concat())
+    })
+}
+
 /// Searches of LDAP with their entries.
 pub(crate) fn benign() -> Case {
     stream(389, 100, |round| {

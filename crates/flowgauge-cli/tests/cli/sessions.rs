@@ -226,7 +226,7 @@ fn protocols_without_a_parser_are_rejected_with_a_list_of_valid_names() {
         "{}",
         unknown.err
     );
-    let named = run(&["sessions", "web.pcap", "-p", "smb"]);
+    let named = run(&["sessions", "web.pcap", "-p", "rtsp"]);
     assert!(named.status == 2 && named.err.contains("is recognized, but has no parser"), "{}", named.err);
 }
 
