@@ -15,7 +15,7 @@ use crate::session::kit::{
     Crossing, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, Turn, open,
 };
 use crate::session::{
-    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Progress, Protocol, Protocols,
+    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Piece, Progress, Protocol, Protocols,
 };
 
 /// The protocols of the kit: a line for each.
@@ -163,6 +163,10 @@ impl Parser for Kit {
 
     fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
         self.0.tick(now, out);
+    }
+
+    fn piece<'m>(message: &'m KitMessage<'_>) -> Option<Piece<'m>> {
+        message.piece()
     }
 
     fn heap_len(&self) -> usize {

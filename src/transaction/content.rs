@@ -104,7 +104,7 @@ crate::messages! {
         Mail(Mail),
         /// A command of FTP with its reply.
         Ftp(Ftp),
-        /// A body of HTTP, a part of a mail, or a file of FTP or TFTP.
+        /// A body of HTTP, a part of a mail, or a file of FTP, TFTP or SMB.
         File(File),
         ..
         /// An exchange of one of the protocols of the [kit](crate::session::kit).

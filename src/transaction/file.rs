@@ -1,4 +1,4 @@
-//! Bodies of HTTP, parts of mails, and files in data connections of FTP and over TFTP.
+//! Bodies of HTTP, parts of mails, and files in data connections of FTP, over TFTP and over SMB.
 
 #[cfg(feature = "compression")]
 use super::coding::{Coding, Decoder};
@@ -16,19 +16,19 @@ use crate::session::{Lack, MessageMeta, Piece, PieceContent, Role, Text};
 
 crate::message! {
     /// The body of a request or response of HTTP, a part of a mail that is no multipart, a file or listing in a data
-    /// connection of FTP, or a file over TFTP. The octets of a body are as sent: a coding such as gzip is not decoded. Those of a part are decoded
+    /// connection of FTP, or a file over TFTP or SMB. The octets of a body are as sent: a coding such as gzip is not decoded. Those of a part are decoded
     /// from base64 or quoted-printable. A mail that is not MIME is one part of type `text/plain`.
     #[derive(Clone, Debug, Default, PartialEq)]
     "transaction.file" pub struct File {
         /// Number of the transaction with the body, of the mail with the part, of the command of FTP in its control
-        /// connection, or of the request of TFTP; 0 if the control connection or the request was not captured.
+        /// connection, or of the request of TFTP; 0 if the control connection or the request was not captured. Of SMB, the number of the file in its connection.
         pub number: u64,
         /// Number of the part in its mail, starting at 0.
         pub part: Option<u32>,
         /// Role of the sender.
         pub role: Option<Role>,
         /// Name of the file in the Content-Disposition field, without folders; of a part without one, the name in the
-        /// Content-Type field; the last part of the path that the command of FTP or the request of TFTP names.
+        /// Content-Type field; the last part of the path that the command of FTP or the request of TFTP or SMB names.
         pub name: Option<Box<str>>,
         /// Value of the Content-Type field; of a part without one, the default, `text/plain` or `message/rfc822`.
         pub content_type: Option<Box<str>>,
@@ -48,13 +48,13 @@ crate::message! {
         pub decoding: Option<Decoding>,
         /// Octets that are known to be missing; of a part, before decoding.
         pub missing_len: u64 [octets],
-        /// Length of the body in the Content-Length field.
+        /// Length of the body in the Content-Length field; of a file that was read over SMB, its length.
         pub declared_len: Option<u64> [octets],
         /// Position of the body in the complete file: the start of the range in the Content-Range field.
         pub range_start: Option<u64> [octets],
         /// Length of the complete file in the Content-Range field.
         pub complete_len: Option<u64> [octets],
-        /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, over TFTP with its last block,
+        /// True if the file ended as its framing specifies, in a data connection of FTP with a FIN, over TFTP with its last block, over SMB when it is closed,
         /// and no octets are missing.
         pub is_complete: bool,
         /// MD5 digest of a complete file, on request.
@@ -299,10 +299,15 @@ impl FilesOpen {
         is_new
     }
 
-    /// Ends a file of which no more octets follow, if it is open.
-    pub(super) fn reset(&mut self, (file, role): (u64, Role), out: &mut dyn FnMut(Pending<File>)) {
+    /// Ends a file with its last octets, if it is open: no more follow.
+    pub(super) fn close(
+        &mut self,
+        (file, role): (u64, Role),
+        is_complete: bool,
+        out: &mut dyn FnMut(Pending<File>),
+    ) {
         if let Some(pending) = self.open.take(number_of(file, role)) {
-            out(ended(pending, false));
+            out(ended(pending, is_complete));
         }
     }
 

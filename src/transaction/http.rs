@@ -286,7 +286,7 @@ impl HttpOpen {
                 let Self { open, files } = self;
                 let mut pending = open.take(reset.transaction);
                 for role in [Role::Client, Role::Server] {
-                    files.reset((reset.transaction, role), &mut |file| {
+                    files.close((reset.transaction, role), false, &mut |file| {
                         if let Some(pending) = &mut pending {
                             *role.of_mut(&mut pending.content.http.bodies) = Some(file.content.kind());
                         }

@@ -2,21 +2,23 @@
 
 use super::content::Transaction;
 use super::dns::DnsOpen;
+use super::file::{BodyHead, FilesOpen};
 use super::ftp::FtpOpen;
 use super::ftp_data::DataOpen;
 use super::http::{Ended, HttpOpen};
 use super::joins::Joins;
-use super::open::allocated;
+use super::open::{Copier, allocated};
 use super::smtp::{Ended as EndedMail, MailOpen};
 use super::ssh::SshOpen;
 use super::tftp::TftpOpen;
 use super::tls::{QuicOpen, TlsOpen};
-use super::transfer::FlowOrigin;
+use super::transfer::{FlowOrigin, last_part};
 use crate::base::{FlowKey, Timestamp};
 use crate::checkpoint::state;
-use crate::protocols::{CrossingRow, Message};
+use crate::protocols::{CrossingRow, Message, smb};
 use crate::session::Lack;
-use crate::session::MessageMeta;
+use crate::session::kit::KitMessage;
+use crate::session::{MessageMeta, PieceContent};
 
 /// Joins the messages of one flow to transactions, as part of the state of the flow. One pointer; its memory is allocated
 /// with the first message of a flow, and released at its end.
@@ -48,6 +50,8 @@ enum Open {
     Tftp(TftpOpen),
     /// Those across flows are in [`Joins`].
     Across,
+    /// Files of a protocol of the kit.
+    KitFiles(FilesOpen),
 }
 
 state! { struct FlowTransactions { open } }
@@ -56,6 +60,7 @@ state! { struct OpenFlow { flow, open, .. counted_len } }
 state! { enum Open {
     0 = Http(http), 1 = Dns(dns), 2 = Tls(tls), 3 = Quic(quic), 4 = Ssh(ssh), 5 = Mail(mail), 6 = Ftp(ftp),
     7 = FtpData(ftp_data), 8 = Tftp(tftp), 9 = Across,
+    10 = KitFiles(files),
 } }
 
 impl FlowTransactions {
@@ -71,10 +76,16 @@ impl FlowTransactions {
         mut out: impl FnMut(Transaction),
     ) {
         if let Message::Kit(message) = message {
-            out(Transaction::of_kit(meta, message));
-            if !CrossingRow::has(message) {
+            if message.piece().is_none_or(|piece| !piece.is_content()) {
+                out(Transaction::of_kit(meta, message));
+            }
+            if message.piece().is_none() && !CrossingRow::has(message) {
                 // Transactions of another protocol, which led to this one, are over.
-                return self.end(joins, &mut out);
+                let has_files = self.open.as_ref().is_some_and(|flow| matches!(flow.open, Open::KitFiles(_)));
+                if !has_files {
+                    self.end(joins, &mut out);
+                }
+                return;
             }
         }
         let Some(empty) = Open::of(message) else { return };
@@ -138,6 +149,7 @@ impl OpenFlow {
             Open::FtpData(files) => files.heap_len(),
             Open::Tftp(files) => files.heap_len(),
             Open::Across => 0,
+            Open::KitFiles(files) => files.heap_len(),
         };
         allocated(size_of::<Self>()) + open_len
     }
@@ -196,6 +208,15 @@ impl OpenFlow {
                 joins.is_changed = true;
                 open.message((joins, flow), meta, message, &mut |ended| out(ended.into()));
             }
+            (Open::KitFiles(files), Message::Kit(message)) => {
+                let Some(piece) = message.piece() else { return false };
+                // A file may be closed long after its last octets.
+                if let PieceContent::End { is_complete } = piece.content {
+                    files.close((piece.file, meta.from), is_complete, &mut |ended| out(ended.into()));
+                    return true;
+                }
+                return files.add(meta, (piece, config), || head_of(message), &mut |ended| out(ended.into()));
+            }
             (Open::Across, Message::Kit(message)) => {
                 joins.is_changed = true;
                 joins.exchanges.message(flow, meta, message, out);
@@ -215,6 +236,7 @@ impl OpenFlow {
             Open::Ssh(open) => open.finish(&mut |ended| out(ended.into())),
             Open::Mail(open) => open.finish(&mut |ended| out(ended.into())),
             Open::Tftp(open) => open.finish(&mut |ended| out(ended.into())),
+            Open::KitFiles(files) => files.finish(&mut |ended| out(ended.into())),
             Open::Ftp(open) => {
                 joins.is_changed = true;
                 open.finish((&mut joins.connections, flow), &mut |ended| out(ended.into()));
@@ -229,6 +251,15 @@ impl OpenFlow {
             }
         }
     }
+}
+
+/// Returns what the row of a piece states about its file.
+fn head_of(message: &KitMessage<'_>) -> BodyHead {
+    let Some(transfer) = message.get::<smb::Transfer>() else { return BodyHead::default() };
+    let name = transfer.file_name.as_ref().map(|name| name.text().to_str_lossy().into_owned());
+    let name = name.as_deref().and_then(last_part).map(|name| Copier::default().display(name));
+    let declared_len = transfer.file_len.filter(|_| !transfer.is_written);
+    BodyHead { name, declared_len, ..BodyHead::default() }
 }
 
 impl Open {
@@ -246,6 +277,7 @@ impl Open {
             Message::Ftp(_) => || Self::Ftp(Box::default()),
             Message::FtpData(_) => || Self::FtpData(DataOpen::default()),
             Message::Tftp(_) => || Self::Tftp(TftpOpen::default()),
+            Message::Kit(message) if message.piece().is_some() => || Self::KitFiles(FilesOpen::default()),
             Message::Kit(_) => || Self::Across,
             Message::Mdns(_) => return None,
         })
@@ -265,8 +297,11 @@ impl Open {
                 | (Self::Ftp(_), Message::Ftp(_))
                 | (Self::FtpData(_), Message::FtpData(_))
                 | (Self::Tftp(_), Message::Tftp(_))
-                | (Self::Across, Message::Kit(_))
-        )
+        ) || match (self, message) {
+            (Self::Across, Message::Kit(message)) => message.piece().is_none(),
+            (Self::KitFiles(_), Message::Kit(message)) => message.piece().is_some(),
+            _ => false,
+        }
     }
 }
 

@@ -58,7 +58,14 @@ fn pieces_of_files_follow_each_other() {
     assert!(["http", "smtp", "ftp_data"].iter().all(|name| counts.contains_key(name)), "{counts:?}");
     let Some(captures) = corpus::captures() else { return };
     captures.iter().for_each(|capture| check(&capture.path(), &mut counts));
+    let root = corpus::root().expect("the corpus");
+    for name in [
+        "zeek+zeek/testing/btest/Traces/smb/smb2readwrite",
+        "OISF+suricata-verify/tests/smb-length-5786/input",
+    ] {
+        check(&root.join(format!("../protocol-captures/{name}.pcap")), &mut counts);
+    }
     println!("{counts:?}");
-    let all = ["http", "http2", "smtp", "ftp_data", "tftp"];
+    let all = ["http", "http2", "smb", "smtp", "ftp_data", "tftp"];
     assert!(all.iter().all(|name| counts.contains_key(name)) && counts["http"] > 4000, "{counts:?}");
 }

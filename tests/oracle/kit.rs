@@ -293,6 +293,7 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("smb/smb1.pcap", "protocols.smb.smb1", "smb_files", 3, 0),
     // This test has Zeek log files that are read and written, too.
     ("smb/smb2readwrite.pcap", "protocols.smb.smb2-read-write", "smb_files", 3, 4),
+    ("smb/smb2readwrite.pcap", "protocols.smb.smb2-read-write", "files", 2, 0),
     ("smb/smb3.pcap", "protocols.smb.smb3", "smb_mapping", 2, 0),
     ("dns/dns-binds.pcap", "protocols.dns.binds", "dns", 1, 0),
     ("dnssec/dnskey.pcap", "protocols.dns.dnskey", "dns", 1, 0),
@@ -344,7 +345,7 @@ fn logs_are_those_of_zeek() {
         };
         let columns: Vec<_> = theirs[0]
             .columns()
-            .filter(|column| !["ts", "uid", "uids"].contains(column) && first.get(column).is_some())
+            .filter(|column| !["ts", "uid", "uids", "fuid"].contains(column) && first.get(column).is_some())
             .map(str::to_owned)
             .collect();
         let mut counts = counted(theirs.iter().map(|row| comparable(row, &columns)));
@@ -498,6 +499,11 @@ fn events_of_smb_are_those_of_suricata() {
     );
     let calls = events("smb2-06/20171220_smb_net_user.pcap", "dcerpc").expect("a corpus");
     assert_eq!(calls.len(), 46);
+    let files = events("smb-length-5786/input.pcap", "fileinfo").expect("a corpus");
+    let is_written =
+        |event: &&serde_json::Value| event["fileinfo"]["filename"] == "toto.txt" && event["dest_port"] == 445;
+    assert_eq!(files.iter().filter(is_written).count(), 1);
+    assert_eq!(events("smb1-01/smb1.pcap", "fileinfo").expect("a corpus").len(), 1);
     let encrypted = of_smb("smb3-01/input.pcap");
     let shares: Vec<_> = encrypted.iter().map(|event| &event["smb"]).collect();
     assert!(shares.iter().any(|smb| smb["share"] == r"\\WS2016\encrypted" && smb["dialect"] == "3.00"));

@@ -23,7 +23,7 @@ use super::tls::Tls;
 use crate::base::{EndReason, Evidence, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
-use crate::protocols::{ftp_data, tftp};
+use crate::protocols::{ftp_data, smb, tftp};
 use crate::record::FlowRecord;
 use crate::row::{DynRow, Table, TableInfo};
 use crate::session::kit::LogFormat;
@@ -167,7 +167,7 @@ impl<W: Write> Events<W> {
         }
         let (client, end, name) = (transaction.client(), transaction.end(), transaction.protocol().name());
         let sender = if file.role == Some(Role::Client) { client } else { client.other() };
-        let tx_id = Some(file.number).filter(|_| name != "http2" && name != "ftp_data");
+        let tx_id = Some(file.number).filter(|_| !["http2", "ftp_data", "smb"].contains(&name));
         let head = self.head::<Fileinfo<'_>>(flow, (view, sender), end);
         let head = Head { tx_id, ..head.with_application(name) };
         self.write(end, &(head, Fileinfo::new(file, tx_id, of)), permits)
@@ -349,6 +349,9 @@ impl<W: Write> FlowLog for Events<W> {
             }
             // Suricata writes no event of such a file.
             Content::File(_) if name == tftp::PROTOCOL.name() => Ok(true),
+            Content::File(_) if name == smb::PROTOCOL.name() => {
+                self.write_file(view, flow, (transaction, None), permits)
+            }
             Content::File(_) => match self.held.hold_file(view.id(), transaction) {
                 Some(oldest) => self.write_file(view, flow, (&oldest, None), permits),
                 None => Ok(true),

@@ -51,7 +51,7 @@ impl<'a> Content<'a> {
 }
 
 crate::table! {
-    /// Bodies of HTTP, and parts of mails with a name.
+    /// Bodies of HTTP, parts of mails with a name, and files of FTP and SMB.
     impl['a] "eve.fileinfo" for Fileinfo<'a> as row {
         /// Request and response of a body, as in `http`.
         "http": Option<Group<Exchange<'a>>> = row.http.map(Group);

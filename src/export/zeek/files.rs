@@ -59,9 +59,9 @@ impl<'a> Files<'a> {
 }
 
 crate::table! {
-    /// Bodies of HTTP, parts of mails, and files in data connections of FTP.
+    /// Bodies of HTTP, parts of mails, and files in data connections of FTP and over SMB.
     impl['a] "zeek.files" for Files<'a> as row {
-        /// `HTTP`, `SMTP` or `FTP_DATA`.
+        /// `HTTP`, `SMTP`, `FTP_DATA` or `SMB`.
         "source": Option<&'static str> = Some(row.source);
         /// For a part of a mail, its number among all entities of the mail, from 1; otherwise 0.
         "depth": u64 = row.depth;

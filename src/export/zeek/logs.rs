@@ -27,7 +27,7 @@ use crate::base::hash_state;
 use crate::base::{EndReason, FlowKey, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
-use crate::protocols::{ftp_data, tftp};
+use crate::protocols::{ftp_data, smb, tftp};
 use crate::record::FlowRecord;
 use crate::row::{Name, Row, Table, TableInfo, TableRow};
 use crate::session::kit::LogFormat;
@@ -436,6 +436,9 @@ impl<W: Write> FlowLog for Logs<W> {
                     Some(part) => ("SMTP", smtp::fuid(uid, file.number, part)),
                     None if transaction.protocol() == &ftp_data::PROTOCOL => {
                         ("FTP_DATA", ftp::fuid(uid, role))
+                    }
+                    None if transaction.protocol() == &smb::PROTOCOL => {
+                        ("SMB", uid.of_file("SMB", file.number << 1 | role.index() as u64))
                     }
                     None => ("HTTP", http::fuid(uid, file.number, role)),
                 };

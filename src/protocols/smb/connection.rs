@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::contents::{Contents, Transfer};
 use super::known::{File, FileId, Known, Session, Tree};
 use super::rows::{Connection, Exchange, TICKS_TO_1970};
 use super::status::{Command, Dialect, MORE_PROCESSING_REQUIRED, ShareType, Status};
@@ -15,7 +16,7 @@ use crate::session::kit::{Kept, PduParser as _, Rows, open};
 
 open! {
     /// Rows of SMB.
-    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding }
+    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box }
 }
 
 /// Key of the row of a logon.
@@ -43,6 +44,8 @@ pub(crate) struct Smb {
     files: Known<File>,
     pipes: Vec<Pipe>,
     recent: Vec<Recent>,
+    /// Files that are read and written.
+    pub(super) contents: Contents,
 }
 
 /// The last message of a logon.
@@ -70,7 +73,7 @@ state! { struct Logon { message, user } }
 state! { struct Pipe { file, calls } }
 state! { struct Recent { digest, time } }
 state! {
-    struct Smb { dialect, request_count, negotiation, logon, sessions, trees, files, pipes, recent }
+    struct Smb { dialect, request_count, negotiation, logon, sessions, trees, files, pipes, recent, contents }
     if |smb| smb.pipes.len() <= PIPE_COUNT_MAX && smb.recent.len() <= RECENT_COUNT_MAX && smb.request_count < COUNT_MAX
 }
 
@@ -116,6 +119,7 @@ impl Smb {
             + self.sessions.heap_len()
             + self.trees.heap_len()
             + self.files.heap_len()
+            + self.contents.heap_len()
     }
 
     /// Returns a row with what is known of the connection, the session and the share.
@@ -201,6 +205,34 @@ impl Smb {
         if let Some(pipe) = self.pipes.get_mut(place) {
             pipe.calls.piped(octets, fnv1a(&id.octets) << 32, rows);
         }
+    }
+
+    /// Passes on data of a file, unless it is a pipe: octets at an offset, of which the first ones are given.
+    pub(super) fn transfer(
+        &mut self,
+        id: FileId,
+        (session, tree): (u64, Option<u32>),
+        place: (u64, u64),
+        octets: &[u8],
+        rows: &mut Rows<'_, Row>,
+    ) {
+        let Self { files, sessions, trees, pipes, contents, .. } = self;
+        let tree = trees.find(|known| known.session == session && Some(known.number) == tree);
+        let is_pipe = tree.is_some_and(|tree| tree.share_type == Some(ShareType(2)));
+        if is_pipe || pipes.iter().any(|pipe| pipe.file == id) {
+            return;
+        }
+        let describe = || {
+            let file = files.find(|file| file.id == id);
+            let user = sessions.find(|known| known.number == session);
+            let mut transfer = Transfer::default();
+            transfer.user_name = user.map(|known| known.user.clone());
+            transfer.share = tree.map(|tree| tree.share.clone());
+            transfer.file_name = file.map(|file| file.name.clone());
+            transfer.file_len = file.and_then(|file| file.len);
+            transfer
+        };
+        contents.begin(id, place, octets, describe, rows);
     }
 
     /// Returns whether calls of a file were read.

@@ -109,12 +109,28 @@ impl<T: Item> Known<T> {
         self.items.iter().rev().find(|item| is_it(item))
     }
 
+    /// Returns an item, of which what is allocated must not change.
+    pub(super) fn find_mut(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
+        self.items.iter_mut().rev().find(|item| is_it(item))
+    }
+
+    /// Removes an item.
+    pub(super) fn take(&mut self, is_it: impl Fn(&T) -> bool) -> Option<T> {
+        let place = self.items.iter().position(is_it)?;
+        let item = self.items.remove(place);
+        self.items_len -= item.heap_len();
+        Some(item)
+    }
+
+    /// Removes the oldest item if there are as many as are kept.
+    pub(super) fn displace(&mut self) -> Option<T> {
+        if self.items.len() < T::COUNT_MAX { None } else { self.take(|_| true) }
+    }
+
     /// Adds an item, in the place of the one with the same identifier.
     pub(super) fn insert(&mut self, item: T, is_it: impl Fn(&T) -> bool) {
         self.remove(is_it);
-        if self.items.len() == T::COUNT_MAX {
-            self.items_len -= self.items.remove(0).heap_len();
-        }
+        self.displace();
         self.items_len += item.heap_len();
         self.items.push(item);
     }

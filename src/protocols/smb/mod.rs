@@ -3,6 +3,7 @@
 //! | row | when |
 //! |---|---|
 //! | [`Exchange`] | a request with its response |
+//! | [`Transfer`] | a file that was read or written, at its end; its octets are passed on in pieces |
 //! | [`Connection`] | a connection, as it was negotiated, at its end |
 //! | [`ntlm::Authentication`](super::ntlm::Authentication) | a logon with NTLM, with the answer of the server |
 //! | [`dcerpc::Call`](super::dcerpc::Call), [`dcerpc::Binding`](super::dcerpc::Binding) | calls over a pipe, as over TCP |
@@ -12,6 +13,7 @@
 //! Standards: [MS-SMB2], [MS-CIFS], [MS-SMB], [MS-FSCC], RFC 1002 section 4.3 (sessions of NetBIOS).
 
 mod connection;
+mod contents;
 mod known;
 mod one;
 mod rows;
@@ -20,6 +22,7 @@ mod status;
 mod tests;
 mod two;
 
+pub use contents::Transfer;
 pub use rows::{Connection, Exchange};
 pub use status::{Cipher, Command, CreateAction, Dialect, Disposition, Function, ShareType, Status};
 
@@ -38,9 +41,9 @@ pub static PROTOCOL: Protocol = Protocol::new("smb")
     .in_eve("smb")
     .over_streams(&[445, 139], Some(|opening| either_in_role(opening, probe, is_answer)))
     .streams_begin_with(OctetSet::of(b"\0\x81"))
-    .with_kinds(&["smb", "smb_connection", "ntlm", "dcerpc", "dcerpc_binding"])
+    .with_kinds(&["smb", "smb_connection", "smb_file", "ntlm", "dcerpc", "dcerpc_binding"])
     .with_limits(
-        "64 open requests, 64 files, 32 shares, 8 sessions, 8 pipes; messages of 8 KiB, of longer ones the beginning",
+        "64 open requests, 64 files, 16 of which are read or written, 32 shares, 8 sessions, 8 pipes; messages of 8 KiB, of longer ones the beginning",
     )
     .with_standards("MS-SMB2, MS-CIFS, MS-SMB, MS-FSCC; MS-NLMP; RFC 1002");
 
@@ -69,8 +72,13 @@ fn is_answer(octets: &[u8]) -> Option<bool> {
 
 impl PduParser for Smb {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
-    const FRAMING: Option<Framing> =
-        Some(Framing::length(1, Width::U24).plus(4).keep(8 << 10).resync(|_, octets| two::search(octets)));
+    const FRAMING: Option<Framing> = Some(
+        Framing::length(1, Width::U24)
+            .plus(4)
+            .keep(8 << 10)
+            .with_rest()
+            .resync(|_, octets| two::search(octets)),
+    );
     const OPEN_MAX: usize = 64;
     const ANSWER_WITHIN: Duration = Duration::from_secs(60);
     type Row = Row;
@@ -80,6 +88,8 @@ impl PduParser for Smb {
     }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
+        self.contents.next(rows);
+        self.contents.tail_len = pdu.len.saturating_sub(pdu.bytes.len() as u64);
         // Requests, responses and keepalives of NetBIOS sessions contain no message.
         if let [0, _, _, _, message @ ..] = pdu.bytes {
             let octets = Octets(message);
@@ -97,6 +107,18 @@ impl PduParser for Smb {
             }
         }
         Ok(AfterPdu::More)
+    }
+
+    fn rest(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) {
+        self.contents.octets(pdu.bytes, pdu.len, rows);
+    }
+
+    fn end(&mut self, rows: &mut Rows<'_, Row>) {
+        self.contents.ended(rows);
+    }
+
+    fn finish(&mut self, rows: &mut Rows<'_, Row>) {
+        self.contents.finish(rows);
     }
 }
 

@@ -236,13 +236,28 @@ impl Smb {
             }
             _ => {}
         }
+        let offset = row.offset;
         request(head.key(command), row, rows);
         match (command, file) {
             (command::WRITE_ANDX, Some(file)) => {
                 let at: u16 = body.words.number(22).unwrap_or_default();
                 let len: u16 = body.words.number(20).unwrap_or_default();
-                self.piped(file, share_type, octets.part(at.into(), len.into()), rows);
+                let data = octets.part(at.into(), len.into());
+                self.piped(file, share_type, data, rows);
+                let high: u16 = body.words.number(18).unwrap_or_default();
+                let len = u64::from(high) << 16 | u64::from(len);
+                if let (Some(offset), true) = (offset, octets.0.len() >= at.into()) {
+                    let data = octets.part(at.into(), usize::try_from(len).unwrap_or(usize::MAX));
+                    self.transfer(
+                        file,
+                        (head.user.into(), Some(head.tree.into())),
+                        (offset, len),
+                        data,
+                        rows,
+                    );
+                }
             }
+            (command::CLOSE, Some(file)) => self.contents.end(file, rows),
             (command::TRANS, Some(file)) => {
                 let (at, len) = (body.words.number::<u16>(24), body.words.number::<u16>(22));
                 let data = octets.part(at.unwrap_or_default().into(), len.unwrap_or_default().into());
@@ -275,7 +290,7 @@ impl Smb {
         let tree = head.tree;
         let mut share = None;
         let (mut file, mut share_type, mut new_name, mut function) = (None, None, None, None);
-        let (mut user_name, mut server_os) = (None, None);
+        let (mut user_name, mut server_os, mut offset) = (None, None, None);
         rows.response(head.key(command), |row: &mut Exchange| {
             row.command = Command(0x100 | u16::from(command));
             (row.result, row.dialect) = (Some(head.status), dialect);
@@ -302,6 +317,7 @@ impl Smb {
                 }
             }
             (file, share_type, function) = (row.file_id, row.share_type, row.function);
+            offset = row.offset;
             Reply::Last
         });
         if server_os.is_some() {
@@ -319,11 +335,21 @@ impl Smb {
                     self.knows(user, name);
                 }
             }
-            (command::CLOSE, Some(file)) => self.closed(file),
+            (command::CLOSE, Some(file)) => {
+                self.contents.end(file, rows);
+                self.closed(file);
+            }
             (command::READ_ANDX, Some(file)) if is_filled => {
                 let (len, at): (Option<u16>, Option<u16>) = (body.words.number(10), body.words.number(12));
                 let data = octets.part(at.unwrap_or_default().into(), len.unwrap_or_default().into());
                 self.piped(file, share_type, data, rows);
+                let high: u16 = body.words.number(14).unwrap_or_default();
+                let len = u64::from(high) << 16 | u64::from(len.unwrap_or_default());
+                let at = usize::from(at.unwrap_or_default());
+                if let (Some(offset), true) = (offset, octets.0.len() >= at) {
+                    let data = octets.part(at, usize::try_from(len).unwrap_or(usize::MAX));
+                    self.transfer(file, (user, Some(tree.into())), (offset, len), data, rows);
+                }
             }
             (command::TRANS, Some(file)) => {
                 let (len, at): (Option<u16>, Option<u16>) = (body.words.number(12), body.words.number(14));
@@ -398,7 +424,10 @@ impl Exchange {
                 (self.file_name, self.new_file_name) = (Some(old), Some(body.path(end).0));
             }
             command::READ_ANDX | command::WRITE_ANDX => {
-                self.offset = words.number::<u32>(6).map(u64::from);
+                // With two more words, the offset has 64 bits.
+                let high_at = if command == command::READ_ANDX { 20 } else { 24 };
+                let high: u32 = words.number(high_at).unwrap_or_default();
+                self.offset = words.number::<u32>(6).map(|low| u64::from(high) << 32 | u64::from(low));
             }
             command::TRANS => {
                 // The function of a pipe, and its number, or else the name of a mailslot.

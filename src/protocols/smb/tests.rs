@@ -1,7 +1,7 @@
 use super::*;
 use crate::session::Role;
 use crate::session::kit::KitEntry;
-use crate::session::kit::suite::{Case, check_stream};
+use crate::session::kit::suite::{Case, check_stream, segmented};
 
 const CLIENT: Role = Role::Client;
 const SERVER: Role = Role::Server;
@@ -196,9 +196,13 @@ fn files() -> Vec<Case> {
                 "smb command=write result=STATUS_SUCCESS dialect=3.11 user_name=CORP\\nemo share=\\\\FILES\\data \
                     share_type=disk file_name=a\\b.txt file_id=0000004d-0000-0000-0500-0000ffffffff offset=5 data_len=3 \
                     message_number=6 session_number=113 tree_number=1 response_time=10ms",
+                "smb_file user_name=CORP\\nemo share=\\\\FILES\\data file_name=a\\b.txt file_len=5 is_written=Bool(true) \
+                    seen_len=3 missing_len=5",
                 "smb command=close result=STATUS_SUCCESS dialect=3.11 user_name=CORP\\nemo share=\\\\FILES\\data \
                     share_type=disk file_name=a\\b.txt file_id=0000004d-0000-0000-0500-0000ffffffff file_len=8 \
                     message_number=7 session_number=113 tree_number=1 response_time=10ms",
+                "smb_file user_name=CORP\\nemo share=\\\\FILES\\data file_name=a\\b.txt file_len=5 seen_len=5 \
+                    is_complete=Bool(true)",
                 "smb_connection client_dialects=List([Text(\"2.02\"), Text(\"3.11\")]) dialect=3.11 \
                     client_guid=04030201-0605-0807-090a-0b0c0d0e0f10 server_guid=04030201-0605-0807-090a-0b0c0d0e0f10 \
                     is_signing_required_by_server=Bool(true) cipher=aes_128_gcm server_timestamp=1795996800s",
@@ -396,6 +400,8 @@ fn version_1() -> Vec<Case> {
                     share=\\\\FILES\\data share_type=disk file_name=a\\c.txt is_deletion=Bool(true) \
                     file_id=00034000-0000-0000-0000-000000000000 file_len=12 function=set_file_information \
                     information_class=258 message_number=6 session_number=7 tree_number=3 response_time=10ms",
+                "smb_file user_name=CORP\\nemo share=\\\\FILES\\data file_name=a\\c.txt file_len=12 is_written=Bool(true) \
+                    seen_len=3 missing_len=9",
                 "smb command=smb1_close result=STATUS_SUCCESS dialect=NT LM 0.12 user_name=CORP\\nemo \
                     share=\\\\FILES\\data share_type=disk file_name=a\\c.txt file_id=00034000-0000-0000-0000-000000000000 \
                     message_number=7 session_number=7 tree_number=3 response_time=10ms",
@@ -445,4 +451,30 @@ fn version_1() -> Vec<Case> {
 fn cases_of_versions() {
     let cases: Vec<_> = [files(), pipes(), version_1()].into_iter().flatten().collect();
     check_stream(&KitEntry::of::<Smb>(), &cases);
+}
+
+#[test]
+fn octets_of_files_are_passed_on() {
+    let content: Vec<u8> = (0..40_000_u32).map(|number| (number % 251) as u8).collect();
+    let part = |range: std::ops::Range<usize>| &content[range];
+    let read = |number, range: std::ops::Range<usize>| {
+        let asked = of_file(48, 16, &FILE, &[(4, 4, range.len() as u64), (8, 8, range.start as u64)], &[0]);
+        let answered = body(16, &[(2, 1, 80), (4, 4, range.len() as u64)], part(range));
+        [ask(8, number, &asked), answer(8, number, &answered)]
+    };
+    let turns: Vec<_> = [
+        [ask(5, 4, &create("long.bin")), answer(5, 4, &created(&FILE, content.len() as u64))],
+        read(5, 0..20_000),
+        // A part of it is read again.
+        read(6, 10_000..30_000),
+        read(7, 30_000..40_000),
+        [ask(6, 8, &of_file(24, 8, &FILE, &[], &[])), answer(6, 8, &body(60, &[], &[]))],
+    ]
+    .concat();
+    for len in [1, 7, 1460, 9000, 100_000] {
+        let seen = segmented(&KitEntry::of::<Smb>(), &turns, len);
+        assert!(seen.octets == content, "{} octets in segments of {len}", seen.octets.len());
+        let row = seen.rows.iter().find(|row| row.starts_with("smb_file")).expect("a row");
+        assert_eq!(row, "smb_file file_name=long.bin file_len=40000 seen_len=40000 is_complete=Bool(true)");
+    }
 }

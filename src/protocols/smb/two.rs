@@ -103,6 +103,8 @@ struct Answered {
     share: Option<Kept<256>>,
     share_type: Option<ShareType>,
     function: Option<Function>,
+    offset: Option<u64>,
+    tree: Option<u32>,
     new_file_name: Option<Kept<512>>,
 }
 
@@ -193,6 +195,7 @@ impl Smb {
             command::SESSION_SETUP => self.logs_on(head.message, octets.buffer(12), rows),
             _ => {}
         }
+        let written = row.offset.zip(row.data_len);
         request(head.message, row, rows);
         let data = match head.command {
             command::WRITE => octets.written(),
@@ -201,8 +204,17 @@ impl Smb {
             }
             _ => &[],
         };
-        if let Some(file) = file {
-            self.piped(file, share_type, data, rows);
+        let Some(file) = file else { return };
+        self.piped(file, share_type, data, rows);
+        match head.command {
+            command::WRITE => {
+                let place: u16 = octets.number(HEAD_LEN + 2).unwrap_or_default();
+                if let (Some(written), true) = (written, octets.0.len() >= place.into()) {
+                    self.transfer(file, (head.session, head.tree), written, data, rows);
+                }
+            }
+            command::CLOSE => self.contents.end(file, rows),
+            _ => {}
         }
     }
 
@@ -251,6 +263,7 @@ impl Smb {
             }
             answered.file = row.file_id.map(|id| FileId { octets: id.little() });
             (answered.share_type, answered.function) = (row.share_type, row.function);
+            (answered.offset, answered.tree) = (row.offset, row.tree_number);
             match head.command {
                 command::TREE_CONNECT => answered.share = row.share.clone(),
                 command::SET_INFO => answered.new_file_name = row.new_file_name.clone(),
@@ -267,7 +280,10 @@ impl Smb {
                 self.disconnected(head.session, head.tree.unwrap_or_default());
             }
             (command::LOGOFF, _) => self.logged_off(head.session),
-            (command::CLOSE, Some(file)) => self.closed(file),
+            (command::CLOSE, Some(file)) => {
+                self.contents.end(file, rows);
+                self.closed(file);
+            }
             (command::SET_INFO, Some(file)) if head.status == Status(0) => {
                 if let Some(name) = answered.new_file_name {
                     self.renamed(file, name);
@@ -276,7 +292,12 @@ impl Smb {
             (command::READ, Some(file)) if is_filled => {
                 let len = octets.number::<u32>(HEAD_LEN + 4).unwrap_or_default();
                 let at = octets.number::<u8>(HEAD_LEN + 2).unwrap_or_default();
-                self.piped(file, answered.share_type, octets.part(at.into(), len as usize), rows);
+                let data = octets.part(at.into(), len as usize);
+                self.piped(file, answered.share_type, data, rows);
+                if let (Some(offset), true) = (answered.offset, octets.0.len() >= at.into()) {
+                    let tree = answered.tree;
+                    self.transfer(file, (head.session, tree), (offset, len.into()), data, rows);
+                }
             }
             (command::IOCTL, Some(file))
                 if is_filled && answered.function == Some(Function(PIPE_TRANSCEIVE)) =>

@@ -29,6 +29,8 @@ pub struct Pdu<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire in octets. That of a line that was truncated is one octet more than was kept.
     pub len: u64,
+    /// True if these are further octets of the PDU before ([`Framing::with_rest`]); `len` is the number of octets up to its end then.
+    pub is_rest: bool,
     /// Role of the sender.
     pub from: Role,
     /// Capture time of the last one of `bytes`, or time at which the wait for the missing ones ended.
@@ -86,6 +88,11 @@ impl Lane {
         let taken = |rest: &[u8]| bytes.len() - rest.len();
         loop {
             let before_len = rest.len();
+            if framing.has_rest && self.skip > 0 && self.place == Place::Start && !rest.is_empty() {
+                let kept_len = rest.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+                let bytes = rest.get(..kept_len).unwrap_or_default();
+                each(&Pdu { bytes, len: self.skip, is_rest: true, from, timestamp })?;
+            }
             rest = self.skipped(rest);
             if rest.len() < before_len {
                 seen_len = 0;
@@ -95,7 +102,11 @@ impl Lane {
                 _ if rest.is_empty() => return Ok(Progress::Took(bytes.len())),
                 Place::Adrift => {
                     match framing.resync.map_or(Search::From(rest.len()), |search| search(from, rest)) {
-                        Search::Found(index) => (self.place, self.skip) = (Place::Start, index as u64),
+                        Search::Found(index) => {
+                            self.place = Place::Start;
+                            rest = rest.get(index..).unwrap_or_default();
+                            seen_len = 0;
+                        }
                         Search::From(index) => {
                             let kept_from = index.max(rest.len().saturating_sub(framing.keep));
                             return Ok(Progress::Took(taken(rest) + kept_from.min(rest.len())));
@@ -121,12 +132,16 @@ impl Lane {
             let Some(kept) = rest.get(..kept_len) else {
                 return Ok(Progress::Needs { taken: taken(rest), need: kept_len });
             };
-            let next = each(&Pdu { bytes: kept, len, from, timestamp })?;
+            let next = each(&Pdu { bytes: kept, len, is_rest: false, from, timestamp })?;
             (self.place, self.skip) = if len > framing.keep as u64 && framing.is_line(kept) {
                 (Place::InLine, framing.keep as u64)
             } else {
                 (Place::Start, len)
             };
+            if framing.has_rest {
+                rest = rest.get(kept_len..).unwrap_or_default();
+                (self.skip, seen_len) = (len - kept_len as u64, 0);
+            }
             match next {
                 AfterPdu::More => {}
                 AfterPdu::Done => return Ok(Progress::Done),
@@ -168,7 +183,7 @@ impl Lane {
         } else {
             let len = self.torn_len(framing, from, rest);
             let is_over = len.is_some_and(|len| {
-                let pdu = Pdu { bytes: self.torn(framing, rest), len, from, timestamp };
+                let pdu = Pdu { bytes: self.torn(framing, rest), len, is_rest: false, from, timestamp };
                 !matches!(each(&pdu), Ok(AfterPdu::More))
             });
             if is_over {
@@ -212,7 +227,7 @@ impl Lane {
         let len = self.torn_len(framing, from, rest).or_else(|| is_last_line.then_some(rest.len() as u64));
         if let Some(len) = len {
             // Nothing follows, whatever it expects.
-            let _ = each(&Pdu { bytes: self.torn(framing, rest), len, from, timestamp });
+            let _ = each(&Pdu { bytes: self.torn(framing, rest), len, is_rest: false, from, timestamp });
         }
     }
 

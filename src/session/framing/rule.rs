@@ -109,6 +109,8 @@ pub struct Framing {
     pub(super) keep: usize,
     len_max: u64,
     pub(super) resync: Option<StreamSearch>,
+    /// True if octets that are not kept are passed on.
+    pub(super) has_rest: bool,
 }
 
 impl Framing {
@@ -129,7 +131,14 @@ impl Framing {
     pub const MALFORMED: Fault = Fault::new("malformed_length");
 
     const fn of(rule: Rule) -> Self {
-        Self { rule, prefix_len: 0, keep: KEEP_DEFAULT, len_max: u32::MAX as u64, resync: None }
+        Self {
+            rule,
+            prefix_len: 0,
+            keep: KEEP_DEFAULT,
+            len_max: u32::MAX as u64,
+            resync: None,
+            has_rest: false,
+        }
     }
 
     /// A length field at an offset from the first octet of the PDU, which counts all octets of the PDU.
@@ -174,6 +183,12 @@ impl Framing {
     #[must_use]
     pub const fn keep(self, octets: usize) -> Self {
         Self { keep: octets, ..self }
+    }
+
+    /// Passes on the octets of a PDU that are not kept as they arrive, each time as a [`Pdu`](super::Pdu) with `is_rest`.
+    #[must_use]
+    pub const fn with_rest(self) -> Self {
+        Self { has_rest: true, ..self }
     }
 
     /// Refuses PDUs that are longer, with [`TOO_LONG`](Self::TOO_LONG).

@@ -57,7 +57,13 @@ impl Stream {
             let input = Input::new(&self.buffered, 0, Role::Client, Timestamp::ZERO).with_seen_len(seen_len);
             let seen = &mut self.seen;
             let progress = self.lane.cut(framing, &input, &mut |pdu| {
-                seen.push((pdu.bytes.to_vec(), pdu.len));
+                if pdu.is_rest {
+                    let (octets, len) = seen.last_mut().expect("the PDU");
+                    assert_eq!(*len, octets.len() as u64 + pdu.len, "up to the end of the PDU");
+                    octets.extend_from_slice(pdu.bytes);
+                } else {
+                    seen.push((pdu.bytes.to_vec(), pdu.len));
+                }
                 Ok(AfterPdu::More)
             })?;
             let (taken, need) = match progress {
@@ -126,6 +132,29 @@ proptest! {
         }
         prop_assert_eq!(stream.seen, expected);
         prop_assert!(stream.buffered.is_empty());
+    }
+
+    #[test]
+    fn octets_that_are_not_kept_are_passed_on(
+        index in prop_oneof![0_usize..6, Just(7)],
+        contents in contents(),
+        cuts in prop::collection::vec(1_usize..40, 1..30),
+    ) {
+        let framing = FRAMINGS[index].keep(KEEP).with_rest();
+        let pdus: Vec<_> = contents.iter().map(|content| encoded(index, content)).collect();
+        let expected: Vec<_> =
+            pdus.iter().map(|(pdu, prefix_len)| (pdu[*prefix_len..].to_vec(), (pdu.len() - prefix_len) as u64)).collect();
+        let octets: Vec<u8> = pdus.iter().flat_map(|(pdu, _)| pdu).copied().collect();
+        let (mut stream, mut rest) = (Stream::default(), &octets[..]);
+        for len in cuts.iter().cycle() {
+            let (segment, after) = rest.split_at((*len).min(rest.len()));
+            stream.push(&framing, segment).unwrap();
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(stream.seen, expected);
     }
 
     #[test]

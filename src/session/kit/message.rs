@@ -6,7 +6,7 @@ use std::{fmt, io};
 use super::head::ExchangeHead;
 use super::log::{EachLogRow, LogFormat, LogOf};
 use crate::row::{Cell, Column, DynRow, Row, Table, TableInfo, TableRow, Visitor};
-use crate::session::Lack;
+use crate::session::{Lack, Piece};
 
 /// A row that [`exchange!`](super::exchange!) declares.
 pub(crate) trait Declared: Table + Clone + Send + Sync + 'static {
@@ -91,17 +91,30 @@ impl<T: Declared> KitRow for T {
 
 /// A message of a parser of the kit: a row of one of the tables of its protocol.
 #[derive(Clone, Copy)]
-pub struct KitMessage<'m>(&'m dyn KitRow);
+pub struct KitMessage<'m> {
+    row: &'m dyn KitRow,
+    piece: Option<Piece<'m>>,
+}
 
 impl<'m> KitMessage<'m> {
     pub(super) const fn of(row: &'m dyn KitRow) -> Self {
-        Self(row)
+        Self { row, piece: None }
+    }
+
+    pub(super) const fn of_piece(row: &'m dyn KitRow, piece: Piece<'m>) -> Self {
+        Self { row, piece: Some(piece) }
+    }
+
+    /// Returns the piece of a file that the message transfers; the row describes the file.
+    #[must_use]
+    pub const fn piece(&self) -> Option<Piece<'m>> {
+        self.piece
     }
 
     /// Returns times, and what was not captured.
     #[must_use]
     pub fn exchange(&self) -> &'m ExchangeHead {
-        self.0.head()
+        self.row.head()
     }
 
     /// Returns the row, if it is of this type.
@@ -122,45 +135,45 @@ impl<'m> KitMessage<'m> {
     /// ```
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&'m T> {
-        let row: &'m dyn Any = self.0;
+        let row: &'m dyn Any = self.row;
         row.downcast_ref()
     }
 
     /// Returns a copy that is independent of the parser. Allocates.
     pub(crate) fn kept(&self) -> KitTransaction {
-        KitTransaction::of(self.0)
+        KitTransaction::of(self.row)
     }
 }
 
 impl Row for KitMessage<'_> {
     fn own_columns(&self) -> Vec<&'static Column> {
-        self.0.message_table().columns.iter().collect()
+        self.row.message_table().columns.iter().collect()
     }
 
     fn shape_id(&self) -> usize {
-        std::ptr::from_ref(self.0.message_table()).addr()
+        std::ptr::from_ref(self.row.message_table()).addr()
     }
 
     fn visit(&self, mut visitor: &mut (impl Visitor + ?Sized)) {
-        self.0.visit_dyn(&mut visitor);
-        if let [.., lacks] = self.0.message_table().columns
+        self.row.visit_dyn(&mut visitor);
+        if let [.., lacks] = self.row.message_table().columns
             && visitor.wants(lacks)
         {
-            self.0.head().lacks.visit(lacks, visitor);
+            self.row.head().lacks.visit(lacks, visitor);
         }
     }
 }
 
 impl fmt::Debug for KitMessage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        TableRow::new(self.0.message_table(), self).fmt(f)
+        TableRow::new(self.row.message_table(), self).fmt(f)
     }
 }
 
 impl KitMessage<'_> {
     /// Returns the row with its table.
     pub(crate) fn row(&self) -> TableRow<'_> {
-        TableRow::new(self.0.message_table(), self)
+        TableRow::new(self.row.message_table(), self)
     }
 }
 
@@ -176,7 +189,7 @@ impl KitTransaction {
     /// Returns the message, which has the same values.
     #[must_use]
     pub fn message(&self) -> KitMessage<'_> {
-        KitMessage(&*self.0)
+        KitMessage::of(&*self.0)
     }
 
     /// Passes on the rows of the logs of a program. Returns whether all were written.

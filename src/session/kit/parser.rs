@@ -51,6 +51,15 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
     ///
     /// [`Malformed`] if the PDU does not have the format.
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Self::Row>) -> Result<AfterPdu, Malformed>;
+
+    /// Processes further octets of a PDU, if the framing passes them on.
+    fn rest(&mut self, _pdu: &Pdu<'_>, _rows: &mut Rows<'_, Self::Row>) {}
+
+    /// Processes the end of the direction of a stream that `rows` names as the sender.
+    fn end(&mut self, _rows: &mut Rows<'_, Self::Row>) {}
+
+    /// Reports what the parser keeps besides the open rows: no PDU follows.
+    fn finish(&mut self, _rows: &mut Rows<'_, Self::Row>) {}
 }
 
 /// The parser of a protocol of the kit.
@@ -69,9 +78,28 @@ impl<P: PduParser> Default for Kit<P> {
 
 impl<P: PduParser> Kit<P> {
     /// Reports the rows that wait for a side from which nothing more follows.
-    fn over(&mut self, from: Role, out: Deliver<'_>) {
+    fn over(&mut self, from: Role, now: Timestamp, out: Deliver<'_>) {
         *from.of_mut(&mut self.ended) = true;
-        if self.ended == [true; 2] { self.store.finish(out) } else { self.store.end(from, out) }
+        self.with_rows(from, now, out, P::end);
+        if self.ended == [true; 2] { self.report(out) } else { self.store.end(from, out) }
+    }
+
+    /// Reports all that is open.
+    fn report(&mut self, out: Deliver<'_>) {
+        self.with_rows(Role::Client, Timestamp::ZERO, out, P::finish);
+        self.store.finish(out);
+    }
+
+    /// Calls a function of the grammar with the rows.
+    fn with_rows(
+        &mut self,
+        from: Role,
+        now: Timestamp,
+        out: Deliver<'_>,
+        call: fn(&mut P, &mut Rows<'_, P::Row>),
+    ) {
+        let Self { grammar, store, .. } = self;
+        call(grammar, &mut Rows { store, out, open_max: P::OPEN_MAX, from, now, request_within: None });
     }
 }
 
@@ -85,6 +113,10 @@ fn pass<P: PduParser>(
     let (from, now) = (pdu.from, pdu.timestamp);
     let (open_max, request_within) = (P::OPEN_MAX, may_be_early.then_some(P::REQUEST_WITHIN));
     let mut rows = Rows { store, out, open_max, from, now, request_within };
+    if pdu.is_rest {
+        grammar.rest(pdu, &mut rows);
+        return Ok(AfterPdu::More);
+    }
     grammar.pdu(pdu, &mut rows)
 }
 
@@ -143,9 +175,9 @@ impl<P: PduParser> KitParser for Kit<P> {
         let progress = lane.cut(framing, input, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
         match progress {
             // The driver does not pass the end of this direction.
-            Ok(Progress::Done) => self.over(input.from, out),
+            Ok(Progress::Done) => self.over(input.from, input.timestamp, out),
             // The driver drops the parser.
-            Ok(Progress::Handover { .. }) => store.finish(out),
+            Ok(Progress::Handover { .. }) => self.report(out),
             _ => {}
         }
         progress
@@ -153,10 +185,10 @@ impl<P: PduParser> KitParser for Kit<P> {
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Deliver<'_>) -> Result<Progress, Fault> {
         let Datagram { bytes, len, from, timestamp, .. } = *datagram;
-        let pdu = Pdu { bytes, len: len as u64, from, timestamp };
+        let pdu = Pdu { bytes, len: len as u64, is_rest: false, from, timestamp };
         match pass((&mut self.grammar, &mut self.store), &pdu, true, out) {
             Ok(AfterPdu::Done) => {
-                self.store.finish(out);
+                self.report(out);
                 Ok(Progress::Done)
             }
             Ok(_) | Err(Malformed) => Ok(Progress::Took(bytes.len())),
@@ -176,11 +208,11 @@ impl<P: PduParser> KitParser for Kit<P> {
             let lane = end.from.of_mut(lanes);
             lane.end(framing, end, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
         }
-        self.over(end.from, out);
+        self.over(end.from, end.timestamp, out);
     }
 
     fn finish(&mut self, out: Deliver<'_>) {
-        self.store.finish(out);
+        self.report(out);
     }
 
     fn tick(&mut self, now: Timestamp, out: Deliver<'_>) {

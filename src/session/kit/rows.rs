@@ -10,7 +10,7 @@ use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, Saved, StateWriter, state};
 use crate::codec::Reader;
 use crate::row::TableInfo;
-use crate::session::{Lack, Role};
+use crate::session::{Lack, Piece, Role};
 
 /// Maximum number of open rows that a protocol may declare, so that a search takes constant time.
 pub(super) const OPEN_MAX: usize = 64;
@@ -498,6 +498,21 @@ impl<R: Open> Rows<'_, R> {
                 self.open((0, 0), Awaits::Flow, row);
             }
         }
+    }
+
+    /// Delivers a piece of a file, with a row that describes the file.
+    pub(crate) fn piece<T: KitRow>(&mut self, row: &T, piece: Piece<'_>) {
+        (self.out)(KitMessage::of_piece(row, piece));
+    }
+
+    /// Delivers a row that the parser kept itself.
+    pub(crate) fn kept<T: KitRow>(&mut self, row: &T) {
+        (self.out)(KitMessage::of(row));
+    }
+
+    /// Returns the head of a row that the parser keeps itself.
+    pub(crate) const fn head(&self) -> ExchangeHead {
+        ExchangeHead::new(self.from, self.now)
     }
 
     /// Delivers a row that is complete.

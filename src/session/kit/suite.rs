@@ -10,6 +10,7 @@
 //! The turns of the cases are also in `tests/data/cases`, where the fuzz targets and the inputs of `work/kit` read them:
 //! `UPDATE_CASES=1 cargo test --lib` writes them.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::checkpoint::StateWriter;
 use crate::codec::Reader;
 use crate::reassembler::GapReason;
 use crate::row::{Row as _, Value};
-use crate::session::{AfterGap, Datagram, End, EndKind, Input, Missing, Progress, Role};
+use crate::session::{AfterGap, Datagram, End, EndKind, Input, Missing, PieceContent, Progress, Role};
 
 /// A dialogue.
 pub(crate) struct Case {
@@ -40,9 +41,41 @@ const SERVER: Role = Role::Server;
 struct Player {
     start: fn() -> Box<dyn KitParser>,
     parser: Box<dyn KitParser>,
-    rows: Vec<String>,
+    seen: Seen,
     now_ns: u64,
     lanes: [Octets; 2],
+}
+
+/// What a parser reported.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) rows: Vec<String>,
+    /// Number of octets of each file.
+    files: BTreeMap<u64, u64>,
+    /// The octets of all files.
+    pub(crate) octets: Vec<u8>,
+}
+
+impl Seen {
+    /// Notes a row. The pieces of a file must follow each other.
+    fn note(&mut self, message: &KitMessage<'_>) {
+        if let Some(piece) = message.piece() {
+            let position = self.files.entry(piece.file).or_default();
+            assert_eq!(piece.offset, *position, "of file {}", piece.file);
+            match piece.content {
+                PieceContent::Octets(octets) => {
+                    *position += octets.len() as u64;
+                    return self.octets.extend_from_slice(octets);
+                }
+                PieceContent::Gap(len) => {
+                    *position = position.saturating_add(len);
+                    return;
+                }
+                PieceContent::End { .. } => {}
+            }
+        }
+        self.rows.push(described(message));
+    }
 }
 
 /// One direction of a stream, with what the parser did not consume.
@@ -56,13 +89,13 @@ struct Octets {
 
 impl Player {
     fn new(entry: &KitEntry) -> Self {
-        let (rows, lanes) = (Vec::new(), Default::default());
-        Self { start: entry.start, parser: (entry.start)(), rows, now_ns: 1_000_000_000, lanes }
+        let (seen, lanes) = (Seen::default(), Default::default());
+        Self { start: entry.start, parser: (entry.start)(), seen, now_ns: 1_000_000_000, lanes }
     }
 
     /// Passes octets as the driver does, with what was not consumed in front of the next ones.
     fn octets(&mut self, from: Role, bytes: &[u8]) {
-        let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
+        let (seen, timestamp) = (&mut self.seen, Timestamp::from_nanos(self.now_ns));
         let lane = from.of_mut(&mut self.lanes);
         if lane.is_over {
             return;
@@ -71,7 +104,7 @@ impl Player {
         lane.buffered.extend_from_slice(bytes);
         while lane.buffered.len() > seen_len && lane.buffered.len() >= lane.need {
             let input = Input::new(&lane.buffered, lane.offset, from, timestamp).with_seen_len(seen_len);
-            let progress = self.parser.bytes(&input, &mut |message| rows.push(described(&message)));
+            let progress = self.parser.bytes(&input, &mut |message| seen.note(&message));
             let (taken, need) = match progress {
                 Ok(Progress::Took(taken)) => (taken, 0),
                 Ok(Progress::Needs { taken, need }) => (taken, need),
@@ -91,7 +124,7 @@ impl Player {
 
     /// Passes a gap.
     fn gap(&mut self, from: Role, len: u64) {
-        let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
+        let (seen, timestamp) = (&mut self.seen, Timestamp::from_nanos(self.now_ns));
         let lane = from.of_mut(&mut self.lanes);
         if lane.is_over {
             return;
@@ -99,7 +132,7 @@ impl Player {
         let rest = std::mem::take(&mut lane.buffered);
         let offset = lane.offset + rest.len() as u64;
         let missing = Missing { rest: &rest, offset, len, from, reason: GapReason::Acknowledged, timestamp };
-        let after = self.parser.gap(&missing, &mut |message| rows.push(described(&message)));
+        let after = self.parser.gap(&missing, &mut |message| seen.note(&message));
         (lane.offset, lane.need) = (offset + len, 0);
         if after == AfterGap::Stop {
             self.stop();
@@ -108,16 +141,16 @@ impl Player {
 
     /// The driver drops the parser.
     fn stop(&mut self) {
-        let rows = &mut self.rows;
-        self.parser.finish(&mut |message| rows.push(described(&message)));
+        let seen = &mut self.seen;
+        self.parser.finish(&mut |message| seen.note(&message));
         self.lanes.iter_mut().for_each(|lane| lane.is_over = true);
     }
 
     fn datagram(&mut self, from: Role, bytes: &[u8], len: usize) {
         self.now_ns += 10_000_000;
         let datagram = Datagram { len, ..Datagram::new(bytes, from, Timestamp::from_nanos(self.now_ns)) };
-        let rows = &mut self.rows;
-        let progress = self.parser.datagram(&datagram, &mut |message| rows.push(described(&message)));
+        let seen = &mut self.seen;
+        let progress = self.parser.datagram(&datagram, &mut |message| seen.note(&message));
         progress.expect("a datagram is no fault");
     }
 
@@ -132,26 +165,26 @@ impl Player {
         self.parser = other;
     }
 
-    fn end(mut self) -> Vec<String> {
-        let (rows, timestamp) = (&mut self.rows, Timestamp::from_nanos(self.now_ns));
+    fn end(mut self) -> Seen {
+        let (seen, timestamp) = (&mut self.seen, Timestamp::from_nanos(self.now_ns));
         for from in [CLIENT, SERVER] {
             let lane = from.of(&self.lanes);
             if lane.is_over {
                 continue;
             }
             let end = End { rest: &lane.buffered, offset: lane.offset, from, kind: EndKind::Flow, timestamp };
-            self.parser.end(&end, &mut |message| rows.push(described(&message)));
+            self.parser.end(&end, &mut |message| seen.note(&message));
         }
-        let rows = &mut self.rows;
-        self.parser.finish(&mut |message| rows.push(described(&message)));
-        self.rows
+        let seen = &mut self.seen;
+        self.parser.finish(&mut |message| seen.note(&message));
+        self.seen
     }
 }
 
 fn played(entry: &KitEntry, turns: &[(Role, Vec<u8>)]) -> Vec<String> {
     let mut player = Player::new(entry);
     turns.iter().for_each(|(from, bytes)| player.datagram(*from, bytes, bytes.len()));
-    player.end()
+    player.end().rows
 }
 
 /// Returns the table of a row, and the columns that are not null, false or zero.
@@ -270,6 +303,16 @@ fn streamed(
             }
         }
     }
+    player.end().rows
+}
+
+/// Plays a stream in segments of a length. Returns what was reported.
+pub(crate) fn segmented(entry: &KitEntry, turns: &[(Role, Vec<u8>)], len: usize) -> Seen {
+    let mut player = Player::new(entry);
+    for (from, bytes) in turns {
+        player.now_ns += 10_000_000;
+        bytes.chunks(len).for_each(|part| player.octets(*from, part));
+    }
     player.end()
 }
 
@@ -293,7 +336,7 @@ fn torn(entry: &KitEntry, case: &Case, (turn, at): (usize, usize)) {
                 player.octets(*from, bytes);
             }
         }
-        let rows = player.end();
+        let rows = player.end().rows;
         assert!(rows.len() <= row_count_max(&case.turns), "{}: {turn} torn at {at}: {rows:?}", case.name);
     }
 }
@@ -306,7 +349,7 @@ fn damaged_stream(entry: &KitEntry, case: &Case) {
         for (from, bytes) in &turns {
             player.octets(*from, bytes);
         }
-        let rows = player.end();
+        let rows = player.end().rows;
         assert!(rows.len() <= row_count_max(&turns), "{}: {rows:?}", case.name);
     }
 }
@@ -333,7 +376,7 @@ fn saved(entry: &KitEntry, case: &Case) {
         player.datagram(*from, bytes, bytes.len());
         player.restore();
     }
-    assert_eq!(player.end(), case.rows, "{}: after checkpoints", case.name);
+    assert_eq!(player.end().rows, case.rows, "{}: after checkpoints", case.name);
 }
 
 /// The first response is captured before its request.
@@ -366,7 +409,7 @@ fn truncated(entry: &KitEntry, case: &Case) {
                     player.datagram(*role, other, other.len());
                 }
             }
-            let rows = player.end();
+            let rows = player.end().rows;
             assert!(
                 rows.len() <= case.turns.len() + entry.tables.len(),
                 "{}: {index} truncated at {len}: {rows:?}",
@@ -420,7 +463,7 @@ fn flooded(entry: &KitEntry, case: &Case) {
             held_max = held_max.max(player.parser.heap_len());
         }
         assert!(held_max < 64 << 10, "{}: {held_max} octets are held", case.name);
-        let rows = player.end();
+        let rows = player.end().rows;
         assert!(rows.len() <= 20_000 + entry.tables.len(), "{}: {} rows", case.name, rows.len());
     }
 }

@@ -54,7 +54,7 @@ fn datagrams(port: u16, message_count_min: u64, make: impl Fn(u32) -> (Role, Vec
 /// Compounds of SMB with as many requests as fit, each of which closes another file.
 pub(crate) fn compounds() -> Case {
     const COUNT: u8 = 84;
-    stream(445, 1000, |round| {
+    stream(445, 500, |round| {
         let mut octets = Vec::new();
         for number in 0..COUNT {
             let mut message = b"\xFESMB\x40".to_vec();

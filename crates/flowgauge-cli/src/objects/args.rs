@@ -4,14 +4,14 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use flowgauge::protocols::{ftp_data, http1, http2, smtp, tftp};
+use flowgauge::protocols::{ftp_data, http1, http2, smb, smtp, tftp};
 use flowgauge::session::Protocol;
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_count, parse_size};
 use crate::formats::StyleArgs;
 use crate::summary::SummaryLineArgs;
 
-/// Write bodies of HTTP, mails, files of FTP and TFTP, and certificates to files.
+/// Write bodies of HTTP, mails, files of FTP, TFTP and SMB, and certificates to files.
 ///
 /// Each object is a file of DIR, and a row on standard output with its SHA-256 digest, its type by content and its flow.
 /// A file is named by a number and the name in the traffic, with `_` in place of each character that is not safe; it
@@ -38,7 +38,7 @@ pub(crate) struct ObjectsArgs {
     #[arg(long, short = 'o', value_name = "DIR", required = true)]
     pub(super) out: PathBuf,
 
-    /// Write only these kinds: http, mail, ftp, tftp, certificate
+    /// Write only these kinds: http, mail, ftp, tftp, smb, certificate
     #[arg(
         long,
         short = 'k',
@@ -128,6 +128,7 @@ pub(crate) enum Kind {
     Mail,
     Ftp,
     Tftp,
+    Smb,
     Certificate,
 }
 
@@ -140,6 +141,7 @@ impl Kind {
             (&smtp::PROTOCOL, Self::Mail),
             (&ftp_data::PROTOCOL, Self::Ftp),
             (&tftp::PROTOCOL, Self::Tftp),
+            (&smb::PROTOCOL, Self::Smb),
         ]
         .into_iter()
         .find_map(|(of, kind)| (of == protocol).then_some(kind))
@@ -151,6 +153,7 @@ impl Kind {
             Self::Mail => "mail",
             Self::Ftp => "ftp",
             Self::Tftp => "tftp",
+            Self::Smb => "smb",
             Self::Certificate => "certificate",
         }
     }
@@ -158,7 +161,7 @@ impl Kind {
     /// Returns the extension of files of this kind, if it does not depend on the object.
     pub(super) const fn extension(self) -> Option<&'static str> {
         match self {
-            Self::Http | Self::Ftp | Self::Tftp => None,
+            Self::Http | Self::Ftp | Self::Tftp | Self::Smb => None,
             Self::Mail => Some("eml"),
             Self::Certificate => Some("der"),
         }

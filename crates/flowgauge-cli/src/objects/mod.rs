@@ -721,7 +721,7 @@ impl TransactionSink for ObjectSink<'_> {
             // Parts of a mail are in its file.
             Transferred::File(file) if file.part.is_none() => {
                 let Some(kind) = Kind::of(transaction.protocol()) else { return };
-                let number = if kind == Kind::Http { file.number } else { 0 };
+                let number = if matches!(kind, Kind::Http | Kind::Smb) { file.number } else { 0 };
                 let key = Key::new(kind, number, file.role.unwrap_or(Role::Server));
                 let may_continue = key.sender() == Role::Server && !file.is_complete;
                 let description = Description {

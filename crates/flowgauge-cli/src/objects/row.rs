@@ -58,7 +58,7 @@ flowgauge::table! {
         "file": &'a str = object.file;
         /// Name of the file with the same certificate as PEM.
         "pem_file": Option<&'a str> = object.pem_file;
-        /// Kind of the object: `http`, `mail`, `ftp`, `tftp` or `certificate`.
+        /// Kind of the object: `http`, `mail`, `ftp`, `tftp`, `smb` or `certificate`.
         "kind": Name = Name(object.kind.name());
         /// Name of the protocol.
         "protocol": Name = Name(object.protocol);
@@ -113,7 +113,7 @@ flowgauge::table! {
         "destination_port": Option<u16> = object.destination.1;
         /// Role of the sender: `client` or `server`.
         "role": Role = object.role;
-        /// Number of the request of HTTP or TFTP, of the mail, or of the command of FTP; of a certificate, its position in the
+        /// Number of the request of HTTP or TFTP, of the mail, or of the command of FTP; of a file of SMB, its number in the connection; of a certificate, its position in the
         /// chain.
         "transaction": u64 = object.transaction;
         /// Host that the request names.

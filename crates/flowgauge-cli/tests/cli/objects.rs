@@ -925,6 +925,28 @@ fn exported_by_tshark(tshark: &Path, file: &str, kind: &str) -> Vec<Vec<u8>> {
     if fs::exists(&out).unwrap() { files(&out).into_values().collect() } else { Vec::new() }
 }
 
+/// Each file that tshark exports is one of the objects.
+#[test]
+fn files_of_smb_are_those_of_tshark() {
+    const CAPTURES: [(&str, usize); 6] = [
+        ("zeek+zeek/testing/btest/Traces/smb/smb1", 1),
+        ("zeek+zeek/testing/btest/Traces/smb/smb2readwrite", 2),
+        ("OISF+suricata-verify/tests/smb-eicar-file/input", 1),
+        ("OISF+suricata-verify/tests/smb-eicar-padding/smb1_eicar_andx_write_padding2", 1),
+        ("arkime+arkime/tests/pcap/smb-smbclient", 1),
+        ("OISF+suricata-verify/tests/smb2-frames-gap-payload-logging-02/smb2-peter-minus-p191-p192", 33),
+    ];
+    let Some(tshark) = program("tshark") else { return };
+    let files = CAPTURES.map(|(name, ..)| format!("../../protocol-captures/{name}.pcap"));
+    let files = corpus(&files.each_ref().map(String::as_str));
+    for (file, (name, count)) in files.iter().zip(CAPTURES) {
+        let of_tshark = exported_by_tshark(&tshark, file, "smb");
+        let ours = exported_from(file, &["--kind", "smb"]);
+        let found = of_tshark.iter().filter(|theirs| ours.iter().any(|(_, octets)| octets == *theirs));
+        assert_eq!((of_tshark.len(), found.count()), (count, count), "{name}");
+    }
+}
+
 /// Each complete body is one that tshark exports, which decodes gzip and deflate. Of bodies that are not complete, tshark
 /// exports segments.
 #[test]
