@@ -69,7 +69,7 @@ const SIGNATURE: &[u8] = b"NTLMSSP\0";
 const SEARCH_LEN: usize = 256;
 
 /// Adds the message of NTLM in a token, which may be wrapped in SPNEGO, to the row with this key. The last one of the client ends
-/// the row, unless [`result`] follows. Returns the user that it states, with the domain.
+/// the row, unless [`result`] follows. With a result, returns the user that it states, with the domain.
 pub(super) fn token<R: Open + Stored<Authentication>>(
     token: &[u8],
     key: u64,
@@ -97,7 +97,7 @@ pub(super) fn token<R: Open + Stored<Authentication>>(
             rows.acts_as(Role::Server);
             rows.response(key, |row: &mut Authentication| {
                 row.authenticate(message);
-                user = Some(row.user());
+                user = has_result.then(|| row.user());
                 if has_result { Reply::More } else { Reply::Last }
             });
             rows.acts_as(Role::Client);

@@ -20,6 +20,7 @@ use flowgauge::{
 };
 
 use crate::facts::{Conversation, Facts};
+use crate::incident::IncidentKind;
 use crate::login::ConnectionLogins;
 use crate::ports::is_assigned;
 
@@ -238,6 +239,15 @@ impl Sink for Collector {
         if let Message::Tls(message) | Message::Dtls(message) = message {
             self.until_measured = self.until_measured.saturating_sub(1);
             self.facts.tls_message(meta, message);
+        }
+        if let Message::Kit(message) = message
+            && let Some((kind, what)) = IncidentKind::of(message)
+        {
+            self.until_measured = self.until_measured.saturating_sub(1);
+            let (key, client) = (flow.view.key(), flow.view.initiator());
+            let ends = (key.address(client), key.address(client.other()));
+            let incident = (kind, meta.protocol.name().into(), ends.0, ends.1, what);
+            self.facts.incidents.entry(incident).0 += 1;
         }
         if let Some(is_anonymous) = is_anonymous(message) {
             flow.state.is_anonymous = is_anonymous;

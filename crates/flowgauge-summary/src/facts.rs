@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Bounded, Weight};
 use crate::few::Few;
+use crate::incident::IncidentKind;
 use crate::timeline::Timeline;
 
 /// Packets and octets of both directions, and flows.
@@ -67,6 +68,9 @@ pub type Conversation = (IpAddr, IpAddr, u8, Option<u16>);
 
 /// The destination of clear-text logins, their protocol and kind.
 pub(crate) type Login = (IpAddr, Cow<'static, str>, Cow<'static, str>);
+
+/// What an incident is, the protocol, client and server, and whom or what it concerns.
+pub(crate) type Incident = (IncidentKind, Cow<'static, str>, IpAddr, IpAddr, String);
 
 /// Flows of a source without an answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -237,6 +241,9 @@ pub struct Facts {
     pub(crate) self_signed: Bounded<String, Count, 16_384>,
     /// Clear-text logins by destination and kind.
     pub(crate) logins: Bounded<Login, Count>,
+    /// Incidents that messages show.
+    #[serde(default)]
+    pub(crate) incidents: Bounded<Incident, Count, 16_384>,
     /// Applications on ports that are not theirs.
     pub(crate) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
     /// VLAN ids of initiators.
@@ -270,6 +277,7 @@ impl Facts {
             self.datagrams.held_bytes(|_| 0),
             self.times.held_bytes(|_| 0),
             self.tcp.rtts.held_bytes(|_| 0),
+            self.incidents.held_bytes(|(.., what)| what.capacity()),
             texts(&self.names.failed),
             texts(&self.names.queried),
             texts(&self.expired),
@@ -286,6 +294,7 @@ impl Facts {
         self.hosts.halve();
         self.conversations.halve();
         self.logins.halve();
+        self.incidents.halve();
         self.foreign_ports.halve();
         self.attempts.halve();
         self.datagrams.halve();

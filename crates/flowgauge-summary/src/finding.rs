@@ -106,6 +106,14 @@ pub enum FindingKind {
     Upload,
     /// Credentials without encryption.
     ClearTextLogin,
+    /// An authentication that is easy to break.
+    WeakLogin,
+    /// Connections of SMB 1.
+    Smb1,
+    /// A connection to a share of administrators.
+    AdminShare,
+    /// A service that is created on another host.
+    RemoteService,
     /// An expired or self-signed certificate.
     Certificate,
     /// Connections of an old version of TLS.
@@ -149,6 +157,10 @@ impl FindingKind {
             Self::Beacon => "beacon",
             Self::Upload => "upload",
             Self::ClearTextLogin => "clear_text_login",
+            Self::WeakLogin => "weak_login",
+            Self::Smb1 => "smb_1",
+            Self::AdminShare => "admin_share",
+            Self::RemoteService => "remote_service",
             Self::Certificate => "certificate",
             Self::TlsVersion => "tls_version",
             Self::ForeignPort => "foreign_port",
@@ -230,6 +242,7 @@ impl Facts {
         self.beacons(&mut all);
         self.flows(&mut all);
         self.logins(&mut all);
+        self.incidents(&mut all);
         self.tls(&mut all);
         self.ports(&mut all);
         self.dns(&mut all);
@@ -356,6 +369,23 @@ impl Facts {
                     "--where \"destination_address = '{host}' and application = '{protocol}' and \
                      application_evidence = 'content'\""
                 )),
+            });
+        }
+    }
+
+    fn incidents(&self, all: &mut Vec<Finding>) {
+        for ((kind, protocol, client, server, what), count) in self.incidents.first(FINDING_MAX) {
+            let what = if what.is_empty() { String::new() } else { format!(" ({what})") };
+            let (at_least, (name, rest)) = (self.incidents.at_least(), kind.text());
+            let name = plural(count.0, name);
+            all.push(Finding {
+                kind: kind.finding(),
+                source: Some(*client),
+                destination: Some(*server),
+                port: None,
+                count: count.0,
+                text: format!("{client} to {server}: {at_least}{name} {rest} over {protocol}{what}"),
+                command: FindingCommand::transactions(protocol, kind.condition()),
             });
         }
     }

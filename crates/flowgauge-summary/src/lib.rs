@@ -35,6 +35,7 @@ mod collector;
 mod facts;
 mod few;
 mod finding;
+mod incident;
 mod keyed;
 mod login;
 mod ports;

@@ -1,7 +1,7 @@
 //! Logins without encryption, each of which counts once.
 
 use flowgauge::Message;
-use flowgauge::protocols::{ftp, http1, http2, smtp};
+use flowgauge::protocols::{ftp, http1, http2, ldap, smtp};
 
 /// Kinds of credentials of HTTP that each request of a connection repeats. A bit of [`ConnectionLogins`] stands for each, and
 /// the last one for all others.
@@ -48,6 +48,13 @@ impl ConnectionLogins {
                     request.fields.iter().find(|field| field.name.0 == name).map(|field| field.value.0)
                 };
                 self.request(kind, find(b"authorization").or_else(|| find(b"proxy-authorization")))
+            }
+            Message::Kit(message) => {
+                let bind = message.get::<ldap::Operation>()?;
+                // Without a name, the client is anonymous.
+                let has_name = bind.object.as_ref().is_some_and(|name| !name.text().0.is_empty());
+                let is_simple = bind.authentication?.name()? == "simple" && has_name;
+                is_simple.then_some("simple")
             }
             _ => None,
         }

@@ -86,13 +86,11 @@ impl Lane {
         let Input { bytes, from, timestamp, mut seen_len, .. } = *input;
         let mut rest = bytes;
         let taken = |rest: &[u8]| bytes.len() - rest.len();
+        if framing.has_rest && self.place == Place::Start {
+            self.pass_rest(rest, (from, timestamp), each)?;
+        }
         loop {
             let before_len = rest.len();
-            if framing.has_rest && self.skip > 0 && self.place == Place::Start && !rest.is_empty() {
-                let kept_len = rest.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
-                let bytes = rest.get(..kept_len).unwrap_or_default();
-                each(&Pdu { bytes, len: self.skip, is_rest: true, from, timestamp })?;
-            }
             rest = self.skipped(rest);
             if rest.len() < before_len {
                 seen_len = 0;
@@ -141,6 +139,7 @@ impl Lane {
             if framing.has_rest {
                 rest = rest.get(kept_len..).unwrap_or_default();
                 (self.skip, seen_len) = (len - kept_len as u64, 0);
+                self.pass_rest(rest, (from, timestamp), each)?;
             }
             match next {
                 AfterPdu::More => {}
@@ -151,6 +150,21 @@ impl Lane {
                 }
             }
         }
+    }
+
+    /// Passes on the octets that are skipped: the rest of a PDU.
+    fn pass_rest(
+        &self,
+        octets: &[u8],
+        (from, timestamp): (Role, Timestamp),
+        each: &mut Each<'_>,
+    ) -> Result<(), Fault> {
+        let len = octets.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
+        let bytes = octets.get(..len).unwrap_or_default();
+        if !bytes.is_empty() {
+            each(&Pdu { bytes, len: self.skip, is_rest: true, from, timestamp })?;
+        }
+        Ok(())
     }
 
     /// Returns what remains after the octets that are skipped.

@@ -93,7 +93,7 @@ impl<T: Declared> KitRow for T {
 #[derive(Clone, Copy)]
 pub struct KitMessage<'m> {
     row: &'m dyn KitRow,
-    piece: Option<Piece<'m>>,
+    piece: Option<&'m Piece<'m>>,
 }
 
 impl<'m> KitMessage<'m> {
@@ -101,14 +101,14 @@ impl<'m> KitMessage<'m> {
         Self { row, piece: None }
     }
 
-    pub(super) const fn of_piece(row: &'m dyn KitRow, piece: Piece<'m>) -> Self {
+    pub(super) const fn of_piece(row: &'m dyn KitRow, piece: &'m Piece<'m>) -> Self {
         Self { row, piece: Some(piece) }
     }
 
     /// Returns the piece of a file that the message transfers; the row describes the file.
     #[must_use]
     pub const fn piece(&self) -> Option<Piece<'m>> {
-        self.piece
+        self.piece.copied()
     }
 
     /// Returns times, and what was not captured.

@@ -502,7 +502,7 @@ impl<R: Open> Rows<'_, R> {
 
     /// Delivers a piece of a file, with a row that describes the file.
     pub(crate) fn piece<T: KitRow>(&mut self, row: &T, piece: Piece<'_>) {
-        (self.out)(KitMessage::of_piece(row, piece));
+        (self.out)(KitMessage::of_piece(row, &piece));
     }
 
     /// Delivers a row that the parser kept itself.
