@@ -3,7 +3,8 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, recognizers, smb, snmp, syslog,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, recognizers, smb, snmp,
+    syslog,
 };
 use std::net::IpAddr;
 
@@ -26,6 +27,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
+    KitEntry::of::<nbdgm::Nbdgm>(),
     KitEntry::of::<nbns::Nbns>(),
     KitEntry::of::<ntp::Ntp>(),
     KitEntry::of::<radius::Radius>(),

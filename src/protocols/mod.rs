@@ -33,6 +33,7 @@ pub mod kerberos;
 mod kit;
 pub mod ldap;
 pub mod modbus;
+pub mod nbdgm;
 pub mod nbns;
 pub mod ntlm;
 pub mod ntp;

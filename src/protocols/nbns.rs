@@ -221,7 +221,7 @@ impl Exchange {
 
 /// Reads a name: a pointer, or a label of 32 letters with four bits each (RFC 1001 section 14.1), and the labels of a scope. Returns the
 /// name and its kind; `None` for a pointer.
-fn name(reader: &mut Reader<'_>) -> Result<Option<([u8; 15], u8)>, ReadError> {
+pub(super) fn name(reader: &mut Reader<'_>) -> Result<Option<([u8; 15], u8)>, ReadError> {
     let [len] = reader.array()?;
     if len >= 0xC0 {
         reader.skip(1)?;

@@ -75,18 +75,10 @@ impl FlowTransactions {
         message: &Message<'_>,
         mut out: impl FnMut(Transaction),
     ) {
-        if let Message::Kit(message) = message {
-            if message.piece().is_none_or(|piece| !piece.is_content()) {
-                out(Transaction::of_kit(meta, message));
-            }
-            if message.piece().is_none() && !CrossingRow::has(message) {
-                // Transactions of another protocol, which led to this one, are over.
-                let has_files = self.open.as_ref().is_some_and(|flow| matches!(flow.open, Open::KitFiles(_)));
-                if !has_files {
-                    self.end(joins, &mut out);
-                }
-                return;
-            }
+        if let Message::Kit(kit) = message
+            && !self.kit_message(joins, meta, kit, &mut out)
+        {
+            return;
         }
         let Some(empty) = Open::of(message) else { return };
         let flow = self.open.get_or_insert_with(|| {
@@ -100,6 +92,28 @@ impl FlowTransactions {
             flow.count(joins);
         }
         debug_assert_eq!(flow.counted_len, flow.heap_len(), "all memory is counted");
+    }
+
+    /// Passes on the row of a message of the kit. Returns whether the message is a part of another transaction, too.
+    fn kit_message(
+        &mut self,
+        joins: &mut Joins,
+        meta: &MessageMeta,
+        message: &KitMessage<'_>,
+        out: &mut dyn FnMut(Transaction),
+    ) -> bool {
+        let piece = message.piece();
+        if piece.is_none_or(|piece| !piece.is_content()) {
+            out(Transaction::of_kit(meta, message));
+        }
+        if piece.is_some() || CrossingRow::has(message) {
+            return true;
+        }
+        // Transactions of another protocol, which led to this one, are over; files are not.
+        if self.open.as_ref().is_some_and(|flow| !matches!(flow.open, Open::KitFiles(_))) {
+            self.end(joins, out);
+        }
+        false
     }
 
     /// Ends all transactions of the flow, and passes them to `out`: the flow ended.
@@ -297,11 +311,9 @@ impl Open {
                 | (Self::Ftp(_), Message::Ftp(_))
                 | (Self::FtpData(_), Message::FtpData(_))
                 | (Self::Tftp(_), Message::Tftp(_))
-        ) || match (self, message) {
-            (Self::Across, Message::Kit(message)) => message.piece().is_none(),
-            (Self::KitFiles(_), Message::Kit(message)) => message.piece().is_some(),
-            _ => false,
-        }
+                // No protocol has both.
+                | (Self::Across | Self::KitFiles(_), Message::Kit(_))
+        )
     }
 }
 

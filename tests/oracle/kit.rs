@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{ntp, radius};
+use flowgauge::protocols::{nbdgm, nbns, ntp, radius};
 use flowgauge::session::Lack;
-use flowgauge::session::kit::KitMessage;
+use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
 use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
 
@@ -542,6 +543,57 @@ fn events_of_dhcp_are_those_of_suricata() {
     assert_eq!((both["type"].as_str(), both["dhcp_type"].as_str()), (Some("request"), Some("discover")));
     assert_eq!((both["id"].as_u64(), both["lease_time"].as_u64()), (Some(2_888_761_343), Some(3600)));
     assert_eq!(both["client_mac"], "00:00:6c:82:dc:4e");
+}
+
+/// Datagrams of NetBIOS with the announcements in them, compared with the fields of tshark.
+#[test]
+fn datagrams_of_netbios_are_those_of_tshark() {
+    const FIELDS: [&str; 7] = [
+        "nbdgm.dgram_id",
+        "nbdgm.src.ip",
+        "nbdgm.source_name",
+        "nbdgm.destination_name",
+        "mailslot.name",
+        "browser.command",
+        "browser.server",
+    ];
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    for (name, count) in [("nDPI/1kxun", 5), ("zeek/tunnels/Teredo", 2), ("zeek/smtp", 1), ("nDPI/tor", 1)] {
+        let path = root.join(format!("captures/{name}.pcap"));
+        let text =
+            |kept: Option<flowgauge::session::Text<'_>>| kept.map(|text| text.to_str_lossy().into_owned());
+        let mut ours = Vec::new();
+        each(path.clone(), |message, _| {
+            let Some(row) = message.get::<nbdgm::Datagram>() else { return };
+            // tshark writes the kind of a name, and numbers of octets that are no letters.
+            let named = |name: Option<String>, kind: Option<nbns::NameKind>| {
+                let letters = name.unwrap_or_default();
+                let letters = letters.chars().map(|letter| match letter {
+                    '\u{1}'..='\u{1f}' => format!("<{:02x}>", u32::from(letter)),
+                    letter => letter.to_string(),
+                });
+                format!("{}<{:02x}>", letters.collect::<String>(), kind.map_or(0, |kind| kind.0))
+            };
+            ours.push([
+                format!("{:#06x}", row.identifier),
+                row.stated_address.map(|address| address.to_string()).unwrap_or_default(),
+                named(text(row.source_name.as_ref().map(Kept::text)), row.source_name_kind),
+                named(text(row.destination_name.as_ref().map(Kept::text)), row.destination_name_kind),
+                text(row.mailslot.as_ref().map(Kept::text)).unwrap_or_default(),
+                row.browser_command.map(|command| format!("{:#04x}", command.0)).unwrap_or_default(),
+                text(row.announced_name.as_ref().map(Kept::text)).unwrap_or_default(),
+            ]);
+        });
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&path).args(["-Y", "nbdgm", "-T", "fields"]);
+        for field in FIELDS {
+            tshark.args(["-e", field]);
+        }
+        let Ok(output) = tshark.output() else { return println!("skipped: no tshark") };
+        let output = String::from_utf8(output.stdout).expect("text");
+        let ours: Vec<_> = ours.iter().map(|row| row.join("\t")).collect();
+        assert_eq!((ours.len(), ours), (count, output.lines().map(str::to_owned).collect()), "{name}");
+    }
 }
 
 /// Returns the texts after each occurrence of a prefix, up to a space or a parenthesis.

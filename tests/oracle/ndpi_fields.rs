@@ -27,7 +27,7 @@ const CORRUPTED: &str = "a fuzzed name with invalid labels, which flowgauge does
 /// Flows without messages, by nDPI's protocol: protocols without a parser in flowgauge, Google's versions of QUIC, TLS
 /// after a dialogue of POP3, and corrupted flows.
 const UNPARSED: [(&str, usize); 6] =
-    [("DNS", 3), ("NetBIOS", 7), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
+    [("DNS", 3), ("NetBIOS", 2), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
 
 /// A field of a result, and a function that returns its values in messages.
 struct Field {
@@ -100,6 +100,7 @@ fn hosts(flow: &[&Observed]) -> Vec<String> {
     all.extend(values(flow, "smtp", "greeting", "host"));
     all.extend(values(flow, "dhcp", "dhcp", "host_name"));
     all.extend(values(flow, "nbns", "nbns", "queried_name").iter().map(|name| name.to_lowercase()));
+    all.extend(values(flow, "nbdgm", "nbdgm", "source_name").iter().map(|name| name.to_lowercase()));
     all.extend(
         values(flow, "ftp", "greeting", "text").iter().flat_map(|text| text.split(' ')).map(str::to_owned),
     );

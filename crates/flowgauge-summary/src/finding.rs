@@ -10,6 +10,7 @@ use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
 use crate::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
+use crate::incident::IncidentKind;
 use crate::text::{plural, shell_word};
 use crate::watch::{Frames, Totals};
 
@@ -149,6 +150,17 @@ pub enum FindingKind {
 }
 
 impl FindingKind {
+    const fn of(incident: IncidentKind) -> Self {
+        match incident {
+            IncidentKind::NtlmV1 | IncidentKind::NoPreauthentication | IncidentKind::WeakTicket => {
+                Self::WeakLogin
+            }
+            IncidentKind::Smb1 => Self::Smb1,
+            IncidentKind::AdminShare => Self::AdminShare,
+            IncidentKind::RemoteService => Self::RemoteService,
+        }
+    }
+
     /// Returns the name, such as `clear_text_login`.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -379,7 +391,7 @@ impl Facts {
             let (at_least, (name, rest)) = (self.incidents.at_least(), kind.text());
             let name = plural(count.0, name);
             all.push(Finding {
-                kind: kind.finding(),
+                kind: FindingKind::of(*kind),
                 source: Some(*client),
                 destination: Some(*server),
                 port: None,

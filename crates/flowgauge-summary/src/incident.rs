@@ -4,8 +4,6 @@ use flowgauge::protocols::{dcerpc, kerberos, ntlm, smb};
 use flowgauge::session::kit::KitMessage;
 use serde::{Deserialize, Serialize};
 
-use crate::finding::FindingKind;
-
 /// Kinds of incidents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum IncidentKind {
@@ -55,16 +53,6 @@ impl IncidentKind {
         let call = message.get::<dcerpc::Call>()?;
         let operation = call.operation.as_ref()?.text().to_str_lossy().into_owned();
         operation.starts_with("CreateService").then_some((Self::RemoteService, operation))
-    }
-
-    /// Returns the kind of the finding.
-    pub(crate) const fn finding(self) -> FindingKind {
-        match self {
-            Self::NtlmV1 | Self::NoPreauthentication | Self::WeakTicket => FindingKind::WeakLogin,
-            Self::Smb1 => FindingKind::Smb1,
-            Self::AdminShare => FindingKind::AdminShare,
-            Self::RemoteService => FindingKind::RemoteService,
-        }
     }
 
     /// Returns the name of what happened, and what distinguishes it.

@@ -45,9 +45,8 @@ mod sharing;
 mod terminal;
 mod tunnel;
 mod voice;
-mod windows;
 
-use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbns, ntp, radius, rdp, smb, snmp, syslog};
+use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, smb, snmp, syslog};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -63,7 +62,6 @@ pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, VNC, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
-pub use windows::NBDGM;
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
@@ -106,7 +104,7 @@ pub const ALL: &[&Protocol] = &[
     &kerberos::PROTOCOL,
     &radius::PROTOCOL,
     &nbns::PROTOCOL,
-    &NBDGM,
+    &nbdgm::PROTOCOL,
     &MYSQL,
     &MONGODB,
     &NETFLOW,

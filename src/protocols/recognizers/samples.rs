@@ -111,6 +111,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
     (dcerpc::samples::SAMPLES, dcerpc::samples::LOOK_ALIKES),
+    (nbdgm::samples::SAMPLES, nbdgm::samples::LOOK_ALIKES),
     (smb::samples::SAMPLES, smb::samples::LOOK_ALIKES),
     (dhcp::samples::SAMPLES, dhcp::samples::LOOK_ALIKES),
     (dhcpv6::samples::SAMPLES, dhcpv6::samples::LOOK_ALIKES),
@@ -128,7 +129,6 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (terminal::samples::SAMPLES, terminal::samples::LOOK_ALIKES),
     (tunnel::samples::SAMPLES, tunnel::samples::LOOK_ALIKES),
     (voice::samples::SAMPLES, voice::samples::LOOK_ALIKES),
-    (windows::samples::SAMPLES, windows::samples::LOOK_ALIKES),
 ];
 
 fn samples() -> impl Iterator<Item = &'static Sample> {

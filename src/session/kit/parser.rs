@@ -90,13 +90,14 @@ impl<P: PduParser> Kit<P> {
         self.store.finish(out);
     }
 
-    /// Calls a function of the grammar with the rows.
+    /// Calls a function of the grammar with the rows. Most grammars have none.
+    #[inline]
     fn with_rows(
         &mut self,
         from: Role,
         now: Timestamp,
         out: Deliver<'_>,
-        call: fn(&mut P, &mut Rows<'_, P::Row>),
+        call: impl FnOnce(&mut P, &mut Rows<'_, P::Row>),
     ) {
         let Self { grammar, store, .. } = self;
         call(grammar, &mut Rows { store, out, open_max: P::OPEN_MAX, from, now, request_within: None });
