@@ -168,7 +168,10 @@ impl Datagram {
         match command {
             1 | 12 | 15 => {
                 self.announced_name = text(frame.get(6..22)?);
-                if let [major, minor] = frame.get(22..24)? {
+                // A group states the version of its browsers.
+                if command != 12
+                    && let [major, minor] = frame.get(22..24)?
+                {
                     self.announced_version = Some(Kept::new(format!("{major}.{minor}").as_bytes()));
                 }
                 self.comment = text(frame.get(32..)?);
@@ -273,7 +276,7 @@ mod tests {
                     "nbdgm datagram_type=direct_group identifier=2 stated_address=Address(192.0.2.7) source_name=DESK-7 \
                     source_name_kind=workstation destination_name=\u{1}\u{2}__MSBROWSE__\u{2} \
                     destination_name_kind=master_browser_list mailslot=\\MAILSLOT\\BROWSE browser_command=domain_announcement \
-                    announced_name=CORP announced_version=10.0 comment=FILES",
+                    announced_name=CORP comment=FILES",
                     "nbdgm datagram_type=direct_group identifier=3 stated_address=Address(192.0.2.7) source_name=DESK-7 \
                     source_name_kind=workstation destination_name=CORP destination_name_kind=browser_elections \
                     mailslot=\\MAILSLOT\\BROWSE browser_command=election announced_name=DESK-7",

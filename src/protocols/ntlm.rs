@@ -10,7 +10,7 @@ use crate::session::Text;
 use crate::session::kit::{Kept, Open, Reply, Rows, Stored, exchange, names};
 
 names! {
-    /// Version of the response to the challenge.
+    /// Version of the response to the challenge; 1 also for that of LAN Manager.
     pub struct ResponseVersion: u8 { 0 => "anonymous", 1 => "ntlm_v1", 2 => "ntlm_v2" }
 }
 
@@ -76,9 +76,7 @@ pub(super) fn token<R: Open + Stored<Authentication>>(
     has_result: bool,
     rows: &mut Rows<'_, R>,
 ) -> Option<Kept<256>> {
-    let head = token.get(..SEARCH_LEN).unwrap_or(token);
-    let at = head.windows(SIGNATURE.len()).position(|window| window == SIGNATURE)?;
-    let message = Message(token.get(at..).unwrap_or_default());
+    let message = message(token)?;
     match message.u32(8) {
         Some(1) => {
             rows.acts_as(Role::Client);
@@ -108,6 +106,18 @@ pub(super) fn token<R: Open + Stored<Authentication>>(
     None
 }
 
+/// Returns whether a token is the first one of a client.
+pub(super) fn is_first(token: &[u8]) -> bool {
+    message(token).is_some_and(|message| message.u32(8) == Some(1))
+}
+
+/// Finds a message in a token, which may be wrapped in SPNEGO.
+fn message(token: &[u8]) -> Option<Message<'_>> {
+    let head = token.get(..SEARCH_LEN).unwrap_or(token);
+    let at = head.windows(SIGNATURE.len()).position(|window| window == SIGNATURE)?;
+    token.get(at..).map(Message)
+}
+
 /// Ends the row with this key with the answer of the server.
 pub(super) fn result<R: Open + Stored<Authentication>>(is_accepted: bool, key: u64, rows: &mut Rows<'_, R>) {
     rows.response(key, |row: &mut Authentication| {
@@ -125,9 +135,13 @@ impl<'m> Message<'m> {
         Some(u32::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
     }
 
+    fn u16(self, at: usize) -> Option<u16> {
+        Some(u16::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
     /// Returns the value whose length and offset are stated at an offset, as far as it was captured.
     fn value(self, at: usize) -> Option<&'m [u8]> {
-        let len = u16::from_le_bytes(*self.0.get(at..)?.first_chunk()?);
+        let len = self.u16(at)?;
         let offset = usize::try_from(self.u32(at + 4)?).ok()?;
         let rest = self.0.get(offset..)?;
         Some(rest.get(..len.into()).unwrap_or(rest))
@@ -194,11 +208,12 @@ impl Authentication {
         self.user_domain = message.text(28, is_unicode);
         self.user_name = message.text(36, is_unicode);
         self.client_host = message.text(44, is_unicode);
-        let response_len = message.value(20).map(<[u8]>::len);
-        self.response_version = response_len.map(|len| {
-            ResponseVersion(match len {
-                0 => 0,
-                24 => 1,
+        // The lengths of both responses are stated, whether their octets were captured or not.
+        let [older_len, len] = [12, 20].map(|at| message.u16(at));
+        self.response_version = len.map(|len| {
+            ResponseVersion(match (len, older_len) {
+                (0, Some(24..)) | (24, _) => 1,
+                (0, _) => 0,
                 _ => 2,
             })
         });

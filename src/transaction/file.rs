@@ -199,7 +199,16 @@ impl FilesOpen {
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
         match piece.content {
-            PieceContent::Octets(octets) => self.octets(meta, (piece.file, octets, config), head, out),
+            PieceContent::Octets(octets) => {
+                // After an eviction, a file continues.
+                let is_new = self.open.get(number_of(piece.file, meta.from)).is_none();
+                if is_new && piece.offset > 0 {
+                    self.gap(meta, (piece.file, piece.offset), head, out);
+                    self.octets(meta, (piece.file, octets, config), BodyHead::default, out);
+                    return true;
+                }
+                self.octets(meta, (piece.file, octets, config), head, out)
+            }
             PieceContent::Gap(len) => {
                 self.gap(meta, (piece.file, len), head, out);
                 true

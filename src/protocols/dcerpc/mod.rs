@@ -224,7 +224,7 @@ impl Dcerpc {
             .filter(|len| *len > 8 && !pdu.is_truncated())
             .and_then(|len| pdu.bytes.get(pdu.bytes.len().checked_sub(len)?..));
         let level = trailer.and_then(|trailer| trailer.get(1).copied()).map(AuthenticationLevel);
-        let key = key ^ u64::from(call_id);
+        let (authentication, key) = (AUTHENTICATION ^ key, key ^ u64::from(call_id));
         match kind {
             kind::REQUEST if flags & FIRST != 0 => {
                 let (len, context_id, number): (u32, u16, u16) =
@@ -286,7 +286,7 @@ impl Dcerpc {
             kind::BIND | kind::BIND_ACK | kind::ALTER_CONTEXT | kind::ALTER_CONTEXT_RESPONSE | kind::AUTH3
         );
         if let Some(trailer) = trailer.filter(|_| has_token) {
-            ntlm::token(trailer.get(8..).unwrap_or_default(), AUTHENTICATION, false, rows);
+            ntlm::token(trailer.get(8..).unwrap_or_default(), authentication, false, rows);
         }
         Ok(())
     }

@@ -19,14 +19,12 @@ open! {
     pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box }
 }
 
-/// Key of the row of a logon.
-const LOGON: u64 = 0;
-
 /// Maximum number of pipes whose calls are read at a time.
 const PIPE_COUNT_MAX: usize = 8;
 
-/// Number of rows of files that are compared to leave out repeated ones, and the time for which they are.
+/// Number of opened files whose digests are kept, to mark rows that Zeek leaves out as repeated.
 const RECENT_COUNT_MAX: usize = 32;
+/// Time for which a digest is kept.
 const RECENT_TIME: Duration = Duration::from_secs(180);
 
 /// Parser of SMB.
@@ -39,6 +37,8 @@ pub(crate) struct Smb {
     pub(super) negotiation: Option<u64>,
     /// Number of the last message of a logon, and its user.
     logon: Option<Logon>,
+    /// Number of logons, by which their rows are found.
+    logon_count: u64,
     sessions: Known<Session>,
     trees: Known<Tree>,
     files: Known<File>,
@@ -73,7 +73,7 @@ state! { struct Logon { message, user } }
 state! { struct Pipe { file, calls } }
 state! { struct Recent { digest, time } }
 state! {
-    struct Smb { dialect, request_count, negotiation, logon, sessions, trees, files, pipes, recent, contents }
+    struct Smb { dialect, request_count, negotiation, logon, logon_count, sessions, trees, files, pipes, recent, contents }
     if |smb| smb.pipes.len() <= PIPE_COUNT_MAX && smb.recent.len() <= RECENT_COUNT_MAX && smb.request_count < COUNT_MAX
 }
 
@@ -93,7 +93,7 @@ impl<'p> Octets<'p> {
         rest.get(..len).unwrap_or(rest)
     }
 
-    /// Returns the octets of a field whose offset is a number at an offset, and whose length is given.
+    /// Returns octets at an offset.
     pub(super) fn array<const N: usize>(self, at: usize) -> Option<[u8; N]> {
         self.0.get(at..)?.first_chunk().copied()
     }
@@ -174,6 +174,12 @@ impl Smb {
         self.files.insert(File { id, name, len: row.file_len, times }, |file| file.id == id);
     }
 
+    /// Forgets what an earlier file with the identifier of a file that was opened transferred.
+    pub(super) fn begins(&mut self, id: FileId, rows: &mut Rows<'_, Row>) {
+        self.pipes.retain(|pipe| pipe.file != id);
+        self.contents.forget(id, rows);
+    }
+
     /// Forgets a file that was closed.
     pub(super) fn closed(&mut self, id: FileId) {
         self.files.remove(|file| file.id == id);
@@ -242,7 +248,10 @@ impl Smb {
 
     /// Reads the token of a request of a logon.
     pub(super) fn logs_on(&mut self, message: u64, token: &[u8], rows: &mut Rows<'_, Row>) {
-        if let Some(user) = ntlm::token(token, LOGON, true, rows) {
+        if ntlm::is_first(token) {
+            self.logon_count = self.logon_count.wrapping_add(1);
+        }
+        if let Some(user) = ntlm::token(token, self.logon_count, true, rows) {
             self.logon = Some(Logon { message, user });
         }
     }
@@ -258,11 +267,11 @@ impl Smb {
         let logon = self.logon.take_if(|logon| logon.message == message);
         match (status, logon) {
             (MORE_PROCESSING_REQUIRED, _) => {
-                ntlm::token(token, LOGON, true, rows);
+                ntlm::token(token, self.logon_count, true, rows);
             }
             (status, Some(Logon { user, .. })) => {
                 let is_accepted = status == Status(0);
-                ntlm::result(is_accepted, LOGON, rows);
+                ntlm::result(is_accepted, self.logon_count, rows);
                 if is_accepted {
                     self.knows(session, user);
                 }

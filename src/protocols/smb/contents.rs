@@ -4,7 +4,7 @@
 //! not captured is a gap: of octets that are transferred in another order, those that come late are missing.
 
 use super::known::{FileId, Item, Known};
-use crate::checkpoint::state;
+use crate::checkpoint::{COUNT_MAX, state};
 use crate::session::kit::{Kept, Measured, Open, Rows, exchange};
 use crate::session::{Piece, Role};
 
@@ -34,17 +34,22 @@ exchange! {
         number: u64,
         /// Offset of the next octet.
         position: u64,
+        /// True if the octets are in the direction of the server.
+        is_of_server: bool,
     }
 }
 
 impl Transfer {
     const fn is_of(&self, id: FileId, from: Role) -> bool {
         u128::from_le_bytes(self.id.octets) == u128::from_le_bytes(id.octets)
-            && self.is_written == matches!(from, Role::Client)
+            && self.is_of_server == matches!(from, Role::Server)
     }
 }
 
 impl Measured for FileId {}
+
+/// The greatest end of what is transferred (MS-FSCC section 2.4.13).
+const OFFSET_MAX: u64 = i64::MAX as u64;
 
 impl Item for Transfer {
     const COUNT_MAX: usize = 16;
@@ -73,14 +78,32 @@ pub(super) struct Contents {
     incoming: [Option<Incoming>; 2],
     /// Number of files.
     count: u64,
+    /// Direction of the message that is processed: by its flags, a message may claim the other one.
+    direction: Option<Role>,
     /// Number of octets of the message that is processed which were not kept.
     pub(super) tail_len: u64,
 }
 
 state! { struct Incoming { id, known_len, left_len, tail_len } }
-state! { struct Contents { transfers, incoming, count, tail_len } if |contents| contents.count < crate::checkpoint::COUNT_MAX }
+state! {
+    struct Contents { transfers, incoming, count, tail_len, .. direction }
+    if |contents| {
+        let numbers = || contents.transfers.iter().map(|transfer| transfer.number);
+        let is_known = |number: u64| number >= 1 && number <= contents.count && numbers().filter(|other| *other == number).count() == 1;
+        contents.count < COUNT_MAX && numbers().all(is_known)
+    }
+}
 
 impl Contents {
+    /// Begins a message or its rest.
+    pub(super) const fn set_direction(&mut self, from: Role) {
+        self.direction = Some(from);
+    }
+
+    fn from(&self) -> Role {
+        self.direction.unwrap_or(Role::Client)
+    }
+
     pub(super) fn heap_len(&self) -> usize {
         self.transfers.heap_len()
     }
@@ -95,8 +118,10 @@ impl Contents {
         describe: impl FnOnce() -> Transfer,
         rows: &mut Rows<'_, R>,
     ) {
-        let from = rows.from();
-        if len == 0 {
+        let (from, is_written) = (self.from(), rows.from() == Role::Client);
+        // Beyond, a file ends, or a client appends.
+        let is_place = offset.checked_add(len).is_some_and(|end| end <= OFFSET_MAX);
+        if len == 0 || !is_place {
             return;
         }
         if self.transfers.find(|transfer| transfer.is_of(id, from)).is_none() {
@@ -104,9 +129,10 @@ impl Contents {
                 rows.kept(&displaced);
             }
             self.count += 1;
-            let (is_written, number) = (from == Role::Client, self.count);
+            let (is_of_server, number) = (from == Role::Server, self.count);
             let mut transfer = describe();
             (transfer.id, transfer.is_written, transfer.number) = (id, is_written, number);
+            transfer.is_of_server = is_of_server;
             transfer.exchange = rows.head();
             self.transfers.insert(transfer, |_| false);
         }
@@ -120,7 +146,7 @@ impl Contents {
 
     /// Adds octets, with the number of octets from the first one to the end of the message.
     pub(super) fn octets<R: Open>(&mut self, octets: &[u8], tail_len: u64, rows: &mut Rows<'_, R>) {
-        let from = rows.from();
+        let from = self.from();
         let Some(incoming) = from.of_mut(&mut self.incoming) else { return };
         let id = incoming.id;
         let Some(transfer) = self.transfers.find_mut(|transfer| transfer.is_of(id, from)) else { return };
@@ -144,7 +170,7 @@ impl Contents {
 
     /// Begins another message of the sender: what is missing of the data before was not captured.
     pub(super) fn next<R: Open>(&mut self, rows: &mut Rows<'_, R>) {
-        let from = rows.from();
+        let from = self.from();
         let Some(mut incoming) = from.of_mut(&mut self.incoming).take() else { return };
         if let Some(transfer) = self.transfers.find_mut(|transfer| transfer.is_of(incoming.id, from)) {
             incoming.miss(incoming.left_len, transfer, rows);
@@ -153,7 +179,7 @@ impl Contents {
 
     /// Ends a file: nothing more follows of the sender.
     pub(super) fn end<R: Open>(&mut self, id: FileId, rows: &mut Rows<'_, R>) {
-        let from = rows.from();
+        let from = self.from();
         if let Some(transfer) = self.transfers.take(|transfer| transfer.is_of(id, from)) {
             report(transfer, true, rows);
         }
@@ -161,10 +187,17 @@ impl Contents {
 
     /// Ends the files of a direction that ended.
     pub(super) fn ended<R: Open>(&mut self, rows: &mut Rows<'_, R>) {
-        let is_written = rows.from() == Role::Client;
+        let is_of_server = self.from() == Role::Server;
         self.next(rows);
-        while let Some(transfer) = self.transfers.take(|transfer| transfer.is_written == is_written) {
+        while let Some(transfer) = self.transfers.take(|transfer| transfer.is_of_server == is_of_server) {
             report(transfer, false, rows);
+        }
+    }
+
+    /// Reports the files with an identifier, which have no end: it now stands for another file.
+    pub(super) fn forget<R: Open>(&mut self, id: FileId, rows: &mut Rows<'_, R>) {
+        while let Some(transfer) = self.transfers.take(|transfer| transfer.id == id) {
+            rows.kept(&transfer);
         }
     }
 

@@ -109,6 +109,10 @@ impl<T: Item> Known<T> {
         self.items.iter().rev().find(|item| is_it(item))
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
     /// Returns an item, of which what is allocated must not change.
     pub(super) fn find_mut(&mut self, is_it: impl Fn(&T) -> bool) -> Option<&mut T> {
         self.items.iter_mut().rev().find(|item| is_it(item))

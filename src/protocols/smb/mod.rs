@@ -88,6 +88,7 @@ impl PduParser for Smb {
     }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
+        self.contents.set_direction(pdu.from);
         self.contents.next(rows);
         self.contents.tail_len = pdu.len.saturating_sub(pdu.bytes.len() as u64);
         // Requests, responses and keepalives of NetBIOS sessions contain no message.
@@ -97,10 +98,14 @@ impl PduParser for Smb {
                 [0xFE, b'S', b'M', b'B', ..] => two::messages(self, octets, rows)?,
                 [0xFF, b'S', b'M', b'B', ..] => one::message(self, octets, rows)?,
                 [0xFD, b'S', b'M', b'B', ..] => {
-                    rows.flow(|row: &mut Connection| row.encrypted_message_count += 1);
+                    rows.flow(|row: &mut Connection| {
+                        row.encrypted_message_count = row.encrypted_message_count.saturating_add(1);
+                    });
                 }
                 [0xFC, b'S', b'M', b'B', ..] => {
-                    rows.flow(|row: &mut Connection| row.compressed_message_count += 1);
+                    rows.flow(|row: &mut Connection| {
+                        row.compressed_message_count = row.compressed_message_count.saturating_add(1);
+                    });
                 }
                 _ if pdu.is_truncated() => {}
                 _ => return Err(Malformed),
@@ -110,10 +115,12 @@ impl PduParser for Smb {
     }
 
     fn rest(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) {
+        self.contents.set_direction(pdu.from);
         self.contents.octets(pdu.bytes, pdu.len, rows);
     }
 
     fn end(&mut self, rows: &mut Rows<'_, Row>) {
+        self.contents.set_direction(rows.from());
         self.contents.ended(rows);
     }
 

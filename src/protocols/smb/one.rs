@@ -1,10 +1,13 @@
 //! Messages of SMB 1 (MS-CIFS section 2.2).
 
 use super::connection::{Octets, Row, Smb, request};
+use std::cell::Cell;
+
 use super::known::FileId;
 use super::rows::{Connection, Exchange};
 use super::status::{
-    Command, CreateAction, Dialect, Disposition, Function, MORE_PROCESSING_REQUIRED, ShareType, Status,
+    BUFFER_OVERFLOW, Command, CreateAction, Dialect, Disposition, Function, MORE_DATA,
+    MORE_PROCESSING_REQUIRED, ShareType, Status,
 };
 use crate::base::Timestamp;
 use crate::protocols::dcerpc::Uuid;
@@ -71,6 +74,8 @@ struct Head {
     user: u16,
     /// Numbers of process and message.
     message: u64,
+    /// True if the data of a command of the chain was passed on: all of them may name the same octets.
+    has_data: Cell<bool>,
 }
 
 /// A command: its words and its octets, at their offset in the message.
@@ -96,7 +101,12 @@ pub(super) fn message(smb: &mut Smb, octets: Octets<'_>, rows: &mut Rows<'_, Row
         tree,
         user,
         message: u64::from(process) << 16 | u64::from(message),
+        has_data: Cell::new(false),
     };
+    // A server breaks a lock without a request.
+    if message == 0xFFFF {
+        return Ok(());
+    }
     rows.acts_as(if head.is_response { Role::Server } else { Role::Client });
     let mut command: u8 = octets.number(4).ok_or(Malformed)?;
     let mut at = HEAD_LEN;
@@ -179,6 +189,17 @@ impl<'p> Body<'p> {
     }
 }
 
+/// Reads a number in two words.
+fn long(words: Octets<'_>, low_at: usize, high_at: usize) -> Option<u64> {
+    let high: u16 = words.number(high_at).unwrap_or_default();
+    words.number::<u16>(low_at).map(|low| u64::from(high) << 16 | u64::from(low))
+}
+
+/// Returns a class of information: those of Windows are levels from 1000 on (MS-SMB section 2.2.2.3.5).
+const fn class(level: u16) -> u16 {
+    if level < 1000 { level } else { level - 1000 }
+}
+
 /// Returns a text unless it is empty.
 fn stated<const N: usize>(text: Kept<N>) -> Option<Kept<N>> {
     Some(text).filter(|text| !text.text().0.is_empty())
@@ -238,6 +259,9 @@ impl Smb {
         }
         let offset = row.offset;
         request(head.key(command), row, rows);
+        if matches!(command, command::WRITE_ANDX | command::TRANS) && head.has_data.replace(true) {
+            return;
+        }
         match (command, file) {
             (command::WRITE_ANDX, Some(file)) => {
                 let at: u16 = body.words.number(22).unwrap_or_default();
@@ -280,21 +304,32 @@ impl Smb {
             let len: u16 = if body.words.0.len() == 8 { body.words.number(6).unwrap_or_default() } else { 0 };
             let token = body.octets.get(..len.into()).unwrap_or(body.octets);
             self.logged_on((message, user), head.status, token, rows);
+            rows.acts_as(Role::Server);
         }
         if command == command::NEGOTIATE {
             self.negotiation = None;
             self.negotiated_one(body, rows);
         }
         let (dialect, now) = (self.dialect, rows.now());
-        let is_filled = matches!(head.status, Status(0) | MORE_PROCESSING_REQUIRED);
+        let is_filled =
+            matches!(head.status, Status(0) | MORE_PROCESSING_REQUIRED | BUFFER_OVERFLOW | MORE_DATA);
+        // Further parts of a response, and one that only asks for more of the request.
+        let is_part = |at: usize| body.words.number::<u16>(at).is_some_and(|displacement| displacement > 0);
+        let is_interim = body.words.0.is_empty() && head.status == Status(0);
+        if matches!(command, command::TRANS | command::TRANS2) && (is_interim || is_part(10) || is_part(16)) {
+            return;
+        }
         let tree = head.tree;
-        let mut share = None;
+        let (mut share, mut is_opened) = (None, false);
         let (mut file, mut share_type, mut new_name, mut function) = (None, None, None, None);
         let (mut user_name, mut server_os, mut offset) = (None, None, None);
         rows.response(head.key(command), |row: &mut Exchange| {
             row.command = Command(0x100 | u16::from(command));
             (row.result, row.dialect) = (Some(head.status), dialect);
             (row.message_number, row.session_number) = (message & 0xFFFF, user);
+            if !is_filled && matches!(command, command::READ_ANDX | command::WRITE_ANDX) {
+                row.data_len = None;
+            }
             if is_filled {
                 let opened = row.answer_one(command, body);
                 match command {
@@ -311,6 +346,7 @@ impl Smb {
                     let id = file_id(number, tree);
                     row.file_id = Some(id.uuid());
                     self.opened(row, id, now);
+                    is_opened = true;
                 }
                 if row.new_file_name.is_some() {
                     new_name = row.new_file_name.clone();
@@ -324,6 +360,12 @@ impl Smb {
             rows.flow(|row: &mut Connection| row.server_os = server_os);
         }
         let file = file.map(|id| FileId { octets: id.little() });
+        if let Some(file) = file.filter(|_| is_opened) {
+            self.begins(file, rows);
+        }
+        if matches!(command, command::READ_ANDX | command::TRANS) && head.has_data.replace(true) {
+            return;
+        }
         match (command, file) {
             (command::TREE_CONNECT_ANDX, _) if head.status == Status(0) => {
                 self.connected(user, tree.into(), share.unwrap_or_default(), share_type);
@@ -389,7 +431,7 @@ impl Smb {
 const EXTENDED_SECURITY: u32 = 1 << 31;
 
 impl Exchange {
-    /// Reads a request. Returns the number of its file, if it is not among the words of other commands.
+    /// Reads a request. Returns the number of the file of a transaction.
     fn ask_one(&mut self, command: u8, octets: Octets<'_>, body: Body<'_>) -> Option<u16> {
         let words = body.words;
         match command {
@@ -430,9 +472,13 @@ impl Exchange {
                 self.offset = words.number::<u32>(6).map(|low| u64::from(high) << 32 | u64::from(low));
             }
             command::TRANS => {
-                // The function of a pipe, and its number, or else the name of a mailslot.
-                self.function = words.number::<u16>(28).map(u32::from).map(Function);
-                return words.number(30).filter(|_| self.function != Some(Function(0x53)));
+                // Transactions of pipes have two words: function and file. Those of mailslots have others.
+                if words.number(26) != Some(2_u8) {
+                    return None;
+                }
+                let function: u16 = words.number(28)?;
+                self.function = Some(Function(0x100 | u32::from(function)));
+                return words.number(30).filter(|_| !matches!(function, 0x53 | 0x54));
             }
             command::TRANS2 => return self.transacts(octets, body),
             _ => {}
@@ -454,21 +500,22 @@ impl Exchange {
             // The pattern of files that are listed.
             1 => self.pattern = Some(texts.path(12).0),
             5 | 6 => {
-                self.information_class = parameters.0.number::<u16>(0);
+                self.information_class = parameters.0.number(0).map(class);
                 self.file_name = Some(texts.path(6).0);
             }
             7 => {
-                self.information_class = parameters.0.number::<u16>(2);
+                self.information_class = parameters.0.number(2).map(class);
                 return parameters.0.number(0);
             }
             8 => {
                 let level: u16 = parameters.0.number(2)?;
-                // Classes of Windows follow each other from 1000 on.
-                self.information_class = Some(if level < 1000 { level } else { level - 1000 });
+                self.information_class = Some(class(level));
                 match level {
                     0x102 => self.is_deletion = data.0.number::<u8>(0)? != 0,
                     0x104 => self.file_len = data.0.number(0),
-                    1000.. => self.set(data.0)?,
+                    1000.. => {
+                        let _ = self.set(data.0, (8, 12));
+                    }
                     _ => {}
                 }
                 return parameters.0.number(0);
@@ -535,8 +582,8 @@ impl Exchange {
                 self.modified_timestamp = (seconds > 0).then(|| Timestamp::from_parts(seconds.into(), 0));
                 return words.number(4);
             }
-            command::READ_ANDX => self.data_len = words.number::<u16>(10).map(u64::from),
-            command::WRITE_ANDX => self.data_len = words.number::<u16>(4).map(u64::from),
+            command::READ_ANDX => self.data_len = long(words, 10, 14),
+            command::WRITE_ANDX => self.data_len = long(words, 4, 8),
             _ => {}
         }
         None

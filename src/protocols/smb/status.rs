@@ -3,7 +3,7 @@
 use crate::session::kit::names;
 
 names! {
-    /// Dialect. That of SMB 1 has the number 0x0100.
+    /// Dialect. That of SMB 1 has the number 0x0100. A server of SMB 2 that answers a negotiation of SMB 1 leaves it open (`2.??`).
     pub struct Dialect: u16 {
         0x0100 => "NT LM 0.12", 0x0202 => "2.02", 0x0210 => "2.10", 0x02FF => "2.??", 0x0300 => "3.00", 0x0302 => "3.02",
         0x0311 => "3.11",
@@ -52,19 +52,24 @@ names! {
 }
 
 names! {
-    /// Function of a control request (MS-SMB2 section 2.2.31, MS-FSCC section 2.3), or of a transaction (MS-CIFS section 2.2.6).
+    /// Function of a control request (MS-SMB2 section 2.2.31, MS-FSCC section 2.3). Those of transactions (MS-CIFS section 2.2.6) have
+    /// their number, and those of transactions of pipes (section 2.2.5) 0x0100 and their number.
     pub struct Function: u32 {
         0x0006_0194 => "get_dfs_referrals", 0x0006_01B0 => "get_dfs_referrals_ex", 0x0009_0018 => "lock_volume",
-        0x0009_0064 => "get_compression", 0x0009_00A4 => "set_reparse_point", 0x0009_00A8 => "get_reparse_point",
-        0x0009_00C0 => "create_or_get_object_id", 0x0009_011F => "get_file_regions", 0x0009_8208 => "set_zero_data",
-        0x0009_80C8 => "set_sparse", 0x0009_94CF => "query_allocated_ranges", 0x0009_8344 => "duplicate_extents",
-        0x0011_000C => "pipe_peek", 0x0011_0018 => "pipe_wait", 0x0011_C017 => "pipe_transceive", 0x0014_0078 => "request_resume_key",
+        0x0009_003C => "get_compression", 0x0009_0064 => "get_ntfs_volume_data", 0x0009_00A4 => "set_reparse_point",
+        0x0009_00A8 => "get_reparse_point", 0x0009_00C0 => "create_or_get_object_id", 0x0009_00C4 => "set_sparse",
+        0x0009_0284 => "query_file_regions", 0x0009_40CF => "query_allocated_ranges", 0x0009_80C8 => "set_zero_data",
+        0x0009_8208 => "file_level_trim", 0x0009_8344 => "duplicate_extents", 0x0009_C040 => "set_compression",
+        0x0011_0018 => "pipe_wait", 0x0011_400C => "pipe_peek", 0x0011_C017 => "pipe_transceive", 0x0014_0078 => "request_resume_key",
         0x0014_0204 => "validate_negotiate_info", 0x0014_01D4 => "lmr_request_resiliency", 0x0014_01FC => "query_network_interfaces",
         0x0014_4064 => "enumerate_snapshots", 0x0014_40F2 => "copy_chunk", 0x0014_80F2 => "copy_chunk_write",
         0x0014_41BB => "read_hash",
         1 => "find_first2", 2 => "find_next2", 3 => "query_fs_information", 4 => "set_fs_information", 5 => "query_path_information",
         6 => "set_path_information", 7 => "query_file_information", 8 => "set_file_information", 16 => "get_dfs_referral",
-        0x20 => "peek_named_pipe", 0x23 => "query_named_pipe_info", 0x26 => "transact_named_pipe", 0x53 => "wait_named_pipe",
+        0x0101 => "set_named_pipe_state", 0x0111 => "raw_read_named_pipe", 0x0121 => "query_named_pipe_state",
+        0x0122 => "query_named_pipe_info", 0x0123 => "peek_named_pipe", 0x0126 => "transact_named_pipe",
+        0x0131 => "raw_write_named_pipe", 0x0136 => "read_named_pipe", 0x0137 => "write_named_pipe", 0x0153 => "wait_named_pipe",
+        0x0154 => "call_named_pipe",
     }
 }
 
@@ -114,6 +119,7 @@ names! {
         0xC000_0413 => "STATUS_AUTHENTICATION_FIREWALL_FAILED",
         0x0001_0001 => "DOS_BADFUNC", 0x0002_0001 => "DOS_BADFILE", 0x0003_0001 => "DOS_BADPATH", 0x0005_0001 => "DOS_NOACCESS",
         0x0006_0001 => "DOS_BADFID", 0x0012_0001 => "DOS_NOFILES", 0x0020_0001 => "DOS_BADSHARE", 0x0050_0001 => "DOS_FILEXISTS",
+        0x00EA_0001 => "DOS_MOREDATA",
         0x0001_0002 => "SRV_ERROR", 0x0002_0002 => "SRV_BADPW", 0x0004_0002 => "SRV_ACCESS", 0x0005_0002 => "SRV_BADTID",
         0x0006_0002 => "SRV_INVNETNAME", 0x005B_0002 => "SRV_BADUID",
     }
@@ -121,3 +127,7 @@ names! {
 
 /// Status of a logon that continues.
 pub(super) const MORE_PROCESSING_REQUIRED: Status = Status(0xC000_0016);
+/// Status of a response whose octets do not fit.
+pub(super) const BUFFER_OVERFLOW: Status = Status(0x8000_0005);
+/// The same as an error of a class.
+pub(super) const MORE_DATA: Status = Status(0x00EA_0001);

@@ -143,18 +143,16 @@ fn files() -> Vec<Case> {
     };
     let deletion = of_file(32, 16, &FILE, &[(2, 1, 1), (3, 1, 13), (4, 4, 1), (8, 2, 96)], &[1]);
     // A compound, of which the second request refers to the file of the first one.
-    let related = {
-        let mut first = two(5, 0, 8, 0, &create("dir"));
+    let compound = |mut first: Vec<u8>, second: Vec<u8>| {
         first.resize(first.len().next_multiple_of(8), 0);
         first[20] = first.len() as u8;
-        [first, two(6, 4, 9, 0, &of_file(24, 8, &[0xFF; 16], &[], &[]))].concat()
+        [first, second].concat()
     };
-    let both = {
-        let mut first = two(5, 1, 8, 0, &created(&[9; 16], 0));
-        first.resize(first.len().next_multiple_of(8), 0);
-        first[20] = first.len() as u8;
-        [first, two(6, 5, 9, 0, &body(60, &[], &[]))].concat()
-    };
+    let related =
+        compound(two(5, 0, 8, 0, &create("dir")), two(6, 4, 9, 0, &of_file(24, 8, &[0xFF; 16], &[], &[])));
+    let both = compound(two(5, 1, 8, 0, &created(&[9; 16], 0)), two(6, 5, 9, 0, &body(60, &[], &[])));
+    let write = of_file(48, 16, &FILE, &[(2, 2, 112), (4, 4, 3)], b"abc");
+    let written = body(16, &[(4, 4, 3)], &[]);
     vec![
         Case {
             name: "a negotiation, a logon, and a file that is read, written and closed",
@@ -235,6 +233,54 @@ fn files() -> Vec<Case> {
                     information_class=13 message_number=6 session_number=113 tree_number=1 response_time=10ms",
                 "smb command=create result=STATUS_OBJECT_NAME_NOT_FOUND file_name=none disposition=open \
                     desired_access=1179785 message_number=7 session_number=113 tree_number=1 response_time=10ms",
+            ],
+        },
+        Case {
+            name: "a compound that writes and closes a file, whose identifier then stands for another one",
+            turns: vec![
+                ask(5, 4, &create("a")),
+                answer(5, 4, &created(&FILE, 0)),
+                (
+                    CLIENT,
+                    session(&compound(
+                        two(9, 0, 5, 0, &write),
+                        two(6, 4, 6, 0, &of_file(24, 8, &[0xFF; 16], &[], &[])),
+                    )),
+                ),
+                (SERVER, session(&compound(two(9, 1, 5, 0, &written), two(6, 5, 6, 0, &body(60, &[], &[]))))),
+                ask(5, 7, &create("b")),
+                answer(5, 7, &created(&FILE, 0)),
+                ask(9, 8, &write),
+                answer(9, 8, &written),
+                ask(5, 9, &create("c")),
+                answer(5, 9, &created(&FILE, 0)),
+                ask(9, 10, &write),
+                answer(9, 10, &written),
+            ],
+            rows: &[
+                "smb command=create result=STATUS_SUCCESS file_name=a file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    disposition=open create_action=opened desired_access=1179785 created_timestamp=1795996800s \
+                    accessed_timestamp=1795996800s modified_timestamp=1795996800s changed_timestamp=1795996800s \
+                    message_number=4 session_number=113 tree_number=1 response_time=10ms",
+                "smb_file file_name=a is_written=Bool(true) seen_len=3 is_complete=Bool(true)",
+                "smb command=write result=STATUS_SUCCESS file_name=a file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    data_len=3 message_number=5 session_number=113 tree_number=1 response_time=10ms",
+                "smb command=close result=STATUS_SUCCESS file_name=a file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    message_number=6 session_number=113 tree_number=1 response_time=10ms",
+                "smb command=create result=STATUS_SUCCESS file_name=b file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    disposition=open create_action=opened desired_access=1179785 created_timestamp=1795996800s \
+                    accessed_timestamp=1795996800s modified_timestamp=1795996800s changed_timestamp=1795996800s \
+                    message_number=7 session_number=113 tree_number=1 response_time=10ms",
+                "smb command=write result=STATUS_SUCCESS file_name=b file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    data_len=3 message_number=8 session_number=113 tree_number=1 response_time=10ms",
+                "smb command=create result=STATUS_SUCCESS file_name=c file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    disposition=open create_action=opened desired_access=1179785 created_timestamp=1795996800s \
+                    accessed_timestamp=1795996800s modified_timestamp=1795996800s changed_timestamp=1795996800s \
+                    message_number=9 session_number=113 tree_number=1 response_time=10ms",
+                "smb_file file_name=b is_written=Bool(true) seen_len=3",
+                "smb command=write result=STATUS_SUCCESS file_name=c file_id=0000004d-0000-0000-0500-0000ffffffff \
+                    data_len=3 message_number=10 session_number=113 tree_number=1 response_time=10ms",
+                "smb_file file_name=c is_written=Bool(true) seen_len=3",
             ],
         },
         Case {
@@ -345,6 +391,24 @@ fn version_1() -> Vec<Case> {
         // After 32 octets of the header, 31 of words, two of a length, and one of padding.
         (words, [&[0][..], &parameters, &[1]].concat())
     };
+    // Length and octets of the new name at offsets 8 and 12.
+    let renaming = {
+        let name = utf16("d.txt");
+        let information = body(12, &[(8, 4, name.len() as u64)], &name);
+        let words = body(
+            30,
+            &[
+                (18, 2, 6),
+                (20, 2, 66),
+                (22, 2, information.len() as u64),
+                (24, 2, 72),
+                (26, 1, 1),
+                (28, 2, 8),
+            ],
+            &[],
+        );
+        (words, [&[0, 0, 0x40, 0xF2, 3, 0, 0][..], &information].concat())
+    };
     vec![
         Case {
             name: "a logon with a name, and a file that is created, written, deleted and closed",
@@ -374,6 +438,8 @@ fn version_1() -> Vec<Case> {
                 answers(0xA2, 4, &opened, &[]),
                 asks(0x2F, 5, &words(24, &[(4, 2, 0x4000), (6, 4, 9), (20, 2, 3)]), b"abc"),
                 answers(0x2F, 5, &words(12, &[(4, 2, 3)]), &[]),
+                asks(0x32, 8, &renaming.0, &renaming.1),
+                answers(0x32, 8, &body(20, &[], &[]), &[]),
                 asks(0x32, 6, &deletion.0, &deletion.1),
                 answers(0x32, 6, &body(20, &[], &[]), &[]),
                 asks(4, 7, &body(6, &[(0, 2, 0x4000)], &[]), &[]),
@@ -397,13 +463,17 @@ fn version_1() -> Vec<Case> {
                     share=\\\\FILES\\data share_type=disk file_name=a\\c.txt file_id=00034000-0000-0000-0000-000000000000 \
                     offset=9 data_len=3 message_number=5 session_number=7 tree_number=3 response_time=10ms",
                 "smb command=smb1_trans2 result=STATUS_SUCCESS dialect=NT LM 0.12 user_name=CORP\\nemo \
-                    share=\\\\FILES\\data share_type=disk file_name=a\\c.txt is_deletion=Bool(true) \
+                    share=\\\\FILES\\data share_type=disk file_name=a\\c.txt new_file_name=d.txt \
+                    file_id=00034000-0000-0000-0000-000000000000 file_len=12 function=set_file_information \
+                    information_class=10 message_number=8 session_number=7 tree_number=3 response_time=10ms",
+                "smb command=smb1_trans2 result=STATUS_SUCCESS dialect=NT LM 0.12 user_name=CORP\\nemo \
+                    share=\\\\FILES\\data share_type=disk file_name=d.txt is_deletion=Bool(true) \
                     file_id=00034000-0000-0000-0000-000000000000 file_len=12 function=set_file_information \
                     information_class=258 message_number=6 session_number=7 tree_number=3 response_time=10ms",
                 "smb_file user_name=CORP\\nemo share=\\\\FILES\\data file_name=a\\c.txt file_len=12 is_written=Bool(true) \
                     seen_len=3 missing_len=9",
                 "smb command=smb1_close result=STATUS_SUCCESS dialect=NT LM 0.12 user_name=CORP\\nemo \
-                    share=\\\\FILES\\data share_type=disk file_name=a\\c.txt file_id=00034000-0000-0000-0000-000000000000 \
+                    share=\\\\FILES\\data share_type=disk file_name=d.txt file_id=00034000-0000-0000-0000-000000000000 \
                     message_number=7 session_number=7 tree_number=3 response_time=10ms",
                 "smb_connection client_dialects=List([Text(\"LANMAN1.0\"), Text(\"NT LM 0.12\")]) dialect=NT LM 0.12 \
                     server_guid=03030303-0303-0303-0303-030303030303 server_timestamp=1795996800s client_os=Unix \

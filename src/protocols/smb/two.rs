@@ -3,7 +3,9 @@
 use super::connection::{Octets, Row, Smb, request};
 use super::known::FileId;
 use super::rows::{Connection, Exchange};
-use super::status::{Cipher, CreateAction, Dialect, Disposition, Function, ShareType, Status};
+use super::status::{
+    BUFFER_OVERFLOW, Cipher, CreateAction, Dialect, Disposition, Function, ShareType, Status,
+};
 use crate::protocols::dcerpc::Uuid;
 use crate::session::kit::{Kept, Malformed, Reply, Rows};
 use crate::session::{Role, Search};
@@ -13,8 +15,6 @@ const HEAD_LEN: usize = 64;
 
 /// Status of an interim response.
 const PENDING: Status = Status(0x103);
-/// Status of a response whose octets do not fit.
-const BUFFER_OVERFLOW: Status = Status(0x8000_0005);
 
 /// Commands.
 mod command {
@@ -99,6 +99,7 @@ struct Compound {
 /// What a row knows of a request when it is answered.
 #[derive(Default)]
 struct Answered {
+    is_opened: bool,
     file: Option<FileId>,
     share: Option<Kept<256>>,
     share_type: Option<ShareType>,
@@ -165,14 +166,19 @@ impl Smb {
         row.message_number = head.message;
         let file =
             file_at(head.command).and_then(|at| octets.array(HEAD_LEN + at)).map(|octets| FileId { octets });
-        match file {
+        let file = match file {
             Some(FileId::RELATED) => {
                 row.file_id = compound.file.map(FileId::uuid);
                 row.file_name = compound.name.clone();
+                compound.file
             }
-            Some(file) => self.name(&mut row, file),
-            None => {}
-        }
+            Some(file) => {
+                self.name(&mut row, file);
+                (compound.file, compound.name) = (Some(file), row.file_name.clone());
+                Some(file)
+            }
+            None => None,
+        };
         let share_type = row.share_type;
         // What is missing of a body that was not captured whole is left out.
         let _ = row.ask(head.command, octets);
@@ -233,6 +239,7 @@ impl Smb {
         let is_logon = head.command == command::SESSION_SETUP;
         if is_logon {
             self.logged_on((head.message, head.session), head.status, octets.buffer(4), rows);
+            rows.acts_as(Role::Server);
         }
         let is_filled = matches!(head.status, Status(0) | BUFFER_OVERFLOW);
         if head.command == command::NEGOTIATE && is_filled {
@@ -251,16 +258,20 @@ impl Smb {
             if row.file_id.is_none() && file_at(head.command).is_some() {
                 row.file_id = compound.file.map(FileId::uuid);
             }
+            if !is_filled && matches!(head.command, command::READ | command::WRITE) {
+                row.data_len = None;
+            }
             if is_filled {
                 let file = row.answer(head.command, octets);
                 if let Some(file) = file {
-                    compound.file = Some(file);
                     self.opened(row, file, now);
+                    answered.is_opened = true;
                 }
             }
             if row.file_id.is_some_and(|id| self.has_calls(id)) {
                 row.set_piped();
             }
+            compound.file = row.file_id.map(|id| FileId { octets: id.little() }).or(compound.file);
             answered.file = row.file_id.map(|id| FileId { octets: id.little() });
             (answered.share_type, answered.function) = (row.share_type, row.function);
             (answered.offset, answered.tree) = (row.offset, row.tree_number);
@@ -271,6 +282,9 @@ impl Smb {
             }
             Reply::Last
         });
+        if let Some(file) = answered.file.filter(|_| answered.is_opened) {
+            self.begins(file, rows);
+        }
         match (head.command, answered.file) {
             (command::TREE_CONNECT, _) if head.status == Status(0) => {
                 let share = answered.share.unwrap_or_default();
@@ -312,7 +326,6 @@ impl Smb {
     fn negotiated(&mut self, octets: Octets<'_>, rows: &mut Rows<'_, Row>) {
         let Some(dialect) = octets.number(HEAD_LEN + 4).map(Dialect) else { return };
         let mode: u16 = octets.number(HEAD_LEN + 2).unwrap_or_default();
-        // The response with which a server of SMB 2 answers a negotiation of SMB 1 leaves the dialect open.
         self.dialect = Some(dialect);
         rows.flow(|row: &mut Connection| {
             row.dialect = Some(dialect);
@@ -397,7 +410,7 @@ impl Exchange {
                 let place: u16 = octets.number(at(8))?;
                 let information = Octets(octets.part(place.into(), octets.number::<u32>(at(4))? as usize));
                 if octets.number(at(2)) == Some(1_u8) {
-                    self.set(information)?;
+                    self.set(information, (16, 20))?;
                 }
             }
             _ => {}
@@ -405,8 +418,9 @@ impl Exchange {
         Some(())
     }
 
-    /// Reads information of a file that is set (MS-FSCC section 2.4).
-    pub(super) fn set(&mut self, information: Octets<'_>) -> Option<()> {
+    /// Reads information of a file that is set (MS-FSCC section 2.4). A new name has its length and octets at offsets that differ by
+    /// the version.
+    pub(super) fn set(&mut self, information: Octets<'_>, (len_at, name_at): (usize, usize)) -> Option<()> {
         match self.information_class? {
             4 => {
                 self.created_timestamp = information.time(0);
@@ -415,8 +429,8 @@ impl Exchange {
                 self.changed_timestamp = information.time(24);
             }
             10 | 65 => {
-                let len = usize::try_from(information.number::<u32>(16)?).ok()?;
-                self.new_file_name = Some(Kept::of_utf16(information.part(20, len)));
+                let len = usize::try_from(information.number::<u32>(len_at)?).ok()?;
+                self.new_file_name = Some(Kept::of_utf16(information.part(name_at, len)));
             }
             13 => self.is_deletion = information.number::<u8>(0)? != 0,
             64 => self.is_deletion = information.number::<u32>(0)? & 1 != 0,
