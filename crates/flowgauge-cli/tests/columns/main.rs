@@ -358,6 +358,10 @@ fn recipes_print_what_the_page_shows() {
     }
     let folder = Folder::new();
     fs::copy(data("web.pcap"), folder.path("capture.pcap")).unwrap();
+    for name in ["ordinary-files", "remote-service"] {
+        let name = format!("{name}.pcap.zst");
+        fs::copy(data(&format!("../findings/{name}")), folder.path(&name)).unwrap();
+    }
     let program = Path::new(env!("CARGO_BIN_EXE_flowgauge")).parent().unwrap().to_str().unwrap();
     let paths = format!("{program}:{}", std::env::var("PATH").unwrap());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
