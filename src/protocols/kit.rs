@@ -3,7 +3,7 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, recognizers, smb, snmp,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, recognizers, rfb, smb, snmp,
     syslog,
 };
 use std::net::IpAddr;
@@ -32,6 +32,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<ntp::Ntp>(),
     KitEntry::of::<radius::Radius>(),
     KitEntry::of::<rdp::Rdp>(),
+    KitEntry::of::<rfb::Rfb>(),
     KitEntry::of::<smb::Smb>(),
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<syslog::Syslog>(),

@@ -43,6 +43,7 @@ pub mod radius;
 pub mod rdp;
 pub mod recognizers;
 mod reply_order;
+pub mod rfb;
 mod server_name;
 pub mod smb;
 pub mod smtp;

@@ -296,6 +296,8 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("smb/smb2readwrite.pcap", "protocols.smb.smb2-read-write", "smb_files", 3, 4),
     ("smb/smb2readwrite.pcap", "protocols.smb.smb2-read-write", "files", 2, 0),
     ("smb/smb3.pcap", "protocols.smb.smb3", "smb_mapping", 2, 0),
+    // Zeek writes the octets of a name that are not UTF-8 in hexadecimal digits.
+    ("rfb/vncmac.pcap", "protocols.rfb.rfb-apple-remote-desktop", "rfb", 2, 1),
     ("dns/dns-binds.pcap", "protocols.dns.binds", "dns", 1, 0),
     ("dnssec/dnskey.pcap", "protocols.dns.dnskey", "dns", 1, 0),
     ("dnssec/ds.pcap", "protocols.dns.ds", "dns", 1, 0),
@@ -509,6 +511,30 @@ fn events_of_smb_are_those_of_suricata() {
     let shares: Vec<_> = encrypted.iter().map(|event| &event["smb"]).collect();
     assert!(shares.iter().any(|smb| smb["share"] == r"\\WS2016\encrypted" && smb["dialect"] == "3.00"));
     assert!(shares.iter().any(|smb| smb["named_pipe"] == r"\\10.160.65.202\IPC$"));
+}
+
+/// What Suricata's tests expect of events of RFB.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_rfb_are_those_of_suricata() {
+    let Some(refused) = events("rfb-failure/rfb_failure_16.pcap", "rfb") else {
+        return println!("skipped: no corpus");
+    };
+    assert_eq!(refused[0]["rfb"]["server_security_failure_reason"], "AAAAAAAAAAAAAAAA");
+    let accepted = events("rfb-rules/00-vnc-openwall-3.7.pcap", "rfb").expect("a corpus");
+    let rfb = &accepted[0]["rfb"];
+    assert_eq!(
+        (&rfb["authentication"]["security_type"], &rfb["authentication"]["security_result"]),
+        (&2.into(), &"OK".into())
+    );
+    assert_eq!(
+        (&rfb["framebuffer"]["name"], &rfb["framebuffer"]["width"]),
+        (&"aneagles@localhost.localdomain".into(), &1280.into())
+    );
+    assert_eq!(
+        (&rfb["server_protocol_version"]["major"], &rfb["screen_shared"]),
+        (&"003".into(), &false.into())
+    );
 }
 
 /// What Suricata's tests expect of events of DHCP.

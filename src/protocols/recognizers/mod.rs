@@ -46,7 +46,9 @@ mod terminal;
 mod tunnel;
 mod voice;
 
-use super::{dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, smb, snmp, syslog};
+use super::{
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, syslog,
+};
 use crate::session::Protocol;
 
 pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
@@ -59,7 +61,7 @@ pub use monitoring::{IPFIX, NETFLOW, SFLOW};
 pub use network::SSDP;
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
-pub use terminal::{TELNET, VNC, WHOIS, X11};
+pub use terminal::{TELNET, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 
@@ -78,7 +80,7 @@ pub const ALL: &[&Protocol] = &[
     &dhcp::PROTOCOL,
     &MQTT,
     &AMQP,
-    &VNC,
+    &rfb::PROTOCOL,
     &XMPP,
     &BGP,
     &RSYNC,

@@ -112,6 +112,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
     (dcerpc::samples::SAMPLES, dcerpc::samples::LOOK_ALIKES),
     (nbdgm::samples::SAMPLES, nbdgm::samples::LOOK_ALIKES),
+    (rfb::samples::SAMPLES, rfb::samples::LOOK_ALIKES),
     (smb::samples::SAMPLES, smb::samples::LOOK_ALIKES),
     (dhcp::samples::SAMPLES, dhcp::samples::LOOK_ALIKES),
     (dhcpv6::samples::SAMPLES, dhcpv6::samples::LOOK_ALIKES),

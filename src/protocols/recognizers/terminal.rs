@@ -1,6 +1,6 @@
-//! Recognizers of terminals, remote screens and lookups: telnet, VNC, X11, whois.
+//! Recognizers of terminals and lookups: telnet, X11, whois.
 
-use super::octets::{begins_with, dialogue, either, is_printable, once};
+use super::octets::{dialogue, either, is_printable};
 use crate::session::{OctetSet, Protocol, StreamOpening, Verdict};
 
 /// telnet (RFC 854), recognized by an option negotiation at the start.
@@ -8,13 +8,6 @@ pub static TELNET: Protocol = Protocol::new("telnet")
     .in_eve("telnet")
     .over_streams(&[23], Some(|opening| either(opening, telnet)))
     .streams_begin_with(OctetSet::of(b"\xFF"));
-
-/// VNC (RFC 6143), recognized by the version line that both sides send first.
-pub static VNC: Protocol = Protocol::new("vnc")
-    .in_zeek("rfb")
-    .in_eve("rfb")
-    .over_streams(&[5900, 5901], Some(|opening| either(opening, vnc)))
-    .streams_begin_with(OctetSet::of(b"R"));
 
 /// X11, recognized by the setup request of a client on ports 6000 to 6063.
 pub static X11: Protocol =
@@ -29,15 +22,6 @@ fn telnet(bytes: &[u8]) -> Verdict {
         [0xFF, 0xFB..=0xFE, 0..=49 | 138..=140 | 255, ..] | [0xFF, 0xFA, 0..=49, ..] => Verdict::Match,
         [0xFF, 0xFA..=0xFE] | [0xFF] | [] => Verdict::More,
         _ => Verdict::No,
-    }
-}
-
-fn vnc(bytes: &[u8]) -> Verdict {
-    match begins_with(bytes, &[b"RFB 00"]) {
-        Verdict::Match => {
-            once(bytes, 12, || matches!(bytes, [_, _, _, _, _, _, b'3'..=b'5', b'.', _, _, _, b'\n', ..]))
-        }
-        verdict => verdict,
     }
 }
 
@@ -68,19 +52,17 @@ fn whois(opening: &StreamOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, server};
-    use super::{TELNET, VNC, WHOIS, X11};
+    use super::{TELNET, WHOIS, X11};
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&TELNET, 23, b"\xFF\xFD\x03\xFF\xFB\x18"),
         server(&TELNET, 2323, b"\xFF\xFB\x01"),
-        server(&VNC, 5900, b"RFB 003.008\n"),
         client(&X11, 6000, b"l\0\x0B\0\0\0\x12\0\x10\0\0\0"),
         client(&WHOIS, 43, b"example.com\r\n"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
         client(&TELNET, 23, b"\xFF\xFF\xFF\xFF"),
-        server(&VNC, 5900, b"RFB 009.008\n"),
         client(&X11, 80, b"l\0\x0B\0\0\0\x12\0\x10\0\0\0"),
         client(&X11, 6000, b"l\0\x0C\0\0\0"),
         client(&WHOIS, 43, b"\x01\x02\r\n"),
