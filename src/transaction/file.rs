@@ -201,8 +201,7 @@ impl FilesOpen {
         match piece.content {
             PieceContent::Octets(octets) => {
                 // After an eviction, a file continues.
-                let is_new = self.open.get(number_of(piece.file, meta.from)).is_none();
-                if is_new && piece.offset > 0 {
+                if piece.offset > 0 && self.open.get(number_of(piece.file, meta.from)).is_none() {
                     self.gap(meta, (piece.file, piece.offset), head, out);
                     self.octets(meta, (piece.file, octets, config), BodyHead::default, out);
                     return true;
