@@ -200,18 +200,12 @@ pub(super) mod samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocols::nbns::encoded;
     use crate::session::Role;
     use crate::session::kit::KitEntry;
     use crate::session::kit::suite::{Case, check};
 
     const CLIENT: Role = Role::Client;
-
-    fn encoded(name: &str, kind: u8) -> Vec<u8> {
-        let mut octets = format!("{name:15}").into_bytes();
-        octets.push(kind);
-        let letters = octets.iter().flat_map(|octet| [b'A' + (octet >> 4), b'A' + (octet & 0xf)]);
-        [vec![32], letters.collect(), vec![0]].concat()
-    }
 
     fn head(datagram_type: u8, identifier: u8) -> Vec<u8> {
         vec![datagram_type, 0x1A, 0, identifier, 192, 0, 2, 7, 0, 138]

@@ -247,6 +247,15 @@ pub(super) fn name(reader: &mut Reader<'_>) -> Result<Option<([u8; 15], u8)>, Re
     Ok(Some((name, kind)))
 }
 
+/// Encodes a name for tests.
+#[cfg(test)]
+pub(super) fn encoded(name: &str, kind: u8) -> Vec<u8> {
+    let mut octets = format!("{name:15}").into_bytes();
+    octets.push(kind);
+    let letters = octets.iter().flat_map(|octet| [b'A' + (octet >> 4), b'A' + (octet & 0xf)]);
+    [vec![32], letters.collect(), vec![0]].concat()
+}
+
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::recognizers::samples::{Sample, datagram};
@@ -272,13 +281,6 @@ mod tests {
 
     const CLIENT: Role = Role::Client;
     const SERVER: Role = Role::Server;
-
-    fn encoded(name: &str, kind: u8) -> Vec<u8> {
-        let mut octets = format!("{name:15}").into_bytes();
-        octets.push(kind);
-        let letters = octets.iter().flat_map(|octet| [b'A' + (octet >> 4), b'A' + (octet & 0xf)]);
-        [vec![32], letters.collect(), vec![0]].concat()
-    }
 
     fn head(identifier: u8, flags: u16, counts: [u8; 2]) -> Vec<u8> {
         let [high, low] = flags.to_be_bytes();

@@ -171,8 +171,9 @@ const UNICODE: u32 = 1;
 const VERSION: u32 = 1 << 25;
 
 impl Authentication {
-    /// Returns the user with the domain.
-    fn user(&self) -> Kept<256> {
+    /// Returns the user with the domain. Allocates.
+    #[must_use]
+    pub fn user(&self) -> Kept<256> {
         let [domain, name] = [&self.user_domain, &self.user_name]
             .map(|kept| kept.as_ref().map_or(&[][..], |kept| kept.text().0));
         if domain.is_empty() { Kept::new(name) } else { Kept::new(&[domain, b"\\", name].concat()) }

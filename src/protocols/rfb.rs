@@ -4,9 +4,10 @@
 //!
 //! Standard: RFC 6143 section 7.1 to 7.3.
 
+use super::recognizers::octets::{begins_with, either, once};
 use crate::checkpoint::state;
 use crate::codec::{Number, Reader};
-use crate::row::{Displayed, Group};
+use crate::row::{Displayed, Group, Name};
 use crate::session::framing::{AfterPdu, Cut, Framing, Pdu};
 use crate::session::kit::{Kept, Malformed, PduParser, Rows, exchange, names, open};
 use crate::session::{OctetSet, Protocol, Role, Text, Verdict};
@@ -15,14 +16,13 @@ use crate::session::{OctetSet, Protocol, Role, Text, Verdict};
 pub static PROTOCOL: Protocol = Protocol::new("vnc")
     .in_zeek("rfb")
     .in_eve("rfb")
-    .over_streams(&[5900, 5901], Some(|opening| super::recognizers::octets::either(opening, probe)))
+    .over_streams(&[5900, 5901], Some(|opening| either(opening, probe)))
     .streams_begin_with(OctetSet::of(b"R"))
     .with_kinds(&["rfb"])
     .with_limits("2 KiB of a direction before the other one; texts of 256 octets")
     .with_standards("RFC 6143");
 
 fn probe(octets: &[u8]) -> Verdict {
-    use super::recognizers::octets::{begins_with, once};
     match begins_with(octets, &[b"RFB 00"]) {
         Verdict::Match => {
             once(octets, 12, || matches!(octets, [_, _, _, _, _, _, b'3'..=b'5', b'.', _, _, _, b'\n', ..]))
@@ -125,8 +125,8 @@ crate::table! {
         /// Number of the security type.
         "security_type": Option<u32> = security.0.security_type.map(|kind| kind.0);
         /// `OK` or `FAIL`.
-        "security_result": Option<crate::row::Name> =
-            security.0.is_accepted.map(|is_accepted| crate::row::Name(if is_accepted { "OK" } else { "FAIL" }));
+        "security_result": Option<Name> =
+            security.0.is_accepted.map(|is_accepted| Name(if is_accepted { "OK" } else { "FAIL" }));
     }
 }
 

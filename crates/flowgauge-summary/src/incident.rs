@@ -33,7 +33,8 @@ impl IncidentKind {
     /// Returns the incident that a message shows, and whom or what it concerns.
     pub(crate) fn of(message: &KitMessage<'_>) -> Option<(Self, String)> {
         if let Some(logon) = message.get::<ntlm::Authentication>() {
-            return (logon.response_version?.name()? == "ntlm_v1").then(|| (Self::NtlmV1, user(logon)));
+            return (logon.response_version?.name()? == "ntlm_v1")
+                .then(|| (Self::NtlmV1, logon.user().text().to_str_lossy().into_owned()));
         }
         if let Some(exchange) = message.get::<kerberos::Exchange>() {
             return ticket(exchange);
@@ -78,14 +79,6 @@ impl IncidentKind {
             Self::RemoteService => "operation ILIKE 'CreateService%'",
         }
     }
-}
-
-/// Returns the user of a logon, with the domain.
-fn user(logon: &ntlm::Authentication) -> String {
-    let text = |kept: Option<String>| kept.filter(|text| !text.is_empty());
-    let domain = text(logon.user_domain.as_ref().map(|kept| kept.text().to_str_lossy().into_owned()));
-    let name = text(logon.user_name.as_ref().map(|kept| kept.text().to_str_lossy().into_owned()));
-    [domain, name].into_iter().flatten().collect::<Vec<_>>().join("\\")
 }
 
 /// Returns the incident of a ticket that was granted.

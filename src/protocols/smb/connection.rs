@@ -213,8 +213,27 @@ impl Smb {
         }
     }
 
+    /// Processes data of a file: calls of a pipe, or a length of octets at an offset of the file, which begin at an offset of the message.
+    pub(super) fn data(
+        &mut self,
+        (id, share_type): (FileId, Option<ShareType>),
+        tree: (u64, Option<u32>),
+        (offset, len): (Option<u64>, u64),
+        (octets, at): (Octets<'_>, usize),
+        rows: &mut Rows<'_, Row>,
+    ) {
+        let data = octets.part(at, usize::try_from(len).unwrap_or(usize::MAX));
+        self.piped(id, share_type, data, rows);
+        // If the first octet was not kept, a later one cannot be placed.
+        if let Some(offset) = offset
+            && at <= octets.0.len()
+        {
+            self.transfer(id, tree, (offset, len), data, rows);
+        }
+    }
+
     /// Passes on data of a file, unless it is a pipe: octets at an offset, of which the first ones are given.
-    pub(super) fn transfer(
+    fn transfer(
         &mut self,
         id: FileId,
         (session, tree): (u64, Option<u32>),

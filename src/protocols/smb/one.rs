@@ -1,8 +1,8 @@
 //! Messages of SMB 1 (MS-CIFS section 2.2).
 
-use super::connection::{Octets, Row, Smb, request};
 use std::cell::Cell;
 
+use super::connection::{Octets, Row, Smb, request};
 use super::known::FileId;
 use super::rows::{Connection, Exchange};
 use super::status::{
@@ -265,21 +265,9 @@ impl Smb {
         match (command, file) {
             (command::WRITE_ANDX, Some(file)) => {
                 let at: u16 = body.words.number(22).unwrap_or_default();
-                let len: u16 = body.words.number(20).unwrap_or_default();
-                let data = octets.part(at.into(), len.into());
-                self.piped(file, share_type, data, rows);
-                let high: u16 = body.words.number(18).unwrap_or_default();
-                let len = u64::from(high) << 16 | u64::from(len);
-                if let (Some(offset), true) = (offset, octets.0.len() >= at.into()) {
-                    let data = octets.part(at.into(), usize::try_from(len).unwrap_or(usize::MAX));
-                    self.transfer(
-                        file,
-                        (head.user.into(), Some(head.tree.into())),
-                        (offset, len),
-                        data,
-                        rows,
-                    );
-                }
+                let len = long(body.words, 20, 18).unwrap_or_default();
+                let tree = (head.user.into(), Some(head.tree.into()));
+                self.data((file, share_type), tree, (offset, len), (octets, at.into()), rows);
             }
             (command::CLOSE, Some(file)) => self.contents.end(file, rows),
             (command::TRANS, Some(file)) => {
@@ -382,16 +370,10 @@ impl Smb {
                 self.closed(file);
             }
             (command::READ_ANDX, Some(file)) if is_filled => {
-                let (len, at): (Option<u16>, Option<u16>) = (body.words.number(10), body.words.number(12));
-                let data = octets.part(at.unwrap_or_default().into(), len.unwrap_or_default().into());
-                self.piped(file, share_type, data, rows);
-                let high: u16 = body.words.number(14).unwrap_or_default();
-                let len = u64::from(high) << 16 | u64::from(len.unwrap_or_default());
-                let at = usize::from(at.unwrap_or_default());
-                if let (Some(offset), true) = (offset, octets.0.len() >= at) {
-                    let data = octets.part(at, usize::try_from(len).unwrap_or(usize::MAX));
-                    self.transfer(file, (user, Some(tree.into())), (offset, len), data, rows);
-                }
+                let at: u16 = body.words.number(12).unwrap_or_default();
+                let len = long(body.words, 10, 14).unwrap_or_default();
+                let tree = (user, Some(tree.into()));
+                self.data((file, share_type), tree, (offset, len), (octets, at.into()), rows);
             }
             (command::TRANS, Some(file)) => {
                 let (len, at): (Option<u16>, Option<u16>) = (body.words.number(12), body.words.number(14));

@@ -201,23 +201,18 @@ impl Smb {
             command::SESSION_SETUP => self.logs_on(head.message, octets.buffer(12), rows),
             _ => {}
         }
-        let written = row.offset.zip(row.data_len);
+        let offset = row.offset;
         request(head.message, row, rows);
-        let data = match head.command {
-            command::WRITE => octets.written(),
-            command::IOCTL if octets.number(HEAD_LEN + 4) == Some(PIPE_TRANSCEIVE) => {
-                octets.data_of_control(24)
-            }
-            _ => &[],
-        };
         let Some(file) = file else { return };
-        self.piped(file, share_type, data, rows);
         match head.command {
             command::WRITE => {
-                let place: u16 = octets.number(HEAD_LEN + 2).unwrap_or_default();
-                if let (Some(written), true) = (written, octets.0.len() >= place.into()) {
-                    self.transfer(file, (head.session, head.tree), written, data, rows);
-                }
+                let at: u16 = octets.number(HEAD_LEN + 2).unwrap_or_default();
+                let len: u32 = octets.number(HEAD_LEN + 4).unwrap_or_default();
+                let tree = (head.session, head.tree);
+                self.data((file, share_type), tree, (offset, len.into()), (octets, at.into()), rows);
+            }
+            command::IOCTL if octets.number(HEAD_LEN + 4) == Some(PIPE_TRANSCEIVE) => {
+                self.piped(file, share_type, octets.data_of_control(24), rows);
             }
             command::CLOSE => self.contents.end(file, rows),
             _ => {}
@@ -306,12 +301,8 @@ impl Smb {
             (command::READ, Some(file)) if is_filled => {
                 let len = octets.number::<u32>(HEAD_LEN + 4).unwrap_or_default();
                 let at = octets.number::<u8>(HEAD_LEN + 2).unwrap_or_default();
-                let data = octets.part(at.into(), len as usize);
-                self.piped(file, answered.share_type, data, rows);
-                if let (Some(offset), true) = (answered.offset, octets.0.len() >= at.into()) {
-                    let tree = answered.tree;
-                    self.transfer(file, (head.session, tree), (offset, len.into()), data, rows);
-                }
+                let (file, tree) = ((file, answered.share_type), (head.session, answered.tree));
+                self.data(file, tree, (answered.offset, len.into()), (octets, at.into()), rows);
             }
             (command::IOCTL, Some(file))
                 if is_filled && answered.function == Some(Function(PIPE_TRANSCEIVE)) =>
@@ -344,13 +335,6 @@ impl<'p> Octets<'p> {
         let place: u16 = self.number(HEAD_LEN + at).unwrap_or_default();
         let len: u16 = self.number(HEAD_LEN + at + 2).unwrap_or_default();
         if place == 0 { &[] } else { self.part(place.into(), len.into()) }
-    }
-
-    /// Returns the octets that are written: the offset has 16 bits, and the length 32.
-    fn written(self) -> &'p [u8] {
-        let place: u16 = self.number(HEAD_LEN + 2).unwrap_or_default();
-        let len: u32 = self.number(HEAD_LEN + 4).unwrap_or_default();
-        self.part(place.into(), usize::try_from(len).unwrap_or(usize::MAX))
     }
 
     /// Returns the octets of a control request or its response: offset and length have 32 bits.

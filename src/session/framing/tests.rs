@@ -50,6 +50,20 @@ struct Stream {
 }
 
 impl Stream {
+    /// Passes octets in segments of these lengths.
+    fn of(framing: &Framing, octets: &[u8], cuts: &[usize]) -> Self {
+        let (mut stream, mut rest) = (Self::default(), octets);
+        for len in cuts.iter().cycle() {
+            let (segment, after) = rest.split_at((*len).min(rest.len()));
+            stream.push(framing, segment).unwrap();
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        stream
+    }
+
     fn push(&mut self, framing: &Framing, bytes: &[u8]) -> Result<(), Fault> {
         let mut seen_len = self.buffered.len();
         self.buffered.extend_from_slice(bytes);
@@ -121,15 +135,7 @@ proptest! {
         let pdus: Vec<_> = contents.iter().map(|content| encoded(index, content)).collect();
         let expected: Vec<_> = pdus.iter().map(|(pdu, prefix_len)| whole(index, pdu, *prefix_len)).collect();
         let octets: Vec<u8> = pdus.iter().flat_map(|(pdu, _)| pdu).copied().collect();
-        let (mut stream, mut rest) = (Stream::default(), &octets[..]);
-        for len in cuts.iter().cycle() {
-            let (segment, after) = rest.split_at((*len).min(rest.len()));
-            stream.push(&framing, segment).unwrap();
-            rest = after;
-            if rest.is_empty() {
-                break;
-            }
-        }
+        let stream = Stream::of(&framing, &octets, &cuts);
         prop_assert_eq!(stream.seen, expected);
         prop_assert!(stream.buffered.is_empty());
     }
@@ -145,15 +151,7 @@ proptest! {
         let expected: Vec<_> =
             pdus.iter().map(|(pdu, prefix_len)| (pdu[*prefix_len..].to_vec(), (pdu.len() - prefix_len) as u64)).collect();
         let octets: Vec<u8> = pdus.iter().flat_map(|(pdu, _)| pdu).copied().collect();
-        let (mut stream, mut rest) = (Stream::default(), &octets[..]);
-        for len in cuts.iter().cycle() {
-            let (segment, after) = rest.split_at((*len).min(rest.len()));
-            stream.push(&framing, segment).unwrap();
-            rest = after;
-            if rest.is_empty() {
-                break;
-            }
-        }
+        let stream = Stream::of(&framing, &octets, &cuts);
         prop_assert_eq!(stream.seen, expected);
     }
 
