@@ -200,13 +200,7 @@ impl FilesOpen {
     ) -> bool {
         match piece.content {
             PieceContent::Octets(octets) => {
-                // After an eviction, a file continues.
-                if piece.offset > 0 && self.open.get(number_of(piece.file, meta.from)).is_none() {
-                    self.gap(meta, (piece.file, piece.offset), head, out);
-                    self.octets(meta, (piece.file, octets, config), BodyHead::default, out);
-                    return true;
-                }
-                self.octets(meta, (piece.file, octets, config), head, out)
+                self.octets(meta, (piece.file, piece.offset, octets, config), head, out)
             }
             PieceContent::Gap(len) => {
                 self.gap(meta, (piece.file, len), head, out);
@@ -219,11 +213,11 @@ impl FilesOpen {
         }
     }
 
-    /// Adds octets of a file, as [`add`](Self::add) does.
+    /// Adds octets of a file at an offset, as [`add`](Self::add) does.
     pub(super) fn octets(
         &mut self,
         meta: &MessageMeta,
-        (file, octets, config): (u64, &[u8], TransactionConfig),
+        (file, offset, octets, config): (u64, u64, &[u8], TransactionConfig),
         head: impl FnOnce() -> BodyHead,
         out: &mut dyn FnMut(Pending<File>),
     ) -> bool {
@@ -231,6 +225,10 @@ impl FilesOpen {
         let Self { open, credit } = self;
         let Some(pending) = open.get(number_of(file, meta.from)) else { return is_new };
         pending.span.extend(meta);
+        if is_new && offset > 0 {
+            // Its beginning was evicted.
+            pending.add_missing(offset);
+        }
         let before = pending.content.heap_len();
         pending.add_octets(octets);
         pending.content.decode(octets, (credit, meta.received_len));
@@ -428,5 +426,27 @@ mod tests {
         assert_eq!(name("attachment; filename=\"a; b.pdf\"").as_deref(), Some("a; b.pdf"));
         assert_eq!(name("attachment; x=\"; filename=a.exe; \"; filename=b.txt").as_deref(), Some("b.txt"));
         assert_eq!(name("filename=first.txt"), None);
+    }
+
+    /// A parser goes on with a file that was evicted: what follows is not the whole file.
+    #[test]
+    fn a_file_without_its_evicted_beginning_has_no_digest() {
+        use crate::base::{Side, Timestamp};
+        use crate::protocols::ftp_data::PROTOCOL;
+
+        let (from, side, timestamp) = (Role::Server, Side::A, Timestamp::ZERO);
+        let meta = MessageMeta { protocol: &PROTOCOL, from, side, timestamp, received_len: 0 };
+        let config = TransactionConfig { has_hashes: true, ..TransactionConfig::DEFAULT };
+        for offset in [0, 5] {
+            let (mut files, mut ended) = (FilesOpen::default(), Vec::new());
+            let mut add = |piece| {
+                files.add(&meta, (piece, config), BodyHead::default, &mut |file| ended.push(file.content));
+            };
+            add(Piece::octets(1, offset, b"world"));
+            add(Piece::end(1, offset + 5, true));
+            let [file] = ended.as_slice() else { panic!("{ended:?}") };
+            assert_eq!((file.seen_len, file.missing_len), (5, offset));
+            assert_eq!((file.is_complete, file.sha256.is_some()), (offset == 0, offset == 0));
+        }
     }
 }

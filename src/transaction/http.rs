@@ -318,7 +318,7 @@ impl HttpOpen {
     ) -> bool {
         let Self { open, files } = self;
         let head = || take_body_head(open, meta, body.transaction);
-        let octets = (body.transaction, body.bytes, config);
+        let octets = (body.transaction, body.offset, body.bytes, config);
         files.octets(meta, octets, head, &mut |file| out(Ended::File(file)))
     }
 
