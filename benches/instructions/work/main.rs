@@ -167,7 +167,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_ntp(args = (("ntp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_radius(args = (("radius-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_rdp(args = (("rdp-tcp", 1)), setup = inputs::kit::of_cases)]
-#[bench::cases_of_smb(args = (("smb-tcp", 32)), setup = inputs::kit::of_cases)]
+#[bench::cases_of_smb(args = (("smb-tcp", 5)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_rfb(args = (("vnc-tcp", 1)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_snmp(args = (("snmp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_syslog(args = (("syslog-udp", 32)), setup = inputs::kit::of_cases)]

@@ -180,12 +180,19 @@ pub(crate) fn of_cases((name, count): (&str, usize)) -> Feeding {
     let all = dialogues::read_all().expect("the files of the cases");
     let (_, cases) = all.iter().find(|(other, _)| other == name).expect("the cases of the protocol");
     let input = if cases.is_stream { Input::tcp(cases.port) } else { Input::udp(cases.port) };
+    let mut flow_count = 0;
     let input = filled(input, |input, round| {
+        flow_count = round as usize + 1;
         input.flow();
         let dialogue = &cases.dialogues[round as usize % cases.dialogues.len()];
         for (from, octets) in (0..count).flat_map(|_| dialogue) {
             input.send(*from, octets);
         }
     });
+    assert!(
+        flow_count >= cases.dialogues.len(),
+        "{name}: {flow_count} of {} dialogues",
+        cases.dialogues.len()
+    );
     prepared_input((input, Expected { has_faults: true, ..Expected::messages(20) }))
 }
