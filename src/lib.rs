@@ -167,6 +167,9 @@ pub mod features;
 pub mod filter;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod ipfix;
+#[cfg(feature = "protocols")]
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod neighbor;
 pub mod pipeline;
 #[cfg(feature = "protocols")]
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]

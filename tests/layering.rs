@@ -17,7 +17,7 @@ use rust_tokens::{Token, tokens};
 
 /// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
 /// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("base", &[]),
     ("codec", &[]),
     ("checkpoint", &["base", "codec"]),
@@ -33,10 +33,14 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("reassembler", &["base", "codec", "checkpoint", "row"]),
     ("session", &["base", "codec", "checkpoint", "row", "record", "tracker", "reassembler"]),
     ("protocols", &["base", "codec", "checkpoint", "row", "session"]),
+    ("neighbor", &["base", "codec", "row", "session"]),
     ("transaction", &["base", "codec", "checkpoint", "row", "record", "tracker", "session", "protocols"]),
     ("features", &["base", "row", "wire", "record"]),
     ("ipfix", &["base", "codec", "row", "wire", "record", "tracker"]),
-    ("export", &["base", "row", "record", "ipfix", "tracker", "session", "protocols", "transaction"]),
+    (
+        "export",
+        &["base", "row", "record", "ipfix", "tracker", "session", "protocols", "neighbor", "transaction"],
+    ),
     ("record_file", &["base", "record", "source", "ipfix", "export"]),
     (
         "pipeline",
@@ -46,6 +50,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
             "checkpoint",
             "row",
             "protocols",
+            "neighbor",
             "transaction",
             "export",
             "wire",
@@ -275,13 +280,14 @@ fn no_two_files_import_each_other_directly_or_through_others() {
 }
 
 /// Layers whose octets are not those of the headers of a frame, and `wire`, which contains these headers.
-const WITHOUT_HEADERS: [(&str, &str); 7] = [
+const WITHOUT_HEADERS: [(&str, &str); 8] = [
     ("codec", "the next octets, at no fixed position: the reader that `wire` and the parsers share"),
     ("wire", "the headers"),
     ("ipfix", "messages of exporters"),
     ("source", "capture file formats"),
     ("session", "octets of streams, for the parsers"),
     ("protocols", "application protocols"),
+    ("neighbor", "messages of neighbors"),
     ("transaction", "pairs of values, one per role"),
 ];
 

@@ -73,6 +73,12 @@ mod ndpi;
 #[path = "oracle/ndpi_fields.rs"]
 mod ndpi_fields;
 #[cfg(feature = "protocols")]
+#[path = "oracle/neighbors.rs"]
+mod neighbors;
+#[cfg(feature = "protocols")]
+#[path = "support/parallel.rs"]
+mod parallel;
+#[cfg(feature = "protocols")]
 #[path = "oracle/quic.rs"]
 mod quic;
 #[cfg(feature = "protocols")]

@@ -43,7 +43,7 @@ pub struct TcpSegment {
 
 /// Set of flags for unusual properties of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PacketMarks(u8);
+pub struct PacketMarks(u16);
 
 impl PacketMarks {
     /// The packet is a fragment of a datagram; the first fragment is included.
@@ -69,6 +69,10 @@ impl PacketMarks {
     /// This mark does not indicate an unusual packet.
     pub(crate) const ENCAPSULATED: Self = Self(1 << 6);
 
+    /// The frame contains a message between neighbors on a link: in the packet, or in a tunnel that the packet carries. This
+    /// mark does not indicate an unusual packet.
+    pub(crate) const NEIGHBOR: Self = Self(1 << 8);
+
     /// The packet is a super-packet of segmentation offload: `payload_len` covers the payload of all its segments, and
     /// `wire_len` is the sum of their lengths, each with its headers. [`Packet::segment_count`] returns their number.
     pub const SUPER_PACKET: Self = Self(1 << 7);
@@ -83,7 +87,7 @@ impl PacketMarks {
     /// Returns whether a packet with these marks can be counted without further checks.
     #[inline(always)]
     pub(crate) const fn is_ordinary(self) -> bool {
-        self.0 & !Self::ENCAPSULATED.0 == 0
+        self.0 & !(Self::ENCAPSULATED.0 | Self::NEIGHBOR.0) == 0
     }
 
     pub(crate) const fn with(self, other: Self, is_set: bool) -> Self {

@@ -11,17 +11,21 @@ use super::encapsulation::{DecodeContext, PacketEncapsulation};
 use super::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, SkipStats};
 use super::fragment::{FragmentStats, PoolConfig};
 use super::link::{Decapsulation, FrameEncapsulation, NoPacket, Unsupported, Walked, aggregated};
+use super::neighbor::{mark, message_in, neighbor_protocol};
 use super::verifier::{ChecksumHandling, ChecksumStats, Verifier};
-use crate::base::{ConfigError, Frame, Resources, Timestamp};
+use crate::base::{ConfigError, Frame, NeighborProtocol, Resources, Timestamp};
 
 /// Result of decoding a frame: one packet, several packets, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     /// The frame holds one packet, which was written to the caller's packet.
     Packet,
-    /// The frame may hold several packets or a fragment; the caller has to call [`Decoder::frame`], which
-    /// emits the packets.
+    /// The frame may hold several packets or a fragment, or its packet a message between neighbors; the caller has to
+    /// call [`Decoder::frame`], which emits them.
     Several,
+    /// The frame holds a message between neighbors instead of an IP packet. The caller's packet describes where it is; it
+    /// belongs to no flow, and the frame was counted as one without a packet.
+    Neighbor(NeighborProtocol),
     /// The frame counts for no flow. The reason was counted.
     Nothing,
 }
@@ -40,7 +44,7 @@ impl DecoderConfig {
     /// Returns the marks of the packets that [`Decoder::frame`] has to emit.
     pub(crate) fn slow_path_marks(&self, policy: &KeyPolicy) -> PacketMarks {
         let is_linked = policy.decapsulation == Decapsulation::Both;
-        PacketMarks::default()
+        PacketMarks::NEIGHBOR
             .with(PacketMarks::FRAGMENT, self.fragments != FragmentHandling::AsTheyCome)
             .with(PacketMarks::ENCAPSULATED, is_linked || self.is_encapsulation_kept)
     }
@@ -115,25 +119,37 @@ impl Decoder {
     #[inline(never)]
     fn walk<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
         if let Err(reason) = self.extractor.walk(frame, None, &mut self.walked) {
-            return self.without_packet(reason);
+            return self.without_packet(reason, frame, packet);
         }
         if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked.packet) {
             return Decoded::Nothing;
         }
         *packet = self.extractor.packet(frame, &self.walked.packet);
         packet.note_link_type(frame.link_type);
+        mark(packet, self.walked.other.as_ref());
         if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
     }
 
     /// Counts a frame without a packet, unless it is an aggregate, which [`frame`](Self::frame) divides.
     #[cold]
-    fn without_packet(&mut self, reason: NoPacket) -> Decoded {
+    fn without_packet<'a>(
+        &mut self,
+        reason: NoPacket,
+        frame: &Frame<'a>,
+        packet: &mut Packet<'a>,
+    ) -> Decoded {
         self.is_aggregate = matches!(reason, NoPacket::Unsupported(Unsupported::WlanAggregate));
         if self.is_aggregate {
             return Decoded::Several;
         }
         self.skipped.count(&Skip::from(reason));
-        Decoded::Nothing
+        match self.walked.other.and_then(|other| message_in(frame, &other)) {
+            Some((protocol, message)) => {
+                *packet = message;
+                Decoded::Neighbor(protocol)
+            }
+            None => Decoded::Nothing,
+        }
     }
 
     /// Processes each part of an aggregate as a frame of its own.
@@ -147,6 +163,7 @@ impl Decoder {
                 Decoded::Packet => emit.packet(&packet),
                 // An Ethernet frame is no aggregate.
                 Decoded::Several => self.frame(&part, &packet, emit),
+                Decoded::Neighbor(protocol) => emit.neighbor(protocol, &packet),
                 Decoded::Nothing => {}
             }
         }
@@ -160,6 +177,13 @@ impl Decoder {
     pub(crate) fn frame(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut dyn Emit) {
         if self.is_aggregate {
             return self.aggregate(frame, emit);
+        }
+        if let Some(protocol) = neighbor_protocol(packet) {
+            emit.neighbor(protocol, packet);
+        } else if let Some((protocol, message)) =
+            self.walked.other.and_then(|other| message_in(frame, &other))
+        {
+            emit.neighbor(protocol, &message);
         }
         let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
         let Self { extractor, encapsulation, fragments, walked, .. } = self;

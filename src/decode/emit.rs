@@ -2,8 +2,7 @@
 //! place.
 
 use super::extractor::Packet;
-use crate::base::EncapsulationHeader;
-use crate::base::OuterFlow;
+use crate::base::{EncapsulationHeader, NeighborProtocol, OuterFlow};
 
 /// Receives the packets of frames that may yield several packets, such as fragments and tunnels with linked
 /// flows.
@@ -24,6 +23,10 @@ pub(crate) trait Emit {
     /// Receives a packet that was just emitted and that belongs to an outer flow, because it carries the
     /// packet emitted next. `counted` contains the frames and octets that were counted for that outer flow.
     fn carried(&mut self, packet: &Packet<'_>, counted: Counted);
+
+    /// Receives a message between neighbors: a packet that is emitted next, or a message without an IP packet, which belongs
+    /// to no flow.
+    fn neighbor(&mut self, protocol: NeighborProtocol, packet: &Packet<'_>);
 }
 
 /// Number of frames that were counted for a flow, and the octets of those frames on the wire.

@@ -32,6 +32,7 @@ mod encapsulation;
 pub mod extractor;
 pub mod fragment;
 pub mod link;
+mod neighbor;
 mod reassembled;
 mod tag;
 mod verifier;

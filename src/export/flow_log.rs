@@ -4,6 +4,7 @@ use std::io;
 
 use super::uid::Uid;
 use crate::base::{Application, EndReason, Evidence, SeqNum, Side, Timestamp};
+use crate::neighbor::Neighbor;
 use crate::record::FlowRecord;
 use crate::session::MessageMeta;
 use crate::tracker::{Anomaly, FlowView};
@@ -77,6 +78,12 @@ pub trait FlowLog {
         stop: (&MessageMeta, &'static str),
         permits: Permits<'_>,
     ) -> io::Result<bool>;
+
+    /// Writes a message between neighbors, which belongs to no flow; formats without such rows ignore it.
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>, permits: Permits<'_>) -> io::Result<bool> {
+        let _ = (neighbor, permits);
+        Ok(true)
+    }
 
     /// Sets the time, so that destinations that [are over](super::LogFiles::is_over) are closed.
     fn advance(&mut self, time: Timestamp) -> io::Result<()>;

@@ -25,6 +25,7 @@
 //! | `ip`, `ip6` | the IP version, also before `host`, `net`, `proto` |
 //! | `tcp`, `udp`, `sctp` | the protocol, also before `port`, `portrange` with or without a direction |
 //! | `icmp`, `icmp6`, `igmp`, `esp`, `ah`, `gre`, `pim`, `vrrp`, `proto N` | the protocol, by name or number |
+//! | `arp`, `rarp`, `stp` | frames without an IP packet; `host` and `net` apply to addresses in ARP too. No flow matches |
 //! | `vlan`, `vlan ID` | the packets carry a VLAN tag, or this one, anywhere in the stack |
 //! | `not`, `!`, `and`, `&&`, `or`, `\|\|`, `( )` | `not` has the highest precedence; `and` and `or` have the same, from left to right |
 //!
@@ -67,6 +68,8 @@ use crate::base::{FlowKey, Side};
 
 pub use error::{FilterError, FilterErrorKind};
 pub use expr::{DEPTH_MAX, TERM_COUNT_MAX};
+#[cfg(feature = "protocols")]
+pub(crate) use subject::LinkSubject;
 pub use subject::Subject;
 
 use expr::Chain;
@@ -104,6 +107,12 @@ impl Filter {
     #[inline]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.program.run(subject)
+    }
+
+    /// Returns whether a frame without an IP packet matches the filter, such as a message of ARP.
+    #[cfg(feature = "protocols")]
+    pub(crate) fn matches_link(&self, subject: &LinkSubject) -> bool {
+        self.program.run_link(subject)
     }
 
     /// Returns whether a flow with this key could match the filter, for either initiator and any VLAN ids.

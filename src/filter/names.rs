@@ -1,6 +1,6 @@
 //! Names of ports and protocols, and the words of pcap-filter(7) that are not supported here.
 
-use crate::base::IpProtocol;
+use crate::base::{IpProtocol, NeighborProtocol};
 
 /// Version of IP: 4 or 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +148,10 @@ pub(super) const PROTOCOL_WORDS: [ProtocolWord; 11] = [
     (GRE, IpProtocol::GRE, None),
 ];
 
+/// The keywords of frames without an IP packet.
+pub(super) const LINK_WORDS: [(&str, NeighborProtocol); 3] =
+    [("arp", NeighborProtocol::Arp), ("rarp", NeighborProtocol::Rarp), ("stp", NeighborProtocol::Stp)];
+
 /// Keyword of GRE, the only protocol keyword of this crate that pcap-filter(7) does not reserve.
 pub(super) const GRE: &str = "gre";
 
@@ -178,7 +182,6 @@ const UNSUPPORTED: &[&str] = &[
     "address2",
     "address3",
     "address4",
-    "arp",
     "atalk",
     "bcc",
     "broadcast",
@@ -245,11 +248,9 @@ const UNSUPPORTED: &[&str] = &[
     "pppoes",
     "protochain",
     "psnp",
-    "rarp",
     "reason",
     "rnr",
     "slip",
-    "stp",
     "tr",
     "type",
     "vxlan",

@@ -3,18 +3,25 @@
 //! ```text
 //! chain     = operand { ("and" | "or") operand }
 //! operand   = { "not" } ( "(" chain ")" | term | value )      the qualifiers before a value apply to it
-//! term      = qualifiers values | protocol | "vlan" [ id ]
+//! term      = qualifiers values | protocol | "arp" | "rarp" | "stp" | "vlan" [ id ]
 //! values    = { "not" } ( "(" values { ("and" | "or") values } ")" | value )
 //! ```
+
+use crate::base::NeighborProtocol;
 
 use super::error::{FilterError, FilterErrorKind as Kind};
 use super::expr::{Chain, DEPTH_MAX, Joint, Operand, TERM_COUNT_MAX};
 use super::lexer::{Lexer, Token, TokenKind};
 use super::names::Family;
-use super::names::{GRE, PROTOCOL_WORDS, is_unsupported, protocol_of};
+use super::names::{GRE, LINK_WORDS, PROTOCOL_WORDS, is_unsupported, protocol_of};
 use super::qualifier::{Protocol, Qualifier, Type};
 use super::term::{Direction, Term};
 use super::value::{self, Address};
+
+/// Returns the protocol of frames without an IP packet that a keyword denotes.
+fn link_protocol(word: &str) -> Option<NeighborProtocol> {
+    LINK_WORDS.iter().find(|(known, _)| *known == word).map(|(_, protocol)| *protocol)
+}
 
 /// Parses a whole filter expression; returns no chain if the expression is only white space.
 pub(super) fn parse(expression: &str) -> Result<Option<Chain>, FilterError> {
@@ -154,6 +161,7 @@ impl<'e> Parser<'e> {
         let is_value = word == GRE && carried.is_some_and(|carried| carried.kind == Type::Proto);
         !is_value
             && (matches!(word, "src" | "dst" | "vlan")
+                || link_protocol(word).is_some()
                 || Type::of(word).is_some()
                 || Protocol::of(word).is_some()
                 || is_unsupported(word))
@@ -180,6 +188,11 @@ impl<'e> Parser<'e> {
         }
         if self.take_word("vlan") {
             return Ok((Operand::term(self.vlan()?), None));
+        }
+        if let Some(protocol) = link_protocol(first.text) {
+            self.count_term(first)?;
+            self.bump();
+            return Ok((Operand::term(Term::Link(protocol)), None));
         }
         let protocol = Protocol::of(first.text);
         if protocol.is_some() {

@@ -1,6 +1,8 @@
 //! A filter expression as a list of steps, each with the indexes of the steps that may follow it.
 
 use super::expr::{Chain, Joint, Operand, OperandKind, TERM_COUNT_MAX};
+#[cfg(feature = "protocols")]
+use super::subject::LinkSubject;
 use super::subject::Subject;
 use super::term::Term;
 
@@ -66,6 +68,16 @@ impl Program {
         let mut at = if self.steps.is_empty() { ACCEPT } else { 0 };
         while let Some(step) = self.steps.get(usize::from(at)) {
             at = if step.term.holds(subject) { step.yes } else { step.no };
+        }
+        at == ACCEPT
+    }
+
+    /// Returns whether a frame without an IP packet matches the filter.
+    #[cfg(feature = "protocols")]
+    pub(super) fn run_link(&self, subject: &LinkSubject) -> bool {
+        let mut at = if self.steps.is_empty() { ACCEPT } else { 0 };
+        while let Some(step) = self.steps.get(usize::from(at)) {
+            at = if step.term.holds_for(subject) { step.yes } else { step.no };
         }
         at == ACCEPT
     }

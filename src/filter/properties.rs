@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::expr::{Chain, Joint, Operand, OperandKind};
-use super::names::Family;
+use super::names::{Family, LINK_WORDS};
 use super::term::{Direction, Term};
 use super::*;
 use crate::base::{IpProtocol, VlanIds};
@@ -56,6 +56,7 @@ fn terms() -> impl Strategy<Value = Term> {
             last: a.max(b)
         }),
         prop::option::of(1u16..4).prop_map(Term::Vlan),
+        prop::sample::select(LINK_WORDS.map(|(_, protocol)| protocol).to_vec()).prop_map(Term::Link),
     ]
 }
 

@@ -1,5 +1,10 @@
 //! The packet or flow that a filter tests.
 
+#[cfg(feature = "protocols")]
+use std::net::IpAddr;
+
+#[cfg(feature = "protocols")]
+use crate::base::NeighborProtocol;
 use crate::base::{FlowKey, Side, VlanIds};
 
 /// The properties of a packet or a flow that a filter tests: a key, the end that is the source, and VLAN ids.
@@ -41,4 +46,14 @@ impl<'k> Subject<'k> {
         self.vlan_ids[1] = vlan_ids;
         self
     }
+}
+
+/// The properties of a frame without an IP packet that a filter tests.
+#[cfg(feature = "protocols")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkSubject {
+    pub(crate) protocol: NeighborProtocol,
+    /// Addresses of sender and target, in a message of ARP or RARP.
+    pub(crate) addresses: (Option<IpAddr>, Option<IpAddr>),
+    pub(crate) vlan_ids: VlanIds,
 }

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::base::{IpProtocol, Ports, Side};
+use crate::base::{IpProtocol, NeighborProtocol, Ports, Side};
 
 use super::names::{Family, GRE, PROTOCOL_WORDS};
+#[cfg(feature = "protocols")]
+use super::subject::LinkSubject;
 use super::subject::Subject;
 
 /// The end or ends of a flow that a condition of a filter applies to.
@@ -31,6 +33,18 @@ impl Direction {
             Self::Source => test(source),
             Self::Destination => test(source.other()),
             Self::Both => test(Side::A) && test(Side::B),
+        }
+    }
+
+    /// Returns whether the addresses of a frame without an IP packet satisfy a condition.
+    #[cfg(feature = "protocols")]
+    fn holds_for(self, ends: (Option<IpAddr>, Option<IpAddr>), test: impl Fn(IpAddr) -> bool) -> bool {
+        let (source, destination) = (ends.0.is_some_and(&test), ends.1.is_some_and(&test));
+        match self {
+            Self::Either => source || destination,
+            Self::Source => source,
+            Self::Destination => destination,
+            Self::Both => source && destination,
         }
     }
 
@@ -61,6 +75,8 @@ pub(super) enum Term {
     Ports { direction: Direction, protocol: Option<IpProtocol>, first: u16, last: u16 },
     /// A VLAN id anywhere in the tag stack; any VLAN id if `None`.
     Vlan(Option<u16>),
+    /// A protocol of frames without an IP packet.
+    Link(NeighborProtocol),
 }
 
 impl Term {
@@ -115,6 +131,31 @@ impl Term {
             }
             Self::Vlan(None) => subject.vlan_ids.iter().any(|ids| !ids.is_empty()),
             Self::Vlan(Some(id)) => subject.vlan_ids.iter().any(|ids| ids.contains(id)),
+            Self::Link(_) => false,
+        }
+    }
+
+    /// Returns whether a frame without an IP packet satisfies the condition. As in libpcap, an address is that of the sender
+    /// or the target of ARP too.
+    #[cfg(feature = "protocols")]
+    pub(super) fn holds_for(&self, subject: &LinkSubject) -> bool {
+        match *self {
+            Self::Link(protocol) => subject.protocol == protocol,
+            Self::Family(_) | Self::Protocol { .. } | Self::Ports { .. } => false,
+            Self::Net4 { direction, address, mask } => {
+                direction.holds_for(subject.addresses, |own| match own {
+                    IpAddr::V4(own) => own.to_bits() & mask == address,
+                    IpAddr::V6(_) => false,
+                })
+            }
+            Self::Net6 { direction, address, mask } => {
+                direction.holds_for(subject.addresses, |own| match own {
+                    IpAddr::V4(_) => false,
+                    IpAddr::V6(own) => own.to_bits() & mask == address,
+                })
+            }
+            Self::Vlan(None) => !subject.vlan_ids.is_empty(),
+            Self::Vlan(Some(id)) => subject.vlan_ids.contains(id),
         }
     }
 
@@ -124,7 +165,7 @@ impl Term {
             Self::Net4 { direction, .. } | Self::Net6 { direction, .. } | Self::Ports { direction, .. } => {
                 matches!(direction, Direction::Source | Direction::Destination)
             }
-            Self::Family(_) | Self::Protocol { .. } | Self::Vlan(_) => false,
+            Self::Family(_) | Self::Protocol { .. } | Self::Vlan(_) | Self::Link(_) => false,
         }
     }
 }
@@ -166,6 +207,7 @@ impl fmt::Display for Term {
                 f.write_str(direction.prefix())?;
                 if first == last { write!(f, "port {first}") } else { write!(f, "portrange {first}-{last}") }
             }
+            Self::Link(protocol) => f.write_str(protocol.name()),
             Self::Vlan(None) => f.write_str("vlan"),
             Self::Vlan(Some(id)) => write!(f, "vlan {id}"),
         }

@@ -208,6 +208,7 @@ fn expressions_have_a_canonical_form() {
         ("ip6 or vlan 5 and (vlan)", "ip6 or vlan 5 and vlan"),
         ("portrange 9-7 or 5-5", "portrange 7-9 or port 5"),
         ("tcp and ((udp and ip) and not (ip6))", "tcp and udp and ip and not ip6"),
+        ("arp or (rarp and not stp)", "arp or (rarp and not stp)"),
         ("  ", ""),
     ];
     for (expression, wanted) in cases {
@@ -231,7 +232,8 @@ fn errors_report_the_reason_and_the_column() {
         ("gateway 10.0.0.1", Kind::Unsupported, 1, "gateway"),
         ("(inbound)", Kind::Unsupported, 2, "inbound"),
         ("src gateway 10.0.0.1", Kind::Unsupported, 5, "gateway"),
-        ("arp", Kind::Unsupported, 1, "arp"),
+        ("rnr", Kind::Unsupported, 1, "rnr"),
+        ("arp host 192.0.2.1", Kind::Unexpected, 5, "host"),
         ("host 10.0.0.1 and 1 + 1 = 2", Kind::PartialAddress, 19, "1"),
         ("tcp & udp", Kind::PacketBytes, 5, "&"),
         ("10.0.0.1", Kind::BareValue, 1, "10.0.0.1"),

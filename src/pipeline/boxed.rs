@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 
 use super::sink::{MessageOf, Sink, Stage};
 use crate::base::{EndReason, Packet, Side};
+#[cfg(feature = "protocols")]
+use crate::neighbor::Neighbor;
 use crate::session::MessageMeta;
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
@@ -158,6 +160,11 @@ where
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: AnyState) {
         let state = state.take(&mut self.states);
         self.sink.ended(flow, reason, state);
+    }
+
+    #[cfg(feature = "protocols")]
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.sink.neighbor(neighbor);
     }
 
     fn held_bytes(&mut self, left: u64) -> u64 {

@@ -8,11 +8,12 @@ use ahash::RandomState;
 use super::config::Config;
 use super::dispatch::{Content, Dispatch, Dispatched, Dispatcher};
 use super::jumps::Jumps;
-use super::observer::Relieve;
+use super::observer::Above;
 use super::runner::IntakeState;
 use super::stats::{PipelineStats, Unsaved};
 use crate::base::{
-    Account, ConfigError, EncapsulationHeader, FlowKey, Frame, FrameBatch, Resources, Timestamp,
+    Account, ConfigError, EncapsulationHeader, FlowKey, Frame, FrameBatch, NeighborProtocol, Resources,
+    Timestamp,
 };
 use crate::checkpoint::{Invalid, StateWriter};
 use crate::codec::Reader;
@@ -21,7 +22,7 @@ use crate::decode::{ChecksumHandling, Counted, Decoded, Decoder, Emit};
 use crate::dedup::Window;
 use crate::filter::Filter;
 use crate::record::OuterFlow;
-use crate::tracker::{GROUP_LEN, Observer, Share, Tracker};
+use crate::tracker::{GROUP_LEN, Share, Tracker};
 
 /// All layers of a pipeline below the stage of its sink. `S` is the type of the state that each flow has.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(super) struct Core<S> {
     /// Latest time of packets that are not tracked here, because the filter drops them or another shard tracks them, in
     /// nanoseconds.
     foreign_ns: u64,
+    /// True while frames are processed that another pipeline has also processed.
+    is_again: bool,
     /// Slots of the flows that are still to be ended, while the flows are ended one by one at the end of the input.
     ending: Option<std::vec::IntoIter<u32>>,
 }
@@ -62,6 +65,8 @@ enum Extracted {
     Late,
     /// The packet is not tracked here, and is an ICMP error that quotes a packet of a flow that is.
     Quoting,
+    /// The frame contains a message between neighbors, which belongs to no flow.
+    Neighbor(NeighborProtocol),
     /// The frame contains nothing to track.
     None,
 }
@@ -82,6 +87,7 @@ impl<S: Default> Core<S> {
             filtered_count: 0,
             unsaved: Unsaved::default(),
             foreign_ns: 0,
+            is_again: false,
             ending: None,
         })
     }
@@ -126,7 +132,7 @@ impl<S: Default> Core<S> {
 
     /// Processes frames that another pipeline has also processed, and has counted. Each is preceded by the time that packets
     /// have reached before it. Only counters of flows change.
-    pub(super) fn again<K: Observer<S> + Relieve<S> + ?Sized>(
+    pub(super) fn again<K: Above<S> + ?Sized>(
         &mut self,
         batch: &FrameBatch,
         clocks_ns: &[u64],
@@ -136,7 +142,9 @@ impl<S: Default> Core<S> {
         let frames = batch.iter().zip(clocks_ns).map(|(frame, clock_ns)| {
             Input::Dispatched(Dispatched { content: Content::ForAll(frame), clock_ns: *clock_ns })
         });
+        self.is_again = true;
         self.frames::<GROUP_LEN, _>(frames, observer);
+        self.is_again = false;
         self.relieve(observer);
         let (decoder, filtered_count, tracker) = counters;
         self.decoder.set_counters(decoder);
@@ -223,11 +231,7 @@ impl<S: Default> Core<S> {
 
     /// Processes the frames of a batch. The last frame is deferred to the next batch if its time is far ahead of all
     /// earlier ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)).
-    pub(super) fn batch<K: Observer<S> + Relieve<S> + ?Sized>(
-        &mut self,
-        batch: &FrameBatch,
-        observer: &mut K,
-    ) {
+    pub(super) fn batch<K: Above<S> + ?Sized>(&mut self, batch: &FrameBatch, observer: &mut K) {
         let reviewed = self.jumps.review(batch);
         self.frames::<GROUP_LEN, _>(reviewed.as_ref().unwrap_or(batch).iter().map(Input::Frame), observer);
         self.relieve(observer);
@@ -236,11 +240,7 @@ impl<S: Default> Core<S> {
     /// Processes one frame as [`batch`](Self::batch) does, and releases memory as often, and at once after a session was
     /// charged.
     #[inline(always)]
-    pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
-        &mut self,
-        frame: &Frame<'_>,
-        observer: &mut K,
-    ) {
+    pub(super) fn frame<K: Above<S> + ?Sized>(&mut self, frame: &Frame<'_>, observer: &mut K) {
         match self.jumps.review_frame(frame) {
             None => self.frames::<1, _>(std::iter::once(Input::Frame(*frame)), observer),
             Some(reviewed) => self.frames::<1, _>(reviewed.iter().map(Input::Frame), observer),
@@ -252,7 +252,7 @@ impl<S: Default> Core<S> {
     }
 
     /// Processes those frames of a batch that the dispatcher assigned to the shard with the index `shard`.
-    pub(super) fn dispatched<K: Observer<S> + Relieve<S> + ?Sized>(
+    pub(super) fn dispatched<K: Above<S> + ?Sized>(
         &mut self,
         batch: &FrameBatch,
         dispatch: &Dispatch,
@@ -270,7 +270,7 @@ impl<S: Default> Core<S> {
 
     /// Processes frames in groups of `N` packets. Memory is released between groups; the caller releases it at the end.
     #[inline(always)]
-    fn frames<'a, const N: usize, K: Observer<S> + Relieve<S> + ?Sized>(
+    fn frames<'a, const N: usize, K: Above<S> + ?Sized>(
         &mut self,
         frames: impl Iterator<Item = Input<'a>>,
         observer: &mut K,
@@ -291,6 +291,11 @@ impl<S: Default> Core<S> {
                     self.track::<N, _>(&packets[..count], observer);
                     self.tracker.note_time(self.foreign_ns);
                     self.tracker.note_quoted_in(&packets[count], observer);
+                    count = 0;
+                }
+                Extracted::Neighbor(protocol) => {
+                    self.track::<N, _>(&packets[..count], observer);
+                    self.neighbor(protocol, &packets[count], observer);
                     count = 0;
                 }
                 Extracted::SlowPath => {
@@ -316,7 +321,7 @@ impl<S: Default> Core<S> {
     }
 
     #[inline(always)]
-    fn track<const N: usize, K: Observer<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
+    fn track<const N: usize, K: Above<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
         if N == 1 {
             packets.iter().for_each(|packet| self.tracker.track(packet, observer));
         } else {
@@ -326,7 +331,7 @@ impl<S: Default> Core<S> {
 
     /// Releases memory of all layers if it is short.
     #[inline(always)]
-    fn relieve<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
+    fn relieve<K: Above<S> + ?Sized>(&mut self, observer: &mut K) {
         observer.relieve(&mut self.tracker);
         if self.needs_fragment_memory() {
             self.relieve_fragments(observer);
@@ -342,13 +347,13 @@ impl<S: Default> Core<S> {
     /// Evicts waiting fragments to release memory for other layers.
     #[cold]
     #[inline(never)]
-    fn relieve_fragments<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
+    fn relieve_fragments<K: Above<S> + ?Sized>(&mut self, observer: &mut K) {
         self.with_emitter(observer, |decoder, emit| decoder.relieve(emit));
     }
 
     /// Ends datagrams and flows that are due at the time `now`, for live capture while no packets arrive. Processes a
     /// deferred frame first.
-    pub(super) fn advance<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
+    pub(super) fn advance<K: Above<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
         if let Some(held) = self.jumps.release_at(now) {
             self.frames::<1, _>(held.iter().map(Input::Frame), observer);
         }
@@ -358,13 +363,13 @@ impl<S: Default> Core<S> {
     }
 
     /// Ends waiting fragmented datagrams and then all flows, in the order in which the flows began.
-    pub(super) fn finish<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
+    pub(super) fn finish<K: Above<S> + ?Sized>(&mut self, observer: &mut K) {
         while self.end_next(observer) {}
     }
 
     /// Ends one open flow as at the end of the input; the first call also processes everything that is pending below
     /// the tracker. Returns whether a flow was ended.
-    pub(super) fn end_next<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
+    pub(super) fn end_next<K: Above<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
         loop {
             let Some(slots) = &mut self.ending else {
                 self.end_input(observer);
@@ -387,7 +392,7 @@ impl<S: Default> Core<S> {
     }
 
     /// Processes the deferred frame at the end of the input, and ends waiting datagrams and all flows that are due.
-    fn end_input<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
+    fn end_input<K: Above<S> + ?Sized>(&mut self, observer: &mut K) {
         if let Some(held) = self.jumps.release() {
             self.frames::<1, _>(held.iter().map(Input::Frame), observer);
         }
@@ -409,24 +414,31 @@ impl<S: Default> Core<S> {
     /// Tracks the packets of a frame that may contain several, or that waits for other fragments.
     #[cold]
     #[inline(never)]
-    fn slow_path<K: Observer<S> + ?Sized>(
-        &mut self,
-        frame: &Frame<'_>,
-        packet: &Packet<'_>,
-        observer: &mut K,
-    ) {
+    fn slow_path<K: Above<S> + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, observer: &mut K) {
         self.with_emitter(observer, |decoder, emit| decoder.frame(frame, packet, emit));
     }
 
     /// Calls the decoder with an emitter that filters and tracks the packets that the decoder emits.
-    fn with_emitter<K: Observer<S> + ?Sized>(
+    fn with_emitter<K: Above<S> + ?Sized>(
         &mut self,
         observer: &mut K,
         work: impl FnOnce(&mut Decoder, &mut dyn Emit),
     ) {
-        let Self { decoder, tracker, filter, filtered_count, foreign_ns, .. } = self;
-        let filter = filter.as_ref();
-        work(decoder, &mut Emitter { tracker, filter, filtered_count, foreign_ns, observer });
+        let Self { decoder, tracker, filter, filtered_count, foreign_ns, is_again, .. } = self;
+        let (filter, is_again) = (filter.as_ref(), *is_again);
+        work(decoder, &mut Emitter { tracker, filter, filtered_count, foreign_ns, is_again, observer });
+    }
+
+    /// Passes on a message between neighbors that belongs to no flow.
+    #[cold]
+    #[inline(never)]
+    fn neighbor<K: Above<S> + ?Sized>(
+        &mut self,
+        protocol: NeighborProtocol,
+        packet: &Packet<'_>,
+        observer: &mut K,
+    ) {
+        self.with_emitter(observer, |_, emit| emit.neighbor(protocol, packet));
     }
 
     #[inline(always)]
@@ -467,6 +479,7 @@ impl<S: Default> Core<S> {
         match self.decoder.read(frame, packet) {
             Decoded::Packet => {}
             Decoded::Several => return Extracted::SlowPath,
+            Decoded::Neighbor(protocol) => return Extracted::Neighbor(protocol),
             Decoded::Nothing => return Extracted::None,
         }
         if self.tracker.is_restricted() {
@@ -535,10 +548,12 @@ struct Emitter<'a, S, K: ?Sized> {
     filtered_count: &'a mut u64,
     /// Latest time of packets that are not tracked here, in nanoseconds.
     foreign_ns: &'a mut u64,
+    /// True if the frames were processed before, with all that is not of flows.
+    is_again: bool,
     observer: &'a mut K,
 }
 
-impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
+impl<S: Default, K: Above<S> + ?Sized> Emit for Emitter<'_, S, K> {
     fn packet(&mut self, packet: &Packet<'_>) {
         let is_own = self.tracker.takes(&packet.key);
         let is_dropped = self.filter.is_some_and(|filter| !filter.may_match(&packet.key));
@@ -567,6 +582,12 @@ impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
     fn carried(&mut self, packet: &Packet<'_>, counted: Counted) {
         let Counted { packet_count, octet_count } = counted;
         self.tracker.note_carried(&packet.key, packet_count.into(), octet_count);
+    }
+
+    fn neighbor(&mut self, protocol: NeighborProtocol, packet: &Packet<'_>) {
+        if !self.is_again && self.tracker.takes(&packet.key) {
+            self.observer.neighbor(protocol, packet, self.filter);
+        }
     }
 }
 

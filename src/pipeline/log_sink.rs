@@ -8,6 +8,7 @@ use super::stage::Sessions;
 use super::transactions::TransactionSink;
 use crate::base::EndReason;
 use crate::export::{FlowLog, LoggedFlow};
+use crate::neighbor::Neighbor;
 use crate::protocols::Standard;
 use crate::session::SessionEvent;
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
@@ -57,7 +58,7 @@ impl Sink for LogSink {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        Interest::STARTS | Interest::EVENTS
+        Interest::STARTS | Interest::EVENTS | Interest::NEIGHBORS
     }
 
     fn started(&mut self, flow: &mut Flow<'_, LoggedFlow>) {
@@ -87,6 +88,10 @@ impl Sink for LogSink {
 
     fn record(&mut self, flow: &mut Flow<'_, LoggedFlow>, reason: EndReason) {
         self.write(|log| log.record(&flow.view, flow.state, reason, &mut |_| true));
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.write(|log| log.neighbor(neighbor, &mut |_| true));
     }
 
     fn restored(&mut self, flow: &mut LoggedFlow) {

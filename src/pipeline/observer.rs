@@ -3,8 +3,12 @@
 use super::held::Held;
 use super::sink::sealed::Stage as _;
 use super::sink::{EngineOf, PerFlow, Sink, SlotOf};
-use crate::base::{EndReason, Timestamp};
-use crate::base::{Packet, Transport};
+use crate::base::{EndReason, NeighborProtocol, Packet, Timestamp, Transport};
+use crate::filter::Filter;
+#[cfg(feature = "protocols")]
+use crate::filter::{LinkSubject, Subject};
+#[cfg(feature = "protocols")]
+use crate::neighbor::Neighbor;
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};
 
 /// Receives the callbacks of the tracker, and passes them to a stage and a sink.
@@ -93,8 +97,13 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
     }
 }
 
-/// Release of memory between groups of packets, which the layers below the stage request.
-pub(super) trait Relieve<S> {
+/// What the layers below the stage require of those above them: to receive the callbacks of the tracker and the messages of
+/// neighbors, and to release memory between groups of packets.
+pub(super) trait Above<S>: Observer<S> {
+    /// Receives a message between neighbors in a packet, if the filter permits. A message without an IP packet is described
+    /// by a packet without a key.
+    fn neighbor(&mut self, protocol: NeighborProtocol, packet: &Packet<'_>, filter: Option<&Filter>);
+
     /// Returns whether a session was charged since the last call, so that memory may be short before the group ends.
     fn take_charged(&mut self) -> bool;
 
@@ -102,7 +111,30 @@ pub(super) trait Relieve<S> {
     fn relieve(&mut self, tracker: &mut Tracker<S>);
 }
 
-impl<K: Sink + ?Sized> Relieve<SlotOf<K>> for StageObserver<'_, K> {
+impl<K: Sink + ?Sized> Above<SlotOf<K>> for StageObserver<'_, K> {
+    #[cfg(feature = "protocols")]
+    fn neighbor(&mut self, protocol: NeighborProtocol, packet: &Packet<'_>, filter: Option<&Filter>) {
+        if !self.sink.interest().contains(Interest::NEIGHBORS) {
+            return;
+        }
+        let neighbor = Neighbor::read(protocol, packet);
+        let head = &neighbor.head;
+        let is_wanted = filter.is_none_or(|filter| {
+            if protocol.is_in_ip() {
+                filter.matches(&Subject::new(&packet.key, packet.side).with_vlan_ids(head.vlan_ids))
+            } else {
+                let addresses = (head.source_address, head.destination_address);
+                filter.matches_link(&LinkSubject { protocol, addresses, vlan_ids: head.vlan_ids })
+            }
+        });
+        if is_wanted {
+            self.sink.neighbor(&neighbor);
+        }
+    }
+
+    #[cfg(not(feature = "protocols"))]
+    fn neighbor(&mut self, _: NeighborProtocol, _: &Packet<'_>, _: Option<&Filter>) {}
+
     #[inline]
     fn take_charged(&mut self) -> bool {
         K::Stage::take_charged(self.engine)

@@ -7,6 +7,8 @@ use std::rc::Rc;
 
 use crate::base::Packet;
 use crate::base::{EndReason, Side};
+#[cfg(feature = "protocols")]
+use crate::neighbor::Neighbor;
 use crate::session::MessageMeta;
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
@@ -159,6 +161,13 @@ pub trait Sink {
         let _ = (flow, reason, state);
     }
 
+    /// Delivers a message between neighbors on a link, such as one of ARP or LLDP, whatever the stage. Those of ICMPv6, IGMP,
+    /// VRRP and HSRP are delivered before the callbacks of their packet, which counts for a flow too.
+    #[cfg(feature = "protocols")]
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        let _ = neighbor;
+    }
+
     /// Called with the state of an open flow that was read from a checkpoint, for sinks that count
     /// [what their states hold](Self::held_bytes).
     fn restored(&mut self, state: &mut Self::State) {
@@ -245,6 +254,12 @@ macro_rules! forward {
             #[inline]
             fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: K::State) {
                 self.$exclusive().ended(flow, reason, state);
+            }
+
+            #[cfg(feature = "protocols")]
+            #[inline]
+            fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+                self.$exclusive().neighbor(neighbor);
             }
 
             #[inline]

@@ -10,6 +10,7 @@ use crate::base::{EndReason, Timestamp};
 use crate::checkpoint::{Invalid, Reader, Saved, State, StateWriter, Writer};
 use crate::codec::{self, Prefix};
 use crate::decode::extractor::Packet;
+use crate::neighbor::Neighbor;
 use crate::protocols::{Message, Standard};
 use crate::row::Union as _;
 use crate::session::{Fault, MessageMeta, Protocol, SessionEvent};
@@ -282,6 +283,11 @@ impl<K: TransactionSink> Sink for Transactions<K> {
         let TransactionState { mut open, mut inner, .. } = state;
         open.end(&mut self.joins, |transaction| self.inner.transaction(flow, &mut inner, &transaction));
         self.inner.ended(flow, reason, inner);
+    }
+
+    #[inline]
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.inner.neighbor(neighbor);
     }
 
     fn restored(&mut self, state: &mut Self::State) {

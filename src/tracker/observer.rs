@@ -138,8 +138,10 @@ impl Interest {
     pub const DATAGRAMS: Self = Self(1 << 3);
     /// The callback [`Observer::event`]. Active timeouts are always delivered.
     pub const EVENTS: Self = Self(1 << 2);
-    /// All callbacks: starts, packets, datagrams and events.
-    pub const ALL: Self = Self(15);
+    /// The callback [`Sink::neighbor`](crate::pipeline::Sink::neighbor).
+    pub const NEIGHBORS: Self = Self(1 << 5);
+    /// All callbacks: starts, packets, datagrams, events and messages of neighbors.
+    pub const ALL: Self = Self(15 | 1 << 5);
     /// No callback, but the statement that the interest depends on the value of the sink, or changes. A sink may then
     /// implement callbacks that its interest excludes, which debug builds refuse otherwise.
     pub const VARIES: Self = Self(1 << 4);

@@ -18,6 +18,8 @@ mod hostile;
 mod interest;
 mod merging;
 #[cfg(feature = "protocols")]
+mod neighbors;
+#[cfg(feature = "protocols")]
 mod order;
 mod paths;
 mod rare_links;

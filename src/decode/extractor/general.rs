@@ -5,6 +5,7 @@ use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
 use crate::base::TcpSegment;
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
 use crate::decode::link::{IpHeader, IpPacket, NoPacket, Walked, find_packet, ip_header};
+use crate::decode::neighbor::mark;
 use crate::wire::tcp;
 use crate::wire::{icmp, ports, sctp, udp};
 
@@ -12,7 +13,9 @@ use crate::wire::{icmp, ports, sctp, udp};
 pub(super) fn packet<'a>(frame: &Frame<'a>, policy: &KeyPolicy, limits: &Limits) -> Result<Packet<'a>, Skip> {
     let mut walked = Walked::new(());
     find_packet(frame, None, &policy.walk_settings(limits), &mut walked)?;
-    Ok(with_transport(frame, policy, &walked.packet))
+    let mut packet = with_transport(frame, policy, &walked.packet);
+    mark(&mut packet, walked.other.as_ref());
+    Ok(packet)
 }
 
 impl From<NoPacket> for Skip {

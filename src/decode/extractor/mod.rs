@@ -56,6 +56,7 @@ pub use crate::decode::link::{Decapsulation, TunnelPorts};
 
 use crate::base::{Frame, Limits};
 use crate::decode::link::{Entry, HeaderRecorder, IpPacket, NoPacket, PortSet, Walked, find_packet};
+use crate::decode::neighbor::HSRP_PORTS;
 
 /// Converts frames to packets under one [`KeyPolicy`]. Stateless; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +79,7 @@ impl Extractor {
     /// Creates an extractor with the given policy and default limits.
     #[must_use]
     pub const fn new(policy: KeyPolicy) -> Self {
-        let tunnel_ports = policy.tunnel_ports.all(policy.decapsulation);
+        let tunnel_ports = policy.tunnel_ports.all(policy.decapsulation, HSRP_PORTS);
         Self { policy, limits: Limits::DEFAULT, plain_scope: policy.plain_scope(), tunnel_ports }
     }
 

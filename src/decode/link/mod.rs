@@ -50,7 +50,7 @@ pub(crate) use fragment_header::fragment_header;
 pub use ip::IpHeader;
 pub(crate) use ip::ip_header;
 pub use outcome::{Decapsulated, IpPacket, LinkInfo, Unsupported};
-pub(crate) use outcome::{NoPacket, Walked};
+pub(crate) use outcome::{NoPacket, OtherPayload, Walked};
 pub(crate) use policy::PortSet;
 pub use policy::{Decapsulation, TunnelPorts, UdpTunnel};
 pub(crate) use walk::{Entry, WalkSettings, find_packet};

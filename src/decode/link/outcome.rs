@@ -60,13 +60,26 @@ impl IpPacket {
 #[derive(Debug)]
 pub(crate) struct Walked<H> {
     pub(crate) packet: IpPacket,
+    /// What the frame, or a tunnel in the packet, contains instead of an IP packet.
+    pub(crate) other: Option<OtherPayload>,
     pub(crate) encapsulation: H,
+}
+
+/// A payload without an IP packet, at which a walk ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OtherPayload {
+    pub(crate) what: Unsupported,
+    /// Octets from the start of the frame to the payload.
+    pub(crate) offset: usize,
+    /// Length of the payload on the wire in octets.
+    pub(crate) len: usize,
+    pub(crate) link: LinkInfo,
 }
 
 impl<H> Walked<H> {
     /// Creates the result of a walk that has not found a packet yet.
     pub(crate) const fn new(encapsulation: H) -> Self {
-        Self { packet: IpPacket::EMPTY, encapsulation }
+        Self { packet: IpPacket::EMPTY, other: None, encapsulation }
     }
 }
 

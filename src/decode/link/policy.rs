@@ -122,10 +122,10 @@ impl TunnelPorts {
         by_destination.or_else(by_source).map(|(_, tunnel)| tunnel)
     }
 
-    /// Returns the set of all ports in the list, for a fast check; the set is empty if tunnels are not
-    /// decapsulated.
+    /// Returns the set of all ports in the list, for a fast check; it has none if tunnels are not decapsulated. The ports
+    /// `others`, whose packets take the general path too, are added as long as there is room.
     #[cfg_attr(not(test), expect(clippy::indexing_slicing, reason = "the loop ends where both arrays do"))]
-    pub(crate) const fn all(&self, decapsulation: Decapsulation) -> PortSet {
+    pub(crate) const fn all(&self, decapsulation: Decapsulation, others: [u16; 2]) -> PortSet {
         let mut ports = [0; Self::COUNT_MAX];
         let mut index = 0;
         while index < Self::COUNT_MAX {
@@ -133,6 +133,14 @@ impl TunnelPorts {
                 && !matches!(decapsulation, Decapsulation::Outermost)
             {
                 ports[index] = port;
+            }
+            index += 1;
+        }
+        let (mut other, mut index) = (0, 0);
+        while other < others.len() && index < Self::COUNT_MAX {
+            if ports[index] == 0 {
+                ports[index] = others[other];
+                other += 1;
             }
             index += 1;
         }
@@ -175,11 +183,13 @@ mod tests {
 
     #[test]
     fn the_fast_check_finds_all_tunnel_ports() {
-        let set = TunnelPorts::DEFAULT.all(Decapsulation::Innermost);
+        let set = TunnelPorts::DEFAULT.all(Decapsulation::Innermost, [1985, 2029]);
         for (port, _) in TunnelPorts::DEFAULT.iter() {
             assert!(set.has_any([port, 9]) && set.has_any([9, port]));
         }
+        assert!(set.has_any([1985, 1985]) && set.has_any([2029, 2029]));
         assert!(!set.has_any([53, 40_000]));
-        assert!(!TunnelPorts::DEFAULT.all(Decapsulation::Outermost).has_any([4789, 4789]));
+        let none = TunnelPorts::DEFAULT.all(Decapsulation::Outermost, [1985, 2029]);
+        assert!(!none.has_any([4789, 4789]) && none.has_any([1985, 1985]));
     }
 }

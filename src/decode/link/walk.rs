@@ -5,8 +5,8 @@ use super::encapsulation::{HeaderRecorder, Unrecorded};
 use super::ip::{PlainIpv4, read_ip_header};
 use super::outcome::NoPacket;
 use super::{
-    Decapsulated, Decapsulation, FrameEncapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
-    Unsupported, Walked, ip_header,
+    Decapsulated, Decapsulation, FrameEncapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, OtherPayload,
+    TunnelPorts, Unsupported, Walked, ip_header,
 };
 use crate::base::{Encapsulation, EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
 use crate::wire::{ip, ipv4};
@@ -75,8 +75,7 @@ pub(crate) struct WalkSettings<'a> {
 
 /// Finds the IP packet in a frame and writes it to `walked`, with the outer headers that the
 /// [`HeaderRecorder`] records (none for `()`). With an entry, the walk starts at the IP header that the entry
-/// describes, such as the header of a reassembled datagram. The content of `walked` is unspecified if no
-/// packet is found.
+/// describes, such as the header of a reassembled datagram. If no packet is found, `walked` contains only the other payload.
 #[inline(always)]
 pub(crate) fn find_packet<H: HeaderRecorder>(
     frame: &Frame<'_>,
@@ -95,6 +94,7 @@ fn walk<H: HeaderRecorder>(
     walked: &mut Walked<H>,
 ) -> Result<(), NoPacket> {
     walked.encapsulation.begin();
+    walked.other = None;
     let mut walk = Walk::new(frame, entry, settings, walked);
     let mut next = match entry {
         None => walk.link_layer(frame.link_type),
@@ -386,6 +386,7 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
             }
             return Ok(());
         }
+        self.note_other(stop);
         Err(match (stop, self.error.filter(|_| matches!(stop, Stop::Error))) {
             (Stop::Unsupported(unsupported), _) => NoPacket::Unsupported(unsupported),
             (_, Some(error)) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
@@ -394,12 +395,22 @@ impl<'a, H: HeaderRecorder> Walk<'a, H> {
         })
     }
 
+    /// Notes the payload at the cursor if it is of a protocol other than IP.
+    #[cold]
+    fn note_other(&mut self, stop: Stop) {
+        if let Stop::Unsupported(what) = stop {
+            let (offset, len) = (self.at, self.wire_len());
+            self.walked.other = Some(OtherPayload { what, offset, len, link: self.link });
+        }
+    }
+
     /// Completes the packet that was found last if its payload is a tunnel without an IP packet. The packet is in the
     /// virtual network of the tunnel, unless flows are linked: the flow of the tunnel then contains the packets of all its
     /// networks.
     #[cold]
     #[inline(never)]
     fn without_inner_packet(&mut self, stop: Stop) {
+        self.note_other(stop);
         let error = self.error.filter(|_| matches!(stop, Stop::Error));
         self.walked.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
         if !self.walked.encapsulation.keeps_packets() {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use super::anomaly::Anomaly;
+use super::arp::Arp;
 use super::dns::Dns;
 use super::fileinfo::Fileinfo;
 use super::flow::Flow;
@@ -23,6 +24,7 @@ use super::tls::Tls;
 use crate::base::{EndReason, Evidence, Side, Timestamp};
 use crate::export::Uid;
 use crate::export::{FlowLog, LogFiles, LoggedFlow, Nulls, Permits, Style, TimeFormat, write_json};
+use crate::neighbor::Neighbor;
 use crate::protocols::{ftp_data, smb, tftp};
 use crate::record::FlowRecord;
 use crate::row::{DynRow, Table, TableInfo};
@@ -386,6 +388,13 @@ impl<W: Write> FlowLog for Events<W> {
         let head = self.head::<Anomaly>(flow, (view, view.initiator()), meta.timestamp);
         let head = head.with_application(meta.protocol.name());
         self.write(meta.timestamp, &(head, Anomaly::of_fault(reason)), permits)
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>, permits: Permits<'_>) -> io::Result<bool> {
+        match Arp::of(neighbor) {
+            Some(arp) if !self.config.has_flows_only => self.write(neighbor.head.timestamp, &arp, permits),
+            _ => Ok(true),
+        }
     }
 
     fn advance(&mut self, time: Timestamp) -> io::Result<()> {

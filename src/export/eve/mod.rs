@@ -18,6 +18,7 @@
 
 mod address;
 mod anomaly;
+mod arp;
 mod dns;
 mod events;
 mod fileinfo;
@@ -38,6 +39,7 @@ mod time;
 mod tls;
 
 pub use anomaly::Anomaly;
+pub use arp::Arp;
 pub use dns::Dns;
 pub use events::{EveConfig, Events};
 pub use fileinfo::Fileinfo;

@@ -2,7 +2,7 @@
 //!
 //! The reader extracts each frame. A plain packet is sent to the shard that tracks its flow, which need not read its
 //! header octets again; they would come from the cache of another core. Every other frame is sent to all shards as
-//! captured: fragments, frames of no flow, and, if there are several shards, errors that quote a packet of another flow.
+//! captured: fragments, frames of no flow, messages of neighbors, and, if there are several shards, errors that quote a packet of another flow.
 //! A single pipeline that has received all batches receives the next one as it was captured, and extracts it itself.
 
 use super::super::jumps::Jumps;

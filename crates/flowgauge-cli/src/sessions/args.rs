@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
 use flowgauge::export::{Format, Style};
-use flowgauge::row::{RowType as _, Union as _};
+use flowgauge::neighbor::{self, NeighborHead, NeighborMessage};
+use flowgauge::row::{RowType as _, TableInfo, Union as _};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{Message, Protocols as _, SessionEvent, Standard};
@@ -160,10 +161,13 @@ impl SessionsArgs {
     /// Returns the conditions on rows.
     pub(super) fn rows(&self) -> Result<RowFilter, Failure> {
         let Some(text) = &self.condition else { return Ok(RowFilter::default()) };
+        let mut neighbors = vec![const { &TableInfo::of::<NeighborHead>() }];
+        neighbors.extend(NeighborMessage::tables());
         let condition = if self.transactions {
-            Condition::of_tables(text, &TransactionHead::columns(), &Content::tables())
+            let tables = [Content::tables(), neighbors].concat();
+            Condition::of_tables(text, &TransactionHead::columns(), &tables)
         } else {
-            let tables: Vec<_> = Message::tables().into_iter().chain(SessionEvent::tables()).collect();
+            let tables = [Message::tables(), SessionEvent::tables(), neighbors].concat();
             Condition::of_tables(text, &MessageHead::columns(), &tables)
         };
         condition
@@ -234,6 +238,9 @@ fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
 
 /// Checks that a text is the name of a protocol that has a parser, in any case, and returns the name.
 fn parse_protocol(text: &str) -> Result<&'static str, String> {
+    if let Some(name) = neighbor::protocol_names().find(|name| name.eq_ignore_ascii_case(text)) {
+        return Ok(name);
+    }
     let table = Standard::TABLE;
     let known = table.iter().find(|entry| entry.protocol.name().eq_ignore_ascii_case(text));
     match known {
@@ -243,7 +250,8 @@ fn parse_protocol(text: &str) -> Result<&'static str, String> {
         )),
         None => {
             let parsed = table.iter().filter(|entry| entry.has_parser);
-            let names: Vec<_> = parsed.map(|entry| entry.protocol.name()).collect();
+            let names: Vec<_> =
+                parsed.map(|entry| entry.protocol.name()).chain(neighbor::protocol_names()).collect();
             Err(format!("unknown protocol; the protocols are {}", names.join(", ")))
         }
     }

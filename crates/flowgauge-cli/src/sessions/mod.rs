@@ -14,6 +14,7 @@ use std::time::Instant;
 use flowgauge::checkpoint::{self as library, Invalid, StateWriter, Writer};
 use flowgauge::codec::Reader;
 use flowgauge::export::write_json;
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::boxed;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Row, TableRow, Union};
@@ -21,8 +22,8 @@ use flowgauge::session::MessageHead;
 use flowgauge::tracker::FlowView;
 use flowgauge::transaction::{Transaction, TransactionConfig, TransactionHead};
 use flowgauge::{
-    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, PipelineStats, Protocol, ReassemblerConfig,
-    Resources, SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
+    Builder, Flow, Interest, KeyPolicy, Message, MessageMeta, PipelineStats, ReassemblerConfig, Resources,
+    SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
 pub(crate) use args::SessionsArgs;
@@ -271,17 +272,18 @@ impl<'a> MessageSink<'a> {
     }
 
     /// Returns whether rows of a protocol are written.
-    fn wants(&mut self, protocol: &'static Protocol) -> bool {
+    fn wants(&mut self, protocol: &'static str) -> bool {
         let wanted = &self.protocols;
-        let is_wanted = wanted.is_empty() || wanted.contains(&protocol.name());
+        let is_wanted = wanted.is_empty() || wanted.contains(&protocol);
         if !is_wanted && self.row_count == 0 {
-            *self.others.entry(protocol.name()).or_default() += 1;
+            *self.others.entry(protocol).or_default() += 1;
         }
         is_wanted
     }
 
     fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &impl Union) {
-        let is_unwanted = self.args.transactions || self.targets.is_empty() || !self.wants(meta.protocol);
+        let is_unwanted =
+            self.args.transactions || self.targets.is_empty() || !self.wants(meta.protocol.name());
         if self.outcome.is_err() || is_unwanted {
             return;
         }
@@ -353,7 +355,7 @@ impl<'a> MessageSink<'a> {
 impl TransactionSink for MessageSink<'_> {
     fn transaction(&mut self, flow: &FlowView<'_>, state: &mut State, transaction: &Transaction) {
         let is_unwanted = !self.args.transactions || self.targets.is_empty();
-        if self.outcome.is_err() || is_unwanted || !self.wants(transaction.protocol()) {
+        if self.outcome.is_err() || is_unwanted || !self.wants(transaction.protocol().name()) {
             return;
         }
         let community_id = id(&mut state.community_id, flow);
@@ -376,7 +378,9 @@ impl Sink for MessageSink<'_> {
 
     fn interest(&self) -> Interest {
         let wanted = if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS };
-        wanted | Interest::VARIES
+        // Messages between neighbors have no Community ID.
+        let is_by_id = !self.args.community_id.is_empty();
+        wanted | if is_by_id { Interest::VARIES } else { Interest::NEIGHBORS | Interest::VARIES }
     }
 
     fn started(&mut self, flow: &mut Flow<'_, State>) {
@@ -390,6 +394,16 @@ impl Sink for MessageSink<'_> {
         if !message.is_content() && !message.is_plain_end() {
             self.take(flow, meta, message);
         }
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        if self.outcome.is_err() || self.targets.is_empty() || !self.wants(neighbor.head.protocol) {
+            return;
+        }
+        let row = (neighbor.head, neighbor.message.row());
+        let bound = (neighbor.head.frame_len.into(), &mut 0);
+        let written = self.write_row(row, &RowHead::from(&neighbor.head), bound);
+        self.outcome = written.map(|is_written| self.omitted_count += u64::from(!is_written));
     }
 
     fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {

@@ -1,9 +1,10 @@
 //! Messages of sessions for people: one line each, truncated at the width of the terminal.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
+use flowgauge::neighbor::NeighborHead;
 use flowgauge::row::TableRow;
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::TransactionHead;
@@ -18,9 +19,15 @@ pub(super) struct RowHead {
     timestamp: Timestamp,
     protocol: &'static str,
     kind: &'static str,
-    source: (IpAddr, Option<u16>),
-    destination: (IpAddr, Option<u16>),
+    source: End,
+    destination: End,
     arrow: &'static str,
+}
+
+/// One end of a row: an address with its port, or what a message between neighbors states.
+enum End {
+    Flow(IpAddr, Option<u16>),
+    Neighbor(Option<IpAddr>, Option<[u8; 6]>),
 }
 
 impl RowHead {
@@ -34,13 +41,28 @@ impl From<&MessageHead> for RowHead {
     fn from(head: &MessageHead) -> Self {
         let MessageHead { timestamp, protocol, kind, source, destination, .. } = *head;
         let arrow = if head.role == Role::Server { "<-" } else { "->" };
+        let [source, destination] = [source, destination].map(|(address, port)| End::Flow(address, port));
         Self { timestamp, protocol, kind, source, destination, arrow }
+    }
+}
+
+impl From<&NeighborHead> for RowHead {
+    fn from(head: &NeighborHead) -> Self {
+        Self {
+            timestamp: head.timestamp,
+            protocol: head.protocol,
+            kind: head.kind,
+            source: End::Neighbor(head.source_address, head.source_mac),
+            destination: End::Neighbor(head.destination_address, head.destination_mac),
+            arrow: "->",
+        }
     }
 }
 
 impl From<&TransactionHead> for RowHead {
     fn from(head: &TransactionHead) -> Self {
         let TransactionHead { timestamp, protocol, kind, source, destination, .. } = *head;
+        let [source, destination] = [source, destination].map(|(address, port)| End::Flow(address, port));
         Self { timestamp, protocol, kind, source, destination, arrow: "->" }
     }
 }
@@ -77,9 +99,9 @@ impl Rows {
             "{:<12}  {:<5}  {:<21} {} {:<21}  {}",
             time_of_day(head.timestamp),
             head.protocol,
-            end(head.source),
+            head.source.to_string(),
             head.arrow,
-            end(head.destination),
+            head.destination.to_string(),
             head.kind,
         );
         push_values(row, message, has_sensitive);
@@ -89,6 +111,16 @@ impl Rows {
     }
 }
 
-fn end((address, port): (IpAddr, Option<u16>)) -> String {
-    port.map_or_else(|| address.to_string(), |port| SocketAddr::new(address, port).to_string())
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flow(address, Some(port)) => SocketAddr::new(*address, *port).fmt(f),
+            Self::Flow(address, None) | Self::Neighbor(Some(address), _) => address.fmt(f),
+            Self::Neighbor(None, Some(mac)) => {
+                let [a, b, c, d, e, last] = mac;
+                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{last:02x}")
+            }
+            Self::Neighbor(None, None) => f.write_str("-"),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use flowgauge::export::{FlowLog, LoggedFlow};
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::transaction::Transaction;
 use flowgauge::{
@@ -132,7 +133,8 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        self.inner.interest() | Interest::STARTS | Interest::EVENTS | Interest::VARIES
+        let own = Interest::STARTS | Interest::EVENTS | Interest::NEIGHBORS;
+        self.inner.interest() | own | Interest::VARIES
     }
 
     fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
@@ -192,6 +194,23 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
                 log.record(&flow.view, logged, reason, permits)
             });
         }
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.inner.neighbor(neighbor);
+        if self.outcome.is_err() || !self.wants(neighbor.head.protocol) {
+            return;
+        }
+        self.now = self.now.max(neighbor.head.timestamp);
+        let Self { logs, bound, omitted_count, .. } = self;
+        for log in logs {
+            let mut permits = |len| bound.permits(&mut 0, neighbor.head.frame_len.into(), len);
+            match log.neighbor(neighbor, &mut permits) {
+                Ok(is_written) => *omitted_count += u64::from(!is_written),
+                Err(error) => self.outcome = Err(error),
+            }
+        }
+        self.has_news = true;
     }
 
     fn restored(&mut self, state: &mut Self::State) {
