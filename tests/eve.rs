@@ -16,7 +16,7 @@ use std::{env, fs};
 
 use flowgauge::export::FlowLog as _;
 use flowgauge::export::eve::{
-    Anomaly, Dns, EveConfig, Events, Fileinfo, Flow, Ftp, FtpData, Head, Http, Netflow, Quic, Smtp, Ssh,
+    Anomaly, Arp, Dns, EveConfig, Events, Fileinfo, Flow, Ftp, FtpData, Head, Http, Netflow, Quic, Smtp, Ssh,
     Stats, Tls,
 };
 use flowgauge::row::{Column, TableInfo, Type};
@@ -47,6 +47,7 @@ fn tables() -> Vec<TableInfo> {
         TableInfo::of::<Quic<'_>>(),
         TableInfo::of::<Fileinfo<'_>>(),
         TableInfo::of::<Anomaly>(),
+        TableInfo::of::<Arp>(),
         TableInfo::of::<Stats>(),
     ];
     tables.into_iter().chain(flowgauge::protocols::eve_tables().into_iter().copied()).collect()
@@ -157,7 +158,11 @@ fn events_of_a_flow_have_its_identifier() {
                 flows.insert(event["flow_id"].as_u64().expect("an identifier"), (ends, &event["proto"]));
             assert!(known.is_none(), "{}: an identifier of two flows", path.display());
         }
-        for event in events.iter().filter(|event| event["event_type"] != "stats") {
+        // Counters, and messages of ARP, belong to no flow.
+        let without_flow = ["stats", "arp"];
+        for event in
+            events.iter().filter(|event| without_flow.iter().all(|kind| event["event_type"] != *kind))
+        {
             let mut ends = [(&event["src_ip"], &event["src_port"]), (&event["dest_ip"], &event["dest_port"])];
             let (of_flow, protocol) = flows[&event["flow_id"].as_u64().expect("an identifier")];
             if ends != of_flow {

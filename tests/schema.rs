@@ -467,6 +467,8 @@ fn the_documentation_of_messages_is_up_to_date() {
     let mut tables = vec![TableInfo::of::<MessageHead>()];
     tables.extend(<flowgauge::Message<'_> as Union>::tables());
     tables.extend(SessionEvent::tables());
+    tables.push(TableInfo::of::<flowgauge::neighbor::NeighborHead>());
+    tables.extend(flowgauge::neighbor::NeighborMessage::tables());
     tables.push(TableInfo::of::<FlowAnomaly<'_>>());
     tables.push(TableInfo::of::<flowgauge::Packet<'_>>());
     tables.push(TableInfo::of::<flowgauge::transaction::TransactionHead>());
@@ -484,7 +486,8 @@ fn the_documentation_of_messages_is_up_to_date() {
          {}\n\
          ## Columns of messages\n\n\
          `flowgauge sessions` writes the columns of `session.head` and those of the message, with `--transactions` those of\n\
-         `transaction.head` and of the transaction. False, zero and empty lists are omitted in the columns with an asterisk. The columns of a group are indented.\n",
+         `transaction.head` and of the transaction. The rows of messages between neighbors have those of `neighbor.head`, and\n\
+         those of the message. False, zero and empty lists are omitted in the columns with an asterisk. The columns of a group are indented.\n",
         parsed_protocols()
     );
     for (index, table) in tables.iter().enumerate() {
@@ -545,6 +548,7 @@ fn names_of_times_state_what_they_are() {
     ];
     tables.extend(<flowgauge::Message<'_> as Union>::tables());
     tables.extend(SessionEvent::tables());
+    tables.extend(flowgauge::neighbor::NeighborMessage::tables());
     tables.extend(flowgauge::transaction::Content::tables());
     let is_ours = |table: &TableInfo| !table.name.contains("cic") && !table.name.contains("nfstream");
     tables.extend(flowgauge::features::Features::tables().into_iter().filter(is_ours));
@@ -594,7 +598,11 @@ fn columns_of_one_name_have_one_kind_of_values() {
         }
     }
     for (tables, exceptions) in [
-        (<flowgauge::Message<'_> as Union>::tables(), &["address", "data", "version"][..]),
+        (
+            [<flowgauge::Message<'_> as Union>::tables(), flowgauge::neighbor::NeighborMessage::tables()]
+                .concat(),
+            &["address", "data", "version"][..],
+        ),
         (flowgauge::transaction::Content::tables(), &["version"]),
     ] {
         let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

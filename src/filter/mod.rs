@@ -153,6 +153,13 @@ impl Filter {
         !self.is_directional() && !self.has_vlan()
     }
 
+    /// Returns whether a term of the filter is a protocol of frames without an IP packet, such as `arp`.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn has_link(&self) -> bool {
+        self.program.has_link()
+    }
+
     /// Returns the number of terms in the filter.
     #[doc(hidden)]
     #[must_use]

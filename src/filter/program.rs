@@ -58,6 +58,10 @@ impl Program {
         self.has_vlan
     }
 
+    pub(super) fn has_link(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step.term, Term::Link(_)))
+    }
+
     pub(super) const fn term_count(&self) -> usize {
         self.steps.len()
     }

@@ -123,6 +123,14 @@ pub struct NeighborHead {
     pub kind: &'static str,
 }
 
+impl NeighborHead {
+    /// Returns whether the message is in an IP packet, which belongs to a flow.
+    #[must_use]
+    pub const fn is_in_flow(&self) -> bool {
+        self.hop_limit.is_some()
+    }
+}
+
 crate::table! {
     /// Time, protocol and addresses of a message of a neighbor.
     impl "neighbor.head" for NeighborHead as head {

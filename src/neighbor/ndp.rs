@@ -51,7 +51,7 @@ crate::message! {
         /// Prefixes of the link.
         pub prefixes: Vec<Group<Prefix>> [sparse],
         /// Addresses of DNS servers.
-        pub dns_servers: Vec<IpAddr> [sparse],
+        pub router_dns_servers: Vec<IpAddr> [sparse],
     }
 }
 
@@ -177,7 +177,7 @@ impl Ndp {
                 reader.skip(6)?;
                 addresses(reader.rest(), v6)
                     .into_iter()
-                    .for_each(|server| add(&mut self.dns_servers, server));
+                    .for_each(|server| add(&mut self.router_dns_servers, server));
             }
             _ => {}
         }

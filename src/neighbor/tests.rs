@@ -153,7 +153,7 @@ fn examples_are_read() {
     assert_eq!((ndp.router_time, ndp.link_mtu), (Some(Duration::from_secs(1800)), Some(1500)));
     assert_eq!((ndp.router_preference, ndp.is_managed), (Some(Name("high")), Some(true)));
     assert_eq!(ndp.prefixes[0].0.valid_seconds, u32::MAX);
-    assert_eq!(ndp.dns_servers, ["2001:db8::53".parse::<IpAddr>().unwrap()]);
+    assert_eq!(ndp.router_dns_servers, ["2001:db8::53".parse::<IpAddr>().unwrap()]);
 }
 
 #[test]

@@ -208,7 +208,11 @@ pub(crate) fn completed_fields<P: TypedValueParser>(parser: P) -> Completed<P> {
 pub(crate) fn completed_protocols<P: TypedValueParser>(parser: P) -> Completed<P> {
     let names = || {
         let parsed = Standard::TABLE.iter().filter(|entry| entry.has_parser);
-        parsed.map(|entry| entry.protocol.name()).chain(flowgauge::neighbor::protocol_names()).collect()
+        parsed
+            .map(|entry| entry.protocol.name())
+            .chain(flowgauge::neighbor::protocol_names())
+            .chain(["neighbor"])
+            .collect()
     };
     Completed { parser, names }
 }

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
 use flowgauge::features::{FeatureSet, Features, FlowFeatures};
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::RecordReceiver;
 use flowgauge::record::CommunityId;
 use flowgauge::row::{Row, TableRow, Union};
@@ -178,7 +179,15 @@ impl Sink for SessionRows<'_, '_> {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        Interest::RECORDS
+        if self.table.is_of_neighbors() { Interest::NEIGHBORS } else { Interest::RECORDS }
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        let row = neighbor.message.row();
+        if self.table.has(row.table) && self.rows.times.contains(neighbor.head.timestamp) {
+            let Rows { batches, file, .. } = &mut self.rows;
+            batches.push_of(row.table, &((neighbor.head, row), InFile(*file)));
+        }
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {

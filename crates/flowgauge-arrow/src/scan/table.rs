@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use flowgauge::features::{FeatureSet, Features};
+use flowgauge::neighbor::{NeighborHead, NeighborMessage};
 use flowgauge::row::{Column, RowType as _, Table as _, TableInfo, Union};
 use flowgauge::session::{MessageHead, Protocol};
 use flowgauge::transaction::{Content, TransactionHead};
@@ -20,7 +21,8 @@ pub enum Table {
     Flows,
     /// A row for each packet of a flow.
     Packets,
-    /// A row for each message of the tables with this name, such as `dns` or `dns.response`.
+    /// A row for each message of the tables with this name, such as `dns` or `dns.response`; `neighbor` for messages between
+    /// neighbors on a link.
     Messages(&'static str),
     /// A row for each transaction of the table with this name, such as `http`.
     Transactions(&'static str),
@@ -86,7 +88,7 @@ impl Table {
     ///
     /// Returns an error if there is no such table.
     pub fn messages(name: &str) -> Result<Self, UnknownTable> {
-        let tables = message_tables();
+        let tables = [message_tables(), NeighborMessage::tables()].concat();
         let found = tables
             .iter()
             .find_map(|table| [table.name, table.prefix()].into_iter().find(|known| *known == name));
@@ -160,12 +162,20 @@ impl Table {
         }
     }
 
+    /// Returns whether the rows are messages between neighbors, which belong to no flow.
+    pub(super) fn is_of_neighbors(&self) -> bool {
+        matches!(self, Self::Messages(name) if name.split('.').next() == Some("neighbor"))
+    }
+
     /// Returns the columns of the table, and the names of those that only some rows have.
     pub(super) fn columns(&self, features: &FeatureSet) -> (Vec<&'static Column>, Vec<&'static str>) {
         let (mut columns, tables) = match self {
             Self::Flows if *features == FeatureSet::default() => (FlowRecord::columns(), Vec::new()),
             Self::Flows => (<(&FlowRecord, Features<'_>)>::columns(), Vec::new()),
             Self::Packets => (Packet::columns(), Vec::new()),
+            Self::Messages(_) if self.is_of_neighbors() => {
+                (NeighborHead::columns(), NeighborMessage::tables())
+            }
             Self::Messages(_) => (MessageHead::columns(), message_tables()),
             Self::Transactions(_) => (TransactionHead::columns(), Content::tables()),
             Self::Findings => (Finding::columns(), Vec::new()),

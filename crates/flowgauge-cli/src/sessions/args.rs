@@ -9,7 +9,7 @@ use flowgauge::neighbor::{self, NeighborHead, NeighborMessage};
 use flowgauge::row::{RowType as _, TableInfo, Union as _};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::{Content, TransactionHead};
-use flowgauge::{Message, Protocols as _, SessionEvent, Standard};
+use flowgauge::{Filter, Message, Protocols as _, SessionEvent, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 use crate::checkpoint::CheckpointArgs;
@@ -32,6 +32,7 @@ use flowgauge_condition::{Condition, RowFilter};
   flowgauge sessions capture.pcap
   flowgauge sessions capture.pcap --protocol dns --format table
   flowgauge sessions capture.pcap -p tls | jq -r 'select(.message == \"client_hello\") | .server_name'
+  flowgauge sessions capture.pcap -p neighbor | jq -r 'select(.system_name) | [.source_mac, .system_name, .port_id] | @tsv'
   flowgauge sessions capture.pcap --format zeek --out logs
   flowgauge sessions capture.pcap --transactions -p http | jq -r '[.status, .host, .target] | @tsv'
   tcpdump -U -w - | flowgauge sessions - -p http
@@ -47,7 +48,8 @@ pub(crate) struct SessionsArgs {
 
     /// Write only messages of this protocol, such as http; may be repeated
     ///
-    /// `http` includes HTTP/2, and `http2` is HTTP/2 alone.
+    /// `http` includes HTTP/2, and `http2` is HTTP/2 alone. Messages between neighbors on a link are written only if they are
+    /// named, because they have no flow: arp, rarp, ndp, igmp, mld, lldp, cdp, stp, vrrp, hsrp, or neighbor for all of them.
     #[arg(long, short = 'p', value_name = "NAME", hide_possible_values = true)]
     #[arg(value_parser = completed_protocols(parse_protocol))]
     pub(crate) protocol: Vec<&'static str>,
@@ -175,9 +177,20 @@ impl SessionsArgs {
             .map_err(|error| Failure::Usage(format!("--where: {error}")))
     }
 
+    /// Returns whether messages between neighbors are written: a protocol or the filter names some.
+    pub(super) fn has_neighbors(&self) -> bool {
+        let is_in_filter = |text: &String| text.parse().is_ok_and(|filter: Filter| filter.has_link());
+        let mut names = self.protocols().into_iter();
+        names.any(|name| neighbor::protocol_names().any(|known| known == name))
+            || self.filter.as_ref().is_some_and(is_in_filter)
+    }
+
     /// Returns the protocols whose rows are written; all if there are none.
     pub(super) fn protocols(&self) -> Vec<&'static str> {
         let mut all = self.protocol.clone();
+        if all.contains(&NEIGHBORS) {
+            all.extend(neighbor::protocol_names());
+        }
         if all.contains(&"http") {
             all.push("http2");
         }
@@ -226,6 +239,9 @@ impl SessionsArgs {
     }
 }
 
+/// Name of all protocols of messages between neighbors together.
+const NEIGHBORS: &str = "neighbor";
+
 fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
     let all = || {
         let library = [Format::Ndjson, Format::Table].map(OutputFormat::Library);
@@ -238,7 +254,8 @@ fn format_parser() -> impl TypedValueParser<Value = OutputFormat> {
 
 /// Checks that a text is the name of a protocol that has a parser, in any case, and returns the name.
 fn parse_protocol(text: &str) -> Result<&'static str, String> {
-    if let Some(name) = neighbor::protocol_names().find(|name| name.eq_ignore_ascii_case(text)) {
+    let mut neighbors = neighbor::protocol_names().chain([NEIGHBORS]);
+    if let Some(name) = neighbors.find(|name| name.eq_ignore_ascii_case(text)) {
         return Ok(name);
     }
     let table = Standard::TABLE;
@@ -250,8 +267,11 @@ fn parse_protocol(text: &str) -> Result<&'static str, String> {
         )),
         None => {
             let parsed = table.iter().filter(|entry| entry.has_parser);
-            let names: Vec<_> =
-                parsed.map(|entry| entry.protocol.name()).chain(neighbor::protocol_names()).collect();
+            let names: Vec<_> = parsed
+                .map(|entry| entry.protocol.name())
+                .chain(neighbor::protocol_names())
+                .chain([NEIGHBORS])
+                .collect();
             Err(format!("unknown protocol; the protocols are {}", names.join(", ")))
         }
     }

@@ -202,6 +202,8 @@ struct MessageSink<'a> {
     args: &'a SessionsArgs,
     /// Protocols whose rows are written; all if there are none.
     protocols: Vec<&'static str>,
+    /// True if messages between neighbors are wanted, whose rows have no flow: a protocol or the filter names them.
+    has_neighbors: bool,
     /// Numbers of rows of other protocols, until one is written.
     others: BTreeMap<&'static str, u64>,
     choice: Choice,
@@ -235,6 +237,7 @@ impl<'a> MessageSink<'a> {
         Ok(Self {
             args,
             protocols: args.protocols(),
+            has_neighbors: args.has_neighbors(),
             others: BTreeMap::new(),
             rows: args.rows()?,
             choice,
@@ -378,9 +381,8 @@ impl Sink for MessageSink<'_> {
 
     fn interest(&self) -> Interest {
         let wanted = if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS };
-        // Messages between neighbors have no Community ID.
-        let is_by_id = !self.args.community_id.is_empty();
-        wanted | if is_by_id { Interest::VARIES } else { Interest::NEIGHBORS | Interest::VARIES }
+        let neighbors = if self.has_neighbors { Interest::NEIGHBORS } else { Interest::RECORDS };
+        wanted | neighbors | Interest::VARIES
     }
 
     fn started(&mut self, flow: &mut Flow<'_, State>) {
@@ -397,7 +399,11 @@ impl Sink for MessageSink<'_> {
     }
 
     fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
-        if self.outcome.is_err() || self.targets.is_empty() || !self.wants(neighbor.head.protocol) {
+        if !self.has_neighbors
+            || self.outcome.is_err()
+            || self.targets.is_empty()
+            || !self.wants(neighbor.head.protocol)
+        {
             return;
         }
         let row = (neighbor.head, neighbor.message.row());

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use clap::{ArgGroup, Args};
 use flowgauge::decode::extractor::PacketMarks;
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::boxed;
 use flowgauge::source::PcapngWriter;
 use flowgauge::{Flow, Flows, FragmentHandling, Frame, Interest, Interface, Packet, Sink};
@@ -28,12 +29,14 @@ use crate::summary::SummaryLineArgs;
 ///
 /// The packets of both directions are written. A filter with `src`, `dst` or `vlan` depends on properties that may be
 /// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. The fragments of a datagram
-/// are written with the one that contains its ports.
+/// are written with the one that contains its ports. A filter also selects messages of ARP, LLDP and the like, which belong
+/// to no flow.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
 #[command(after_long_help = "Examples:
   flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
   flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -
+  flowgauge slice capture.pcap --filter arp -w arp.pcapng
 
 Exit status:
   0  All input was read, and packets were written.
@@ -85,7 +88,8 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
         Choice::new(&args.community_id, filter.as_ref(), (&args.files, None), (&builder, &resources))?;
     let Some(input) = Input::open_for_frames(&args.files, &resources, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.shared.quiet);
-    let slicer = RefCell::new(Slicer::new(choice, output, Fragments::new(resources.limits)));
+    let slicer = Slicer::new(choice, output, Fragments::new(resources.limits));
+    let slicer = RefCell::new(Slicer { has_filter: filter.is_some(), ..slicer });
     let mut pipeline = builder.build(boxed(&slicer))?;
     let stats = input.run_with(console, |source, options| {
         let write =
@@ -98,7 +102,7 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     outcome?;
     let packet_count = output.finish()?;
     if packet_count == 0 {
-        return Err(Failure::Other("no flow was selected; nothing was written".to_owned()));
+        return Err(Failure::Other("no packet was selected; nothing was written".to_owned()));
     }
     if !args.shared.quiet {
         let (packets, flows) = (plural(packet_count, "packet"), plural(chosen_count, "flow"));
@@ -117,6 +121,8 @@ struct Mark {
 /// Writes the frames of selected flows until the first failure.
 struct Slicer {
     choice: Choice,
+    /// True if a filter selects the packets, rather than the Community IDs of flows.
+    has_filter: bool,
     output: Output,
     started_count: u64,
     chosen_count: u64,
@@ -130,6 +136,7 @@ impl Slicer {
     fn new(choice: Choice, output: Output, fragments: Fragments) -> Self {
         Self {
             choice,
+            has_filter: false,
             output,
             started_count: 0,
             chosen_count: 0,
@@ -164,7 +171,13 @@ impl Sink for Slicer {
     type Stage = Flows;
 
     fn interest(&self) -> Interest {
-        Interest::STARTS | Interest::PACKETS
+        let flows = Interest::STARTS | Interest::PACKETS;
+        if self.has_filter { flows | Interest::NEIGHBORS } else { flows | Interest::VARIES }
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        // Those in IP packets belong to flows, which the filter selects.
+        self.is_frame_chosen |= !neighbor.head.is_in_flow();
     }
 
     fn started(&mut self, flow: &mut Flow<'_, Mark>) {
