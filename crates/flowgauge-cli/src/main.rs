@@ -72,6 +72,7 @@ use manual::{CompletionsArgs, ManArgs};
 use merge::MergeArgs;
 use objects::ObjectsArgs;
 use overview::SummaryArgs;
+use overview::hosts::{self, HostsArgs};
 use overview::report::{self, ReportArgs};
 use packets::PacketsArgs;
 use sessions::SessionsArgs;
@@ -101,6 +102,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Summary(SummaryArgs),
+    Hosts(HostsArgs),
     Report(ReportArgs),
     Flows(FlowsArgs),
     Live(LiveArgs),
@@ -189,6 +191,7 @@ fn run(command: Command, console: &mut Console) -> Result<(), Failure> {
     }
     match command {
         Command::Summary(args) => overview::run(&args, console),
+        Command::Hosts(args) => hosts::run(&args, console),
         Command::Report(args) => report::run(&args, console),
         Command::Flows(args) => flows::run(&args, console),
         Command::Live(args) => live::run(&args, console),

@@ -119,6 +119,11 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         self.table_bytes() + heap_bytes
     }
 
+    /// Returns the entry of a key, if there is one.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key)
+    }
+
     /// Returns all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter()

@@ -9,8 +9,9 @@ use std::time::Duration;
 use flowgauge::base::DirectionEvidence;
 use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::{Prefix, Reader};
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::TransactionSink;
-use flowgauge::protocols::{dns, ftp, http1, http2};
+use flowgauge::protocols::{dhcp, dns, ftp, http1, http2};
 use flowgauge::reassembler::CaptureSide;
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Dns, Transaction};
@@ -38,6 +39,8 @@ pub struct Collector {
     until_measured: u64,
     /// Index of the interface of the latest packet.
     interface: u32,
+    /// True if transactions of all protocols are read for what they state about hosts.
+    is_thorough: bool,
 }
 
 /// Least number of records and transactions between two measurements of the memory of the facts.
@@ -53,6 +56,13 @@ const MEMORY_PART: u64 = 4;
 const MEASURE_INTERVAL: u64 = 64;
 
 impl Collector {
+    /// Returns the collector that reads the transactions of all protocols, for what they state about [hosts](Facts::known):
+    /// the software of servers, and systems that user agents name. Otherwise hosts are known from DNS, DHCP and messages.
+    #[must_use]
+    pub fn thorough(self) -> Self {
+        Self { is_thorough: true, ..self }
+    }
+
     /// Measures the memory of the facts. If it is more than a part of that which is left, the half of all entries with the
     /// least weights is removed.
     #[cold]
@@ -214,11 +224,17 @@ impl Sink for Collector {
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
-        Interest::PACKETS
+        Interest::PACKETS | Interest::NEIGHBORS
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.until_measured = self.until_measured.saturating_sub(1);
+        self.facts.known.neighbor(neighbor);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, CollectorState>, packet: &Packet<'_>) {
         self.facts.packet(packet);
+        self.facts.known.packet(packet);
         self.interface = packet.interface;
         if let Some(time) = flow.state.window(packet) {
             self.facts.tcp.closed(time);
@@ -249,6 +265,7 @@ impl Sink for Collector {
             let incident = (kind, meta.protocol.name().into(), ends.0, ends.1, what);
             self.facts.incidents.entry(incident).0 += 1;
         }
+        self.facts.known.message(&flow.view, meta.from, message);
         if let Some(is_anonymous) = is_anonymous(message) {
             flow.state.is_anonymous = is_anonymous;
         }
@@ -306,6 +323,7 @@ impl Sink for Collector {
 impl TransactionSink for Collector {
     fn transaction(&mut self, view: &FlowView<'_>, _: &mut CollectorState, transaction: &Transaction) {
         self.until_measured = self.until_measured.saturating_sub(1);
+        self.facts.known.transaction(view, transaction);
         let Content::Dns(dns) = &transaction.content else { return };
         let server_port = view.key().port(view.initiator().other());
         if server_port.is_some_and(|port| LINK_NAME_PORTS.contains(&port)) {
@@ -324,10 +342,11 @@ impl TransactionSink for Collector {
         self.facts.names.add(dns);
     }
 
-    /// What is needed of other protocols is in their messages.
+    /// What is needed of other protocols is in their messages, unless hosts are to be known as well as possible.
     #[inline]
     fn wants(&self, protocol: &'static Protocol) -> bool {
-        std::ptr::eq(protocol, &dns::PROTOCOL)
+        let wanted = [&dns::PROTOCOL, &dhcp::PROTOCOL];
+        self.is_thorough || wanted.iter().any(|wanted| std::ptr::eq(protocol, *wanted))
     }
 }
 

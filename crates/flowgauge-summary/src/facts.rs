@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Bounded, Weight};
 use crate::few::Few;
+use crate::hosts::{HostRow, Hosts};
 use crate::incident::IncidentKind;
 use crate::timeline::Timeline;
 
@@ -246,6 +247,9 @@ pub struct Facts {
     pub(crate) incidents: Bounded<Incident, Count, 16_384>,
     /// Applications on ports that are not theirs.
     pub(crate) foreign_ports: Bounded<(ApplicationName, Option<u16>), Traffic>,
+    /// What is known of each host.
+    #[serde(default)]
+    pub known: Hosts,
     /// VLAN ids of initiators.
     pub vlan_ids: Few<u16>,
     /// Kinds of outer headers, such as `gre`.
@@ -278,6 +282,7 @@ impl Facts {
             self.times.held_bytes(|_| 0),
             self.tcp.rtts.held_bytes(|_| 0),
             self.incidents.held_bytes(|(.., what)| what.capacity()),
+            self.known.held_bytes(),
             texts(&self.names.failed),
             texts(&self.names.queried),
             texts(&self.expired),
@@ -285,6 +290,12 @@ impl Facts {
         ];
         let flow_count = self.long.flows.capacity() + self.uploads.flows.capacity();
         (maps.iter().sum::<usize>() + flow_count * size_of::<(u64, FlowRecord)>()) as u64
+    }
+
+    /// Returns a row for each host that sent something, in the order of their addresses.
+    #[must_use]
+    pub fn host_rows(&self) -> Vec<HostRow<'_>> {
+        self.known.rows(|address| self.hosts.get(address).copied())
     }
 
     /// Removes the half of the entries of each map with the least weights.
@@ -295,6 +306,7 @@ impl Facts {
         self.conversations.halve();
         self.logins.halve();
         self.incidents.halve();
+        self.known.halve();
         self.foreign_ports.halve();
         self.attempts.halve();
         self.datagrams.halve();
@@ -326,6 +338,7 @@ impl Facts {
         let is_proven = application
             .is_some_and(|application| application.evidence == flowgauge::session::Evidence::Content);
         let name = application.map(|application| application.name);
+        self.known.record(record);
         self.services.entry((protocol, name, is_proven)).add(record);
         self.hosts.entry(source).add(record);
         if source != destination {

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 
 use flowgauge::checkpoint::{Invalid, Reader, Writer};
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::{TransactionSink, Transactions};
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::Transaction;
@@ -92,6 +93,10 @@ impl Sink for Continued {
 
     fn packet(&mut self, flow: &mut Flow<'_, CollectorState>, packet: &Packet<'_>) {
         self.collector.packet(flow, packet);
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.collector.neighbor(neighbor);
     }
 
     fn message(&mut self, flow: &mut Flow<'_, CollectorState>, meta: &MessageMeta, message: &Message<'_>) {

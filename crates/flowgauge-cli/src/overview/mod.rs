@@ -1,6 +1,7 @@
 //! What happened in captures: `flowgauge summary` and `flowgauge report`.
 
 mod continued;
+pub(crate) mod hosts;
 mod pass;
 pub(crate) mod report;
 mod screen;

@@ -212,6 +212,11 @@ impl PassArgs {
         self.filter.is_some()
     }
 
+    /// Returns whether only results are wanted.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.shared.quiet
+    }
+
     /// Returns the names of the captures.
     pub(super) fn names(&self) -> Vec<String> {
         self.files.iter().map(|file| file.display().to_string()).collect()

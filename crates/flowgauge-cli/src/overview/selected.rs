@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::session::{MessageMeta, SessionEvent};
 use flowgauge::transaction::Transaction;
@@ -58,6 +59,10 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Selected<K> {
 
     fn event(&mut self, flow: &mut Flow<'_, Self::State>, event: &FlowEvent) {
         flow.project(|state| &mut state.inner, |flow| self.inner.event(flow, event));
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.inner.neighbor(neighbor);
     }
 
     fn message(&mut self, flow: &mut Flow<'_, Self::State>, meta: &MessageMeta, message: &Message<'_>) {

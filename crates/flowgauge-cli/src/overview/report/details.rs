@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::TransactionSink;
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Tls, Transaction};
@@ -202,6 +203,10 @@ impl Sink for Detailed {
     fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
         self.details.packet(flow, packet);
         flow.project(|state| &mut state.overview, |flow| self.overview.packet(flow, packet));
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.overview.neighbor(neighbor);
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {

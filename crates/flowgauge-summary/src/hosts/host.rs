@@ -1,0 +1,325 @@
+//! Hosts, and what was learned of each.
+
+use std::net::IpAddr;
+
+use flowgauge::{IpProtocol, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::bounded::{Bounded, Weight};
+
+/// Most names, users, services and operating systems of a host, and most octets of each text. Further ones are omitted.
+const NAME_MAX: usize = 8;
+const USER_MAX: usize = 16;
+const SERVICE_MAX: usize = 32;
+const SYSTEM_MAX: usize = 8;
+const TEXT_LEN_MAX: usize = 255;
+
+/// Where something is known from, the most reliable source of names first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Source {
+    /// A lease of DHCP.
+    Dhcp,
+    /// An announcement of LLDP.
+    Lldp,
+    /// An announcement of CDP.
+    Cdp,
+    /// An authentication with NTLM.
+    Ntlm,
+    /// An exchange or connection of SMB.
+    Smb,
+    /// A request of Kerberos.
+    Kerberos,
+    /// A connection of RDP.
+    Rdp,
+    /// A name or an announcement of NetBIOS.
+    Netbios,
+    /// An answer of multicast DNS.
+    Mdns,
+    /// An answer of LLMNR.
+    Llmnr,
+    /// An answer of DNS.
+    Dns,
+    /// A certificate of the server.
+    Certificate,
+    /// The server name in a ClientHello.
+    Sni,
+    /// A header of HTTP.
+    Http,
+    /// A greeting of SMTP.
+    Smtp,
+    /// An identification line of SSH.
+    Ssh,
+    /// A command of FTP.
+    Ftp,
+    /// An accounting of RADIUS.
+    Radius,
+    /// Addresses of frames, or a message of ARP or neighbor discovery.
+    Link,
+    /// The options and fields of a TCP handshake.
+    Tcp,
+}
+
+impl Source {
+    /// Returns the name of the source.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dhcp => "dhcp",
+            Self::Lldp => "lldp",
+            Self::Cdp => "cdp",
+            Self::Ntlm => "ntlm",
+            Self::Smb => "smb",
+            Self::Kerberos => "kerberos",
+            Self::Rdp => "rdp",
+            Self::Netbios => "netbios",
+            Self::Mdns => "mdns",
+            Self::Llmnr => "llmnr",
+            Self::Dns => "dns",
+            Self::Certificate => "certificate",
+            Self::Sni => "sni",
+            Self::Http => "http",
+            Self::Smtp => "smtp",
+            Self::Ssh => "ssh",
+            Self::Ftp => "ftp",
+            Self::Radius => "radius",
+            Self::Link => "link",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// A name of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostName {
+    /// The name.
+    pub name: String,
+    /// Where it is known from.
+    pub source: Source,
+}
+
+/// A user who was seen at a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostUser {
+    /// The name, with its domain or realm if that was stated.
+    pub name: String,
+    /// Where it is known from.
+    pub source: Source,
+}
+
+/// A service that a host offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostService {
+    /// Number of the IP protocol.
+    pub protocol: u8,
+    /// Port of the host.
+    pub port: u16,
+    /// Name of the application; empty if it is not known.
+    pub application: String,
+    /// Software, as the host states it.
+    pub software: Option<String>,
+    /// Time of the first flow.
+    pub first: Timestamp,
+}
+
+/// Evidence for the operating system of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HostSystem {
+    /// What was stated, or what it indicates.
+    pub system: String,
+    /// Where it is known from.
+    pub source: Source,
+    /// Weight of the evidence, up to 100: what a protocol states weighs more than what a handshake indicates.
+    pub weight: u8,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Host {
+    /// Times of the first and the last packet that the host sent; `None` if it is known only from others.
+    pub seen: Option<(Timestamp, Timestamp)>,
+    /// MAC address that a protocol states.
+    pub mac: Option<[u8; 6]>,
+    /// Source address of frames, which may be that of a router.
+    pub(super) frame_mac: Option<[u8; 6]>,
+    /// Number of different MAC addresses that were stated one after another.
+    pub mac_change_count: u32,
+    /// Names, in the order in which they were learned.
+    pub names: Vec<HostName>,
+    /// Users.
+    pub users: Vec<HostUser>,
+    /// Services.
+    pub services: Vec<HostService>,
+    /// Evidence for the operating system.
+    pub systems: Vec<HostSystem>,
+    /// True if the host announced itself as a router.
+    pub is_router: bool,
+    /// Name of the port by which a device announced itself.
+    pub port: Option<String>,
+    record_count: u64,
+}
+
+impl Weight for Host {
+    /// Hosts that sent something, and of which something is known, are kept for longer than addresses in answers.
+    fn weight(&self) -> u64 {
+        let known = self.names.len() + self.users.len() + self.services.len();
+        self.record_count + 16 * known as u64 * u64::from(self.seen.is_some())
+    }
+
+    fn heap_bytes(&self) -> usize {
+        let names: usize = self.names.iter().map(|name| size_of::<HostName>() + name.name.capacity()).sum();
+        let users: usize = self.users.iter().map(|user| size_of::<HostUser>() + user.name.capacity()).sum();
+        let service = |service: &HostService| {
+            size_of::<HostService>()
+                + service.application.capacity()
+                + service.software.as_ref().map_or(0, String::capacity)
+        };
+        let services: usize = self.services.iter().map(service).sum();
+        let systems: usize =
+            self.systems.iter().map(|system| size_of::<HostSystem>() + system.system.capacity()).sum();
+        names + users + services + systems + self.port.as_ref().map_or(0, String::capacity)
+    }
+}
+
+impl Host {
+    /// Returns the most reliable name; of equally reliable ones, the first one.
+    #[must_use]
+    pub fn name(&self) -> Option<&HostName> {
+        self.names.iter().min_by_key(|name| name.source)
+    }
+
+    /// Returns the evidence for the operating system with the greatest weight.
+    #[must_use]
+    pub fn system(&self) -> Option<&HostSystem> {
+        // Of equal ones, the first.
+        self.systems.iter().rev().max_by_key(|system| system.weight)
+    }
+
+    /// Notes that the host sent packets from one time to another.
+    pub(super) fn note_seen(&mut self, first: Timestamp, last: Timestamp) {
+        let (known_first, known_last) = self.seen.unwrap_or((first, last));
+        self.seen = Some((known_first.min(first), known_last.max(last)));
+        self.record_count += 1;
+    }
+
+    /// Notes a MAC address that a protocol states.
+    pub(super) fn note_mac(&mut self, mac: [u8; 6]) {
+        let is_host = mac != [0; 6] && mac[0] & 1 == 0;
+        if is_host && self.mac.replace(mac).is_some_and(|known| known != mac) {
+            self.mac_change_count += 1;
+        }
+    }
+
+    pub(super) fn note_name(&mut self, name: &str, source: Source) {
+        let Some(name) = text(name.trim_end_matches('.')) else { return };
+        let is_known = |known: &HostName| known.source == source && known.name.eq_ignore_ascii_case(&name);
+        if name.parse::<IpAddr>().is_err() && self.names.len() < NAME_MAX && !self.names.iter().any(is_known)
+        {
+            self.names.push(HostName { name, source });
+        }
+    }
+
+    pub(super) fn note_user(&mut self, name: &str, source: Source) {
+        let Some(name) = text(name) else { return };
+        let is_known = |known: &HostUser| known.source == source && known.name.eq_ignore_ascii_case(&name);
+        if self.users.len() < USER_MAX && !self.users.iter().any(is_known) {
+            self.users.push(HostUser { name, source });
+        }
+    }
+
+    pub(super) fn note_system(&mut self, system: &str, source: Source, weight: u8) {
+        let Some(system) = text(system) else { return };
+        let is_known = |known: &HostSystem| known.source == source && known.system == system;
+        if self.systems.len() < SYSTEM_MAX && !self.systems.iter().any(is_known) {
+            self.systems.push(HostSystem { system, source, weight });
+        }
+    }
+
+    /// Returns the service at a port, which is added unless there are too many.
+    pub(super) fn service(
+        &mut self,
+        protocol: IpProtocol,
+        port: u16,
+        first: Timestamp,
+    ) -> Option<&mut HostService> {
+        let is_it = |known: &HostService| (known.protocol, known.port) == (protocol.0, port);
+        if let Some(index) = self.services.iter().position(is_it) {
+            return self.services.get_mut(index);
+        }
+        if self.services.len() >= SERVICE_MAX {
+            return None;
+        }
+        self.services.push(HostService {
+            protocol: protocol.0,
+            port,
+            application: String::new(),
+            software: None,
+            first,
+        });
+        self.services.last_mut()
+    }
+}
+
+/// Returns a text as it is kept: without surrounding space, and bounded; `None` if it is empty or has controls.
+pub(super) fn text(text: &str) -> Option<String> {
+    let text: String = text.trim().chars().take(TEXT_LEN_MAX).collect();
+    (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text)
+}
+
+/// The hosts of captures: up to 65,536, of which those remain that sent something and are known best.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Hosts {
+    pub(super) hosts: Bounded<IpAddr, Host>,
+}
+
+impl Hosts {
+    /// Returns what is known of a host, which is added. Addresses of groups, and those that say nothing, are no hosts.
+    pub(super) fn host(&mut self, address: IpAddr) -> Option<&mut Host> {
+        let is_none = address.is_unspecified() || crate::facts::is_group(&address);
+        (!is_none).then(|| self.hosts.entry(address))
+    }
+
+    /// Returns what is known of a host.
+    #[must_use]
+    pub fn get(&self, address: &IpAddr) -> Option<&Host> {
+        self.hosts.get(address)
+    }
+
+    /// Returns the most reliable name of a host.
+    #[must_use]
+    pub fn name(&self, address: &IpAddr) -> Option<&str> {
+        Some(self.get(address)?.name()?.name.as_str())
+    }
+
+    /// Returns the hosts that sent something, in the order of their addresses.
+    #[must_use]
+    pub fn all(&self) -> Vec<(IpAddr, &Host)> {
+        let mut all: Vec<_> = self
+            .hosts
+            .iter()
+            .filter(|(_, host)| host.seen.is_some())
+            .map(|(address, host)| (*address, host))
+            .collect();
+        all.sort_unstable_by_key(|(address, _)| *address);
+        all
+    }
+
+    /// Returns the number of hosts that were removed because of their number.
+    #[must_use]
+    pub const fn removed_count(&self) -> u64 {
+        self.hosts.removed_count()
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.hosts.held_bytes(|_| 0)
+    }
+
+    pub(crate) fn halve(&mut self) {
+        self.hosts.halve();
+    }
+}
