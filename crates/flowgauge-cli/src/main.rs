@@ -145,7 +145,17 @@ fn arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     };
     let is_summary = arguments.get(1).is_some_and(|first| {
         let has_input = || arguments.iter().skip(2).any(|word| Path::new(word).is_file());
-        let has_command = || arguments.iter().skip(1).any(is_command);
+        // The value of an option may be the name of a command, as in `--section hosts`.
+        let is_value = |option: &OsString| {
+            let is_it = |argument: &&clap::Arg| {
+                let long = argument.get_long().map(|long| format!("--{long}"));
+                long.is_some_and(|long| option.to_str() == Some(&long))
+                    && argument.get_action().takes_values()
+            };
+            let summary = command.find_subcommand("summary");
+            summary.is_some_and(|summary| summary.get_arguments().any(|argument| is_it(&argument)))
+        };
+        let has_command = || arguments.windows(2).any(|pair| is_command(&pair[1]) && !is_value(&pair[0]));
         if is_option(first) { has_input() && !has_command() } else { is_input(first) && !is_command(first) }
     });
     if is_summary {

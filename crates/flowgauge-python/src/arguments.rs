@@ -93,6 +93,7 @@ impl Arguments {
             ("flows", None) => Ok(Table::Flows),
             ("packets", None) => Ok(Table::Packets),
             ("findings", None) => Ok(Table::Findings),
+            ("hosts", None) => Ok(Table::Hosts),
             ("messages", Some(kind)) => Table::messages(kind),
             ("transactions", Some(kind)) => Table::transactions(kind),
             (other, _) => return Err(format!("unknown table: {other:?}")),

@@ -95,6 +95,15 @@ def test_findings():
     assert found > 20
 
 
+def test_hosts():
+    found = 0
+    for path in CAPTURES:
+        rows = [present(row) for row in flowgauge.hosts(path)]
+        assert_contained(rows, command("hosts", path, "--format", "ndjson"))
+        found += sum("name" in row for row in rows)
+    assert found > 3
+
+
 def test_findings_of_several_files_are_those_of_all():
     options = ["--filter", "tcp", "--idle-timeout", "2m"]
     rows = [present(row) for row in flowgauge.findings(CAPTURES, filter="tcp", idle_timeout=120)]

@@ -13,7 +13,7 @@ use flowgauge_arrow::scan::{ScanConfig, Table};
 use crate::location::Location;
 
 /// The functions that return tables.
-pub(crate) const FUNCTIONS: [&str; 5] = ["flows", "packets", "messages", "transactions", "findings"];
+pub(crate) const FUNCTIONS: [&str; 6] = ["flows", "packets", "messages", "transactions", "findings", "hosts"];
 
 /// Returns the options of a table, in the order of the documentation.
 const fn options_of(table: Table) -> &'static [&'static str] {
@@ -21,7 +21,7 @@ const fn options_of(table: Table) -> &'static [&'static str] {
         Table::Flows => &["features", "filter", "idle_timeout", "active_timeout", "tunnels", "joined"],
         Table::Packets => &["filter", "tunnels", "joined"],
         // They relate the flows of all captures.
-        Table::Findings => &["filter", "idle_timeout", "tunnels"],
+        Table::Findings | Table::Hosts => &["filter", "idle_timeout", "tunnels"],
         _ => &["filter", "idle_timeout", "tunnels", "joined"],
     }
 }
@@ -71,6 +71,7 @@ impl Arguments {
             "flows" => Table::Flows,
             "packets" => Table::Packets,
             "findings" => Table::Findings,
+            "hosts" => Table::Hosts,
             _ => {
                 let Some(kind) = texts.next() else {
                     return plan_err!("{function}: the first argument is the kind of rows, such as 'http'");

@@ -1,4 +1,4 @@
-//! SQL over captures: tables of flows, packets, messages, transactions and findings for
+//! SQL over captures: tables of flows, packets, messages, transactions, findings and hosts for
 //! [DataFusion](https://docs.rs/datafusion).
 //!
 //! ```
@@ -23,6 +23,7 @@
 //! | `messages(PROTOCOL, CAPTURES, ...)` | messages of a protocol, such as `'dns'`, or of a kind, such as `'dns.response'` |
 //! | `transactions(KIND, CAPTURES, ...)` | transactions, such as `'http'` |
 //! | `findings(CAPTURES, ...)` | findings of `flowgauge summary` in all captures together |
+//! | `hosts(CAPTURES, ...)` | hosts of `flowgauge hosts` in all captures together |
 //!
 //! `flows` also reads files of flow records: ndjson, Parquet, IPFIX, fixed records. `filter` applies to their fields; other
 //! options, which concern packets, are an error then.

@@ -189,6 +189,23 @@ async fn findings_are_those_of_all_flows() {
     assert_eq!(rows(&context, &joined).await.len(), scans.len());
 }
 
+/// Hosts, and messages of neighbors, are tables too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hosts_and_neighbors_are_tables() {
+    let context = context(2);
+    let names = "SELECT address, name, name_source, mac FROM hosts('$DATA/web.pcap') WHERE name IS NOT NULL ORDER BY 1";
+    let expected = [
+        "10.77.0.1|web.example|certificate|02:00:00:77:00:01",
+        "2001:db8:77::1|web.example|certificate|02:00:00:77:00:01",
+    ];
+    assert_eq!(rows(&context, names).await, expected);
+    let requests = "SELECT sender_address, target_address FROM messages('neighbor.arp', '$DATA/web.pcap')
+        WHERE arp_operation = 'request'";
+    assert_eq!(rows(&context, requests).await, ["10.77.0.2|10.77.0.1"]);
+    let all = "SELECT protocol, count(*) FROM messages('neighbor', '$DATA/web.pcap') GROUP BY 1 ORDER BY 1";
+    assert_eq!(rows(&context, all).await, ["arp|2", "mld|6", "ndp|8"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_columns_that_are_needed_are_read() {
     let context = context(2);

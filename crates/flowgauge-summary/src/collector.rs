@@ -230,6 +230,7 @@ impl Sink for Collector {
     fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
         self.until_measured = self.until_measured.saturating_sub(1);
         self.facts.known.neighbor(neighbor);
+        self.facts.attacks.neighbor(neighbor);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, CollectorState>, packet: &Packet<'_>) {
@@ -255,6 +256,9 @@ impl Sink for Collector {
         if let Message::Tls(message) | Message::Dtls(message) = message {
             self.until_measured = self.until_measured.saturating_sub(1);
             self.facts.tls_message(meta, message);
+        }
+        if let Message::Kit(message) = message {
+            self.facts.attacks.message(message);
         }
         if let Message::Kit(message) = message
             && let Some((kind, what)) = IncidentKind::of(message)

@@ -13,6 +13,7 @@ use flowgauge::transaction::{Dns, TEXT_LEN_MAX};
 use flowgauge::{ConnState, FlowRecord, IpProtocol, Packet, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::attacks::Attacks;
 use crate::bounded::{Bounded, Weight};
 use crate::few::Few;
 use crate::hosts::{HostRow, Hosts};
@@ -250,6 +251,8 @@ pub struct Facts {
     /// What is known of each host.
     #[serde(default)]
     pub known: Hosts,
+    #[serde(default)]
+    pub(crate) attacks: Attacks,
     /// VLAN ids of initiators.
     pub vlan_ids: Few<u16>,
     /// Kinds of outer headers, such as `gre`.
@@ -283,6 +286,7 @@ impl Facts {
             self.tcp.rtts.held_bytes(|_| 0),
             self.incidents.held_bytes(|(.., what)| what.capacity()),
             self.known.held_bytes(),
+            self.attacks.held_bytes(),
             texts(&self.names.failed),
             texts(&self.names.queried),
             texts(&self.expired),
@@ -307,6 +311,7 @@ impl Facts {
         self.logins.halve();
         self.incidents.halve();
         self.known.halve();
+        self.attacks.halve();
         self.foreign_ports.halve();
         self.attempts.halve();
         self.datagrams.halve();
@@ -339,6 +344,7 @@ impl Facts {
             .is_some_and(|application| application.evidence == flowgauge::session::Evidence::Content);
         let name = application.map(|application| application.name);
         self.known.record(record);
+        self.attacks.record(record);
         self.services.entry((protocol, name, is_proven)).add(record);
         self.hosts.entry(source).add(record);
         if source != destination {

@@ -50,7 +50,7 @@ impl FindingCommand {
     }
 
     /// Returns the command that shows the flows that match a filter.
-    fn filtered(filter: String) -> Option<Self> {
+    pub(crate) fn filtered(filter: String) -> Option<Self> {
         Some(Self { name: "flows", filter: Some(filter), options: String::new() })
     }
 
@@ -81,6 +81,13 @@ impl FindingCommand {
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns the command that shows the messages of a protocol that meet a condition, which has only letters, digits and
+    /// quotes of texts.
+    pub(crate) fn messages(protocol: &str, condition: &str) -> Self {
+        let options = format!("--protocol {protocol} --where \"{condition}\"");
+        Self { name: "sessions", filter: None, options }
+    }
+
     /// Returns the command that shows the transactions of a protocol that meet a condition. `None` if the condition has a character
     /// that a shell interprets in double quotes: names are chosen by others.
     fn transactions(protocol: &str, condition: &str) -> Option<Self> {
@@ -101,6 +108,16 @@ fn literal(text: &str) -> String {
 pub enum FindingKind {
     /// Many flows without an answer.
     Scan,
+    /// An address that several hosts claim.
+    AddressConflict,
+    /// Servers of DHCP that contradict each other.
+    DhcpServers,
+    /// Many connections to a service that nobody completes.
+    SynFlood,
+    /// Answers of many hosts to connections that the receiver did not begin.
+    Reflection,
+    /// Answers of UDP services that are much longer than what the receiver sent.
+    Amplification,
     /// Flows or requests at regular times.
     Beacon,
     /// A flow with much payload of its initiator.
@@ -166,6 +183,11 @@ impl FindingKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scan => "scan",
+            Self::AddressConflict => "address_conflict",
+            Self::DhcpServers => "dhcp_servers",
+            Self::SynFlood => "syn_flood",
+            Self::Reflection => "reflection",
+            Self::Amplification => "amplification",
             Self::Beacon => "beacon",
             Self::Upload => "upload",
             Self::ClearTextLogin => "clear_text_login",
@@ -227,7 +249,7 @@ const REGULAR_PORTS: [u16; 5] = [67, 68, 123, 546, 547];
 const PAUSE_MIN: Duration = Duration::from_secs(30 * 86_400);
 
 /// Maximum number of findings of a kind, or of a form of it.
-const FINDING_MAX: usize = 100;
+pub(crate) const FINDING_MAX: usize = 100;
 
 /// Flows or requests that a beacon has at least, and their period and jitter.
 const BEACON_COUNT_MIN: usize = 5;
@@ -251,6 +273,7 @@ impl Facts {
     pub fn findings(&self, frames: &Frames, totals: &Totals) -> Vec<Finding> {
         let mut all = Vec::new();
         self.scans(&mut all);
+        self.attacks(&mut all);
         self.beacons(&mut all);
         self.flows(&mut all);
         self.logins(&mut all);
@@ -647,7 +670,7 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
 }
 
 /// Returns a hardware address as text.
-fn mac_text(mac: [u8; 6]) -> String {
+pub(crate) fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|octet| format!("{octet:02x}")).join(":")
 }
 
@@ -658,7 +681,7 @@ fn connections(attempts: &Attempts) -> String {
 
 impl Attempts {
     /// Returns whether there are many attempts, and most of them have other targets. A client that tries again has few.
-    fn is_scan(&self) -> bool {
+    pub(crate) fn is_scan(&self) -> bool {
         let targets = self.ports.len().max(self.hosts.len());
         let are_most = targets as u64 * 5 >= self.flow_count * 4 || targets >= SCAN_TARGET_MANY;
         self.flow_count >= SCAN_FLOW_MIN && targets >= SCAN_TARGET_MIN && are_most

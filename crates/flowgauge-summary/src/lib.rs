@@ -30,6 +30,8 @@
     warn(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, clippy::expect_used)
 )]
 
+mod attack_findings;
+mod attacks;
 mod bounded;
 mod collector;
 mod facts;

@@ -89,7 +89,7 @@ const ENCAPSULATION: [&str; 8] = [
 /// record. What concerns packets is an error then: features, timeouts, tunnels, joined captures, and other tables. An empty
 /// file has no flows.
 ///
-/// Each capture is tracked alone, unless the configuration joins them; findings are those of all captures together. What the
+/// Each capture is tracked alone, unless the configuration joins them; findings and hosts are those of all captures together. What the
 /// columns do not need is not computed: without the application of a flow, no protocol is recognized, and messages of
 /// protocols without a column are not parsed.
 ///
@@ -324,7 +324,7 @@ impl Scan {
         key_policy.decapsulation = config.tunnels;
         let mut builder =
             Pipeline::builder().resources(resources.clone()).tracker(tracker).key_policy(key_policy);
-        if let Some(timeout) = config.active_timeout.filter(|_| self.table != Table::Findings) {
+        if let Some(timeout) = config.active_timeout.filter(|_| !self.table.is_joined()) {
             builder = builder.active_timeout(timeout);
         }
         if let Some(filter) = &config.filter {
@@ -339,7 +339,7 @@ impl Scan {
         match self.table {
             // Each fragment is a packet.
             Table::Packets => builder.fragments(FragmentHandling::AsTheyCome),
-            Table::Findings => builder.encapsulation(true),
+            Table::Findings | Table::Hosts => builder.encapsulation(true),
             _ => builder.encapsulation(config.tunnels == Decapsulation::Both || self.wants(&ENCAPSULATION)),
         }
     }
@@ -409,15 +409,19 @@ impl Scan {
                 let sink = Transactions::new(SessionRows::new(rows, self.table)).config(joining);
                 read(builder, boxed(sink), source, control)
             }
-            Table::Findings => {
+            Table::Findings | Table::Hosts => {
                 let watch = Watch::new(resources)?;
                 let collector = Collector::default();
+                let collector = if self.table == Table::Hosts { collector.thorough() } else { collector };
                 let control = &control.with_memory(collector.held_bytes());
                 let mut sink = Transactions::new(collector);
                 let stats = read(builder, boxed(&mut sink), &mut watch.source(source), control)?;
                 let facts = sink.into_inner().facts;
-                for finding in findings::findings(&facts, &watch.frames(), &stats, &self.config) {
-                    rows.batches.push(&finding);
+                if self.table == Table::Hosts {
+                    facts.host_rows().iter().for_each(|host| rows.batches.push(host));
+                } else {
+                    let findings = findings::findings(&facts, &watch.frames(), &stats, &self.config);
+                    findings.iter().for_each(|finding| rows.batches.push(finding));
                 }
                 Ok(stats)
             }

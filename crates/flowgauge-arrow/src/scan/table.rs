@@ -9,7 +9,7 @@ use flowgauge::row::{Column, RowType as _, Table as _, TableInfo, Union};
 use flowgauge::session::{MessageHead, Protocol};
 use flowgauge::transaction::{Content, TransactionHead};
 use flowgauge::{FlowRecord, Message, Packet, SessionEvent};
-use flowgauge_summary::Finding;
+use flowgauge_summary::{Finding, HostRow};
 
 use crate::batch::qualified;
 
@@ -28,6 +28,8 @@ pub enum Table {
     Transactions(&'static str),
     /// A row for each finding of `flowgauge summary` in all captures together.
     Findings,
+    /// A row for each host of `flowgauge hosts` in all captures together.
+    Hosts,
 }
 
 /// A name that no table has.
@@ -115,8 +117,8 @@ impl Table {
             .ok_or_else(|| UnknownTable { name: name.to_owned(), known: kinds.by_ref().collect() })
     }
 
-    /// Returns the name of the function that returns the table: `flows`, `packets`, `messages`, `transactions` or
-    /// `findings`.
+    /// Returns the name of the function that returns the table: `flows`, `packets`, `messages`, `transactions`,
+    /// `findings` or `hosts`.
     #[must_use]
     pub const fn function(&self) -> &'static str {
         match self {
@@ -125,6 +127,7 @@ impl Table {
             Self::Messages(_) => "messages",
             Self::Transactions(_) => "transactions",
             Self::Findings => "findings",
+            Self::Hosts => "hosts",
         }
     }
 
@@ -132,7 +135,7 @@ impl Table {
     #[must_use]
     pub const fn kind(&self) -> Option<&'static str> {
         match self {
-            Self::Flows | Self::Packets | Self::Findings => None,
+            Self::Flows | Self::Packets | Self::Findings | Self::Hosts => None,
             Self::Messages(name) | Self::Transactions(name) => Some(name),
         }
     }
@@ -143,14 +146,14 @@ impl Table {
         match self {
             Self::Flows => Some("start"),
             Self::Packets | Self::Messages(_) | Self::Transactions(_) => Some("timestamp"),
-            Self::Findings => None,
+            Self::Findings | Self::Hosts => None,
         }
     }
 
     /// Returns whether the captures are always read as one, so that rows have no column `file`.
     #[must_use]
     pub const fn is_joined(&self) -> bool {
-        matches!(self, Self::Findings)
+        matches!(self, Self::Findings | Self::Hosts)
     }
 
     /// Returns whether rows of a table of messages or transactions belong to this table.
@@ -179,6 +182,7 @@ impl Table {
             Self::Messages(_) => (MessageHead::columns(), message_tables()),
             Self::Transactions(_) => (TransactionHead::columns(), Content::tables()),
             Self::Findings => (Finding::columns(), Vec::new()),
+            Self::Hosts => (HostRow::columns(), Vec::new()),
         };
         let tables: Vec<_> = tables.into_iter().filter(|table| self.has(table)).collect();
         let mut optional = Vec::new();

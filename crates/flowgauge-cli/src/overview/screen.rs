@@ -284,8 +284,9 @@ impl Screen<'_> {
         for (address, traffic) in hosts.first(limit) {
             let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
             let zone = if is_internal(address) { "internal" } else { "external" };
+            let name = self.facts.known.name(address).map(|name| format!("  {name}")).unwrap_or_default();
             lines.push(format!(
-                "  {:<40} {sent:>8} {received:>8}  {zone}  {}",
+                "  {:<40} {sent:>8} {received:>8}  {zone}  {}{name}",
                 address.to_string(),
                 plural(traffic.flow_count, "flow")
             ));
@@ -300,18 +301,20 @@ impl Screen<'_> {
             .into_iter()
             .map(|((source, destination, protocol, port), traffic)| {
                 let port = port.map(|port| format!(" {port}")).unwrap_or_default();
-                (format!("{source} \u{2192} {destination} {}{port}", IpProtocol(*protocol)), traffic)
+                let ends = format!("{source} \u{2192} {destination} {}{port}", IpProtocol(*protocol));
+                (ends, traffic, self.facts.known.name(destination))
             })
             .collect();
-        let width = rows.iter().map(|(ends, _)| ends.chars().count()).max().unwrap_or(0);
+        let width = rows.iter().map(|(ends, ..)| ends.chars().count()).max().unwrap_or(0);
         let mut lines = vec![format!(
             "Conversations (octets sent, received{})",
             approximate(conversations.removed_count())
         )];
-        for (ends, traffic) in rows {
+        for (ends, traffic, name) in rows {
+            let name = name.map(|name| format!("  {name}")).unwrap_or_default();
             let (sent, received) = (human::octets(traffic.sent), human::octets(traffic.received));
             lines.push(format!(
-                "  {ends:<width$} {sent:>8} {received:>8}  {}",
+                "  {ends:<width$} {sent:>8} {received:>8}  {}{name}",
                 plural(traffic.flow_count, "flow")
             ));
         }

@@ -16,6 +16,7 @@ mod findings;
 mod folder;
 mod groups;
 mod help;
+mod hosts;
 mod ipfix;
 mod joined;
 mod logs;
@@ -975,6 +976,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-sessions.1",
         "flowgauge-export-objects.1",
         "flowgauge-summary.1",
+        "flowgauge-hosts.1",
         "flowgauge-report.1",
         "flowgauge-packets.1",
         "flowgauge-collect.1",

@@ -1,4 +1,4 @@
-"""Packet captures as tables: flow records, packets, messages, transactions and findings.
+"""Packet captures as tables: flow records, packets, messages, transactions, findings and hosts.
 
 Each function returns a :class:`Stream`, which pandas, Polars, pyarrow and DuckDB read without copies::
 
@@ -40,6 +40,7 @@ __all__ = [
     "Table",
     "findings",
     "flows",
+    "hosts",
     "live",
     "messages",
     "packets",
@@ -51,7 +52,7 @@ __all__ = [
 _Path = Union[str, "os.PathLike[str]"]
 _Addresses = Literal["text", "octets"]
 _Tunnels = Literal["innermost", "outermost", "both"]
-_Name = Literal["flows", "packets", "messages", "transactions", "findings"]
+_Name = Literal["flows", "packets", "messages", "transactions", "findings", "hosts"]
 
 
 class Reader(Protocol):
@@ -300,6 +301,41 @@ def findings(
     )
 
 
+def hosts(
+    captures: Captures,
+    *,
+    columns: Optional[Iterable[str]] = None,
+    filter: Optional[str] = None,
+    where: Optional[str] = None,
+    idle_timeout: Optional[Seconds] = None,
+    tunnels: Optional[_Tunnels] = None,
+    limit: Optional[int] = None,
+    batch_size: int = 65_536,
+    memory: Optional[int] = None,
+    addresses: _Addresses = "text",
+) -> Stream:
+    """Returns a row for each host in all captures together: addresses, names, systems, services and users.
+
+    The rows are those of ``flowgauge hosts``, each with the source of what is known.
+    They arrive after the last packet. The arguments are those of :func:`flows`; the files are always read as one. A
+    filter with ``src``, ``dst`` or ``vlan`` is refused.
+    """
+    return _stream(
+        captures,
+        table="hosts",
+        columns=columns,
+        filter=filter,
+        where=where,
+        idle_timeout=idle_timeout,
+        tunnels=tunnels,
+        joined=True,
+        limit=limit,
+        batch_size=batch_size,
+        memory=memory,
+        addresses=addresses,
+    )
+
+
 def live(
     interface: str,
     *,
@@ -377,7 +413,8 @@ def sql(
 ) -> Stream:
     """Executes a query of SQL over captures, files and tables, and returns its rows.
 
-    The tables ``flows(...)``, ``packets(...)``, ``messages(...)``, ``transactions(...)`` and ``findings(...)`` have
+    The tables ``flows(...)``, ``packets(...)``, ``messages(...)``, ``transactions(...)``, ``findings(...)`` and
+    ``hosts(...)`` have
     captures and options as arguments; Parquet, ndjson and csv files are tables by their names::
 
         flowgauge.sql("SELECT application, count(*) AS flows FROM flows('day/*.pcap', idle_timeout => '60s') GROUP BY 1")
@@ -422,6 +459,7 @@ _OPTIONS = {
     "messages": ("idle_timeout", "joined"),
     "transactions": ("idle_timeout", "joined"),
     "findings": ("idle_timeout",),
+    "hosts": ("idle_timeout",),
 }
 
 
@@ -447,7 +485,8 @@ def table(
         context.sql("SELECT application, sum(octet_count) FROM flows GROUP BY application")
 
     name
-        ``"flows"``, ``"packets"``, ``"messages"``, ``"transactions"`` or ``"findings"``.
+        ``"flows"``, ``"packets"``, ``"messages"``, ``"transactions"``,
+        ``"findings"`` or ``"hosts"``.
     captures
         A path or a pattern, or a list of them. Each query reads the files again.
     kind

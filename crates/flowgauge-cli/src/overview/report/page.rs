@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowgauge::IpProtocol;
 use flowgauge::export::human;
-use flowgauge_summary::{Facts, Finding, Frames, Totals};
+use flowgauge_summary::{Facts, Finding, Frames, HostRow, Totals, vendor};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -308,28 +308,65 @@ impl Page<'_> {
         html + "</div>\n"
     }
 
+    /// Returns the table of what is known of the hosts with the most octets.
+    fn known(&self) -> String {
+        let mut rows = self.facts.host_rows();
+        rows.sort_by_key(|row| std::cmp::Reverse(row.traffic().octet_count()));
+        let of = |row: &HostRow<'_>| {
+            let host = row.host();
+            let services = host.services.iter().map(|service| {
+                let name = if service.application.is_empty() { "?" } else { &service.application };
+                let software = service.software.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
+                format!("{name}/{}{software}", service.port)
+            });
+            let users = host.users.iter().map(|user| user.name.clone());
+            let mac = row.mac().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":"));
+            vec![
+                row.address().to_string(),
+                host.name().map(|name| format!("{} ({})", name.name, name.source.name())).unwrap_or_default(),
+                mac.unwrap_or_default(),
+                row.mac().and_then(vendor).unwrap_or_default().to_owned(),
+                host.system().map(|system| system.system.clone()).unwrap_or_default(),
+                services.collect::<Vec<_>>().join(", "),
+                users.collect::<Vec<_>>().join(", "),
+            ]
+        };
+        let titles =
+            ["Host", "Name", "MAC", "Vendor", "System", "Services", "Users"].map(|title| (title, ""));
+        Table { titles: &titles, rows: rows.iter().take(ROW_MAX).map(of).collect() }.to_string()
+    }
+
     fn hosts(&self) -> String {
         let Facts { hosts, conversations, .. } = self.facts;
         let mut html = String::from("<div class=\"figures\">\n");
         let rows = hosts.first(ROW_MAX).into_iter().map(|(address, traffic)| {
             vec![
                 address.to_string(),
+                self.facts.known.name(address).unwrap_or_default().to_owned(),
                 if is_internal(address) { "internal" } else { "external" }.to_owned(),
                 human::octets(traffic.sent),
                 human::octets(traffic.received),
                 traffic.flow_count.to_string(),
             ]
         });
-        let titles =
-            [("Host", ""), ("Zone", ""), ("Sent", "number"), ("Received", "number"), ("Flows", "number")];
+        let titles = [
+            ("Host", ""),
+            ("Name", ""),
+            ("Zone", ""),
+            ("Sent", "number"),
+            ("Received", "number"),
+            ("Flows", "number"),
+        ];
         let table = Table { titles: &titles, rows: rows.collect() }.to_string();
         html.push_str(&self.figure(("Hosts", false), &table, ("summary", "--section hosts")));
+        html.push_str(&self.figure(("What is known of hosts", true), &self.known(), ("hosts", "")));
         let rows = conversations.first(ROW_MAX).into_iter().map(
             |((source, destination, protocol, port), traffic)| {
                 let port = port.map(|port| format!(" {port}")).unwrap_or_default();
                 vec![
                     source.to_string(),
                     destination.to_string(),
+                    self.facts.known.name(destination).unwrap_or_default().to_owned(),
                     format!("{}{port}", IpProtocol(*protocol)),
                     human::octets(traffic.sent),
                     human::octets(traffic.received),
@@ -340,6 +377,7 @@ impl Page<'_> {
         let titles = [
             ("Source", ""),
             ("Destination", ""),
+            ("Name", ""),
             ("Port", ""),
             ("Sent", "number"),
             ("Received", "number"),

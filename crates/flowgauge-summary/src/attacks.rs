@@ -1,0 +1,283 @@
+//! What attacks on a link and floods look like: who claims an address, who asks for many, and who is sent what nobody
+//! asked for.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::neighbor::{Neighbor, NeighborMessage};
+use flowgauge::protocols::dhcp;
+use flowgauge::session::kit::KitMessage;
+use flowgauge::{FlowRecord, IpProtocol, TcpFlags, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::bounded::{Bounded, Weight};
+use crate::facts::Attempts;
+use crate::few::Few;
+
+/// Time within which an address that moves to another MAC address is claimed by two hosts.
+const CLAIM_TIME: Duration = Duration::from_secs(300);
+
+/// First octets of the MAC addresses that routers share: VRRP and HSRP. Their owners change by design.
+const SHARED_MACS: [&[u8]; 4] = [
+    &[0x00, 0x00, 0x5e, 0x00, 0x01],
+    &[0x00, 0x00, 0x5e, 0x00, 0x02],
+    &[0x00, 0x00, 0x0c, 0x07, 0xac],
+    &[0x00, 0x00, 0x0c, 0x9f],
+];
+
+/// UDP ports of services whose answers may be much longer than the requests: chargen, quotes, DNS, portmapper, NTP, NetBIOS,
+/// SNMP, CLDAP, RIP, SSDP, WS-Discovery, memcached.
+const AMPLIFIERS: [u16; 12] = [17, 19, 53, 111, 123, 137, 161, 389, 520, 1900, 3702, 11_211];
+
+/// ICMP types of echo requests.
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REQUEST_V6: u8 = 128;
+
+/// MAC addresses that were stated for an address.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Claims {
+    pub(crate) macs: Few<[u8; 6]>,
+    latest: Option<([u8; 6], Timestamp)>,
+    /// Number of times at which another MAC address was stated soon after.
+    pub(crate) change_count: u64,
+}
+
+impl Weight for Claims {
+    fn weight(&self) -> u64 {
+        self.change_count
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.macs.heap_bytes()
+    }
+}
+
+/// Connections to a service that nobody completed.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct HalfOpen {
+    pub(crate) count: u64,
+    pub(crate) completed_count: u64,
+    pub(crate) sources: Few<IpAddr>,
+}
+
+impl Weight for HalfOpen {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.sources.heap_bytes()
+    }
+}
+
+/// Answers that a host received.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Answers {
+    pub(crate) flow_count: u64,
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) senders: Few<IpAddr>,
+}
+
+impl Weight for Answers {
+    fn weight(&self) -> u64 {
+        self.received
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.senders.heap_bytes()
+    }
+}
+
+/// Offers of DHCP to a client: server, address, and what the routers and DNS servers are.
+pub(crate) type Offer = (IpAddr, IpAddr, String);
+
+/// Offers of DHCP to a client.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Offers {
+    pub(crate) all: Few<Offer>,
+}
+
+impl Weight for Offers {
+    fn weight(&self) -> u64 {
+        self.all.len() as u64
+    }
+
+    fn heap_bytes(&self) -> usize {
+        // Texts of routers and servers are short.
+        self.all.heap_bytes() + self.all.len() * 64
+    }
+}
+
+/// What attacks look like. Each map is bounded.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Attacks {
+    /// MAC addresses by address.
+    pub(crate) claims: Bounded<IpAddr, Claims, 16_384>,
+    /// Requests of ARP and neighbor solicitations by sender.
+    pub(crate) requests: Bounded<IpAddr, Attempts, 4096>,
+    /// Echo requests by sender.
+    pub(crate) pings: Bounded<IpAddr, Attempts, 4096>,
+    /// Connections that the client did not complete, by service.
+    pub(crate) half_open: Bounded<(IpAddr, Option<u16>), HalfOpen, 4096>,
+    /// Hosts that received answers to connections which they did not begin.
+    pub(crate) reflected: Bounded<IpAddr, Answers, 4096>,
+    /// Hosts that received answers of UDP services, and the port of the service.
+    pub(crate) amplified: Bounded<(IpAddr, u16), Answers, 4096>,
+    /// Offers of DHCP by MAC address of the client.
+    pub(crate) offers: Bounded<String, Offers, 4096>,
+}
+
+impl Attacks {
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.claims.held_bytes(|_| 0)
+            + self.requests.held_bytes(|_| 0)
+            + self.pings.held_bytes(|_| 0)
+            + self.half_open.held_bytes(|_| 0)
+            + self.reflected.held_bytes(|_| 0)
+            + self.amplified.held_bytes(|_| 0)
+            + self.offers.held_bytes(String::capacity)
+    }
+
+    pub(crate) fn halve(&mut self) {
+        self.claims.halve();
+        self.requests.halve();
+        self.pings.halve();
+        self.half_open.halve();
+        self.reflected.halve();
+        self.amplified.halve();
+        self.offers.halve();
+    }
+
+    /// Notes who claims an address, and who asks for one.
+    pub(crate) fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        let time = neighbor.head.timestamp;
+        let (claim, request) = match &neighbor.message {
+            NeighborMessage::Arp(arp) => {
+                let is_request = arp.arp_operation.0 == 1 && !arp.is_announcement;
+                let request = arp.sender_address.zip(arp.target_address).filter(|_| is_request);
+                (arp.sender_address.zip(arp.sender_mac), request)
+            }
+            NeighborMessage::Ndp(ndp) => match ndp.ndp_type.0 {
+                135 => (None, neighbor.head.source_address.zip(ndp.target_address)),
+                136 => (ndp.target_address.zip(ndp.target_mac), None),
+                _ => (None, None),
+            },
+            _ => (None, None),
+        };
+        let is_address = |address: &IpAddr| !address.is_unspecified();
+        if let Some((address, mac)) = claim.filter(|(address, _)| is_address(address)) {
+            self.claim(address, mac, time);
+        }
+        if let Some((source, target)) = request.filter(|(source, _)| is_address(source)) {
+            let requests = self.requests.entry(source);
+            requests.flow_count += 1;
+            requests.hosts.insert(target);
+        }
+    }
+
+    fn claim(&mut self, address: IpAddr, mac: [u8; 6], time: Timestamp) {
+        if SHARED_MACS.iter().any(|shared| mac.starts_with(shared)) {
+            return;
+        }
+        let claims = self.claims.entry(address);
+        claims.macs.insert(mac);
+        if let Some((known, since)) = claims.latest
+            && known != mac
+            && time.saturating_since(since) <= CLAIM_TIME
+        {
+            claims.change_count += 1;
+        }
+        claims.latest = Some((mac, time));
+    }
+
+    /// Notes an offer of DHCP.
+    pub(crate) fn message(&mut self, message: &KitMessage<'_>) {
+        let Some(entry) = message.get::<dhcp::Entry>() else { return };
+        // Offer and acknowledgment (RFC 2132 section 9.6).
+        let is_offer = matches!(entry.message_type, Some(dhcp::Kind(2 | 5)));
+        let client =
+            entry.client_hardware_address.as_ref().map(|address| address.text().to_str_lossy().into_owned());
+        if let (true, Some(client), Some(server), Some(address)) =
+            (is_offer, client, entry.server_address, entry.assigned_address)
+        {
+            let texts = entry.routers.iter().chain(entry.dns_servers.iter()).map(|item| item.to_string());
+            let options = texts.collect::<Vec<_>>().join(" ");
+            self.offers.entry(client).all.insert((server, address, options.chars().take(64).collect()));
+        }
+    }
+
+    /// Notes what the record of a flow shows.
+    pub(crate) fn record(&mut self, record: &FlowRecord) {
+        let (source, destination) = (record.source_address(), record.destination_address());
+        match record.protocol() {
+            IpProtocol::ICMP | IpProtocol::ICMPV6 => {
+                if matches!(record.icmp, Some((ECHO_REQUEST | ECHO_REQUEST_V6, _))) {
+                    let pings = self.pings.entry(source);
+                    pings.flow_count += 1;
+                    pings.hosts.insert(destination);
+                }
+            }
+            IpProtocol::TCP => self.tcp(record),
+            IpProtocol::UDP => {
+                let to_service = record.destination_port().filter(|port| AMPLIFIERS.contains(port));
+                let from_service = record.source_port().filter(|port| AMPLIFIERS.contains(port));
+                let octets = [&record.forward, &record.reverse].map(|side| side.counters.payload_octet_count);
+                let [forward, reverse] = octets;
+                match (to_service, from_service) {
+                    (Some(port), None) => self.answered((source, port), destination, (forward, reverse)),
+                    // Answers without a request.
+                    (None, Some(port)) => self.answered((destination, port), source, (reverse, forward)),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, to: (IpAddr, u16), from: IpAddr, (sent, received): (u64, u64)) {
+        if received > 0 && !crate::facts::is_group(&to.0) {
+            let answers = self.amplified.entry(to);
+            answers.flow_count += 1;
+            answers.sent += sent;
+            answers.received += received;
+            answers.senders.insert(from);
+        }
+    }
+
+    fn tcp(&mut self, record: &FlowRecord) {
+        let [there, back] = [&record.forward, &record.reverse].map(|side| side.tcp_flags);
+        let has = |flags: TcpFlags, flag: TcpFlags| flags.contains(flag);
+        let (source, destination) = (record.source_address(), record.destination_address());
+        if has(there, TcpFlags::SYN) {
+            let service = self.half_open.entry((destination, record.destination_port()));
+            // A second one with the acknowledgment would complete it.
+            if !has(there, TcpFlags::ACK) && !has(there, TcpFlags::RST) && !has(back, TcpFlags::RST) {
+                service.count += 1;
+                service.sources.insert(source);
+            } else {
+                service.completed_count += 1;
+            }
+        }
+        // Either side may be taken for the initiator of a connection without its first segment.
+        let is_answer = |one: TcpFlags, other: TcpFlags| {
+            has(one, TcpFlags::SYN)
+                && has(one, TcpFlags::ACK)
+                && !has(other, TcpFlags::SYN)
+                && !has(other, TcpFlags::ACK)
+        };
+        let to = if is_answer(back, there) {
+            Some((source, destination, record.reverse.counters.octet_count))
+        } else if is_answer(there, back) {
+            Some((destination, source, record.forward.counters.octet_count))
+        } else {
+            None
+        };
+        if let Some((victim, sender, octet_count)) = to {
+            let answers = self.reflected.entry(victim);
+            answers.flow_count += 1;
+            answers.received += octet_count;
+            answers.senders.insert(sender);
+        }
+    }
+}
