@@ -214,6 +214,11 @@ macro_rules! observing {
                 self.0.record(flow, reason);
             }
 
+            fn neighbor(&mut self, neighbor: &flowgauge::neighbor::Neighbor<'_>) {
+                // All values can be written.
+                let _ = format!("{:?}", flowgauge::row::Union::row(&neighbor.message));
+            }
+
             fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, log: Log) {
                 self.0.ended(view, reason, log);
             }

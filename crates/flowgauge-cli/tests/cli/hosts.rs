@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{Folder, command, objects, repository, run};
+use super::{Folder, objects, repository, run};
 
 /// Returns the path of a capture with known findings.
 fn capture(name: &str) -> String {
@@ -98,11 +98,11 @@ fn messages_of_neighbors_are_written_if_they_are_named() {
 
 #[test]
 fn a_slice_has_the_frames_that_a_filter_of_the_link_selects() {
-    let folder = Folder::new("slice-arp");
-    let out = folder.path().join("arp.pcapng");
+    let folder = Folder::new();
+    let out = folder.path("arp.pcapng");
     let slice = |filter: &str| {
-        let mut command = command(&["slice", "web.pcap", "-q", "--force", "--filter", filter, "-w"]);
-        assert!(command.arg(&out).status().unwrap().success());
+        let written = run(&["slice", "web.pcap", "-q", "--force", "--filter", filter, "-w", &out]);
+        assert_eq!(written.status, 0, "{}", written.err);
         let counted = Command::new("tshark")
             .args(["-n", "-T", "fields", "-e", "frame.protocols", "-r"])
             .arg(&out)

@@ -358,7 +358,7 @@ fn recipes_print_what_the_page_shows() {
     }
     let folder = Folder::new();
     fs::copy(data("web.pcap"), folder.path("capture.pcap")).unwrap();
-    for name in ["ordinary-files", "remote-service"] {
+    for name in ["arp-conflict", "ordinary-files", "ordinary-link", "remote-service"] {
         let name = format!("{name}.pcap.zst");
         fs::copy(data(&format!("../findings/{name}")), folder.path(&name)).unwrap();
     }
