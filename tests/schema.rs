@@ -379,6 +379,8 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
         TableInfo::of::<zeek::Files<'_>>(),
         TableInfo::of::<zeek::Ftp<'_>>(),
         TableInfo::of::<zeek::Http<'_>>(),
+        TableInfo::of::<zeek::KnownHost>(),
+        TableInfo::of::<zeek::KnownService>(),
         TableInfo::of::<zeek::Quic<'_>>(),
         TableInfo::of::<zeek::Smtp<'_>>(),
         TableInfo::of::<zeek::Ssh<'_>>(),
@@ -391,8 +393,8 @@ fn the_documentation_of_zeek_logs_is_up_to_date() {
     let mut section = String::from(
         "# Columns of Zeek's logs\n\n\
          [Formats](../formats.md#logs-of-zeek) describes the logs. All but `files.log`, which begins with the columns of\n\
-         `zeek.file_head`, `dhcp.log`, which begins with those of `zeek.crossing_head`, and `x509.log` begin with those of\n\
-         `zeek.head`.\n\n\
+         `zeek.file_head`, `dhcp.log`, which begins with those of `zeek.crossing_head`, `known_hosts.log`, `known_services.log` and `x509.log`\n\
+         begin with those of `zeek.head`.\n\n\
          This page is generated: `UPDATE_DOCS=1 cargo test --features serde,protocols --test schema` writes it.\n",
     );
     for table in tables {

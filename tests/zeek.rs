@@ -232,3 +232,27 @@ fn commands_of_ftp_name_the_files_of_their_data_connections() {
     assert_eq!(summary.collect::<Vec<_>>(), expected);
     assert_eq!(files.iter().filter(|file| file["source"] == "FTP_DATA").count(), 7);
 }
+
+#[test]
+fn local_hosts_and_their_services_are_logged_once() {
+    let memory = Memory::default();
+    let config = ZeekConfig::default().is_json(true).local_networks(vec!["10.77.0.0/16".parse().unwrap()]);
+    let sink = Transactions::new(LogSink::new(Logs::stream(memory.clone(), config)));
+    let mut source = FileSource::open("examples/data/web.pcap").expect("a capture");
+    let mut pipeline = Pipeline::builder().build(sink).expect("default settings");
+    pipeline.run(&mut source, &RunOptions::default()).expect("a complete capture");
+    pipeline.into_sink().into_inner().close().expect("memory");
+    let text = memory.take();
+    let mut hosts: Vec<_> = rows(&text, "known_hosts").into_iter().map(|row| row["host"].clone()).collect();
+    hosts.sort_by_key(Value::to_string);
+    assert_eq!(hosts, ["10.77.0.1", "10.77.0.2"]);
+    let services = rows(&text, "known_services");
+    let mut services: Vec<_> =
+        services.iter().map(|row| (row["port_num"].as_u64(), &row["service"][0])).collect();
+    services.sort_by_key(|(port, _)| *port);
+    assert!(
+        services.contains(&(Some(80), &"HTTP".into())) && services.contains(&(Some(443), &"SSL".into())),
+        "{services:?}"
+    );
+    assert!(services.len() <= 4, "{services:?}");
+}

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use ahash::RandomState;
 
@@ -13,8 +12,10 @@ use super::files::{Files, Sender};
 use super::ftp::{self, Ftp};
 use super::head::{CrossingHead, FileHead, Head};
 use super::http::{self, Http};
+use super::known::Known;
 use super::line;
 use super::networks::{LocalNetworks, Network};
+use super::once::{Once, is_excess};
 use super::quic::Quic;
 use super::service::{record_services, services};
 use super::smtp::{self, Smtp};
@@ -65,7 +66,8 @@ pub struct Logs<W> {
     local: LocalNetworks,
     destinations: Destinations<W>,
     carriers: Option<Carriers>,
-    certificates: Certificates,
+    certificates: Once<Certificate>,
+    known: Known,
     line: Vec<u8>,
     /// The latest time of all rows.
     now: Timestamp,
@@ -95,15 +97,6 @@ impl<W: Write> Log<W> {
         line::write_footer(&mut line, time);
         self.out.write_all(&line)
     }
-}
-
-/// Part of the memory that flows that ended, and certificates, may each have, and the memory in bytes that they may always have.
-const MEMORY_PART: usize = 4;
-const HELD_MIN: usize = 256 << 10;
-
-/// Returns whether memory of `len` bytes is too much if `left` bytes are left.
-fn is_excess(len: usize, left: usize) -> bool {
-    len > (len.saturating_add(left) / MEMORY_PART).max(HELD_MIN)
 }
 
 /// Maximum number of flows that ended, but are known as carriers of others: at the end of the input, a flow may end before
@@ -157,49 +150,14 @@ impl Carriers {
     }
 }
 
-/// Maximum number of certificates that are known.
-const CERTIFICATES_MAX: usize = 1 << 16;
+/// A certificate that was logged: by fingerprint, as the first one of a chain or another one, and by the role that sent it.
+type Certificate = (Box<str>, bool, Role);
 
-/// The time within which a certificate is logged once.
-const DAY: Duration = Duration::from_secs(86_400);
+/// Memory of a fingerprint in bytes, which has 64 digits.
+const FINGERPRINT_LEN: usize = 80;
 
-/// The certificates that were logged, each with the time: by fingerprint, as the first one of a chain or another one, and by the
-/// role that sent them.
-#[derive(Debug, Default)]
-struct Certificates(HashMap<(Box<str>, bool, Role), Timestamp>);
-
-impl Certificates {
-    fn heap_len(&self) -> usize {
-        // Fingerprints have 64 digits.
-        self.0.capacity() * (size_of::<((Box<str>, bool, Role), Timestamp)>() + 1) / 7 * 8 + 80 * self.0.len()
-    }
-
-    fn key(x509: &transaction::X509) -> (Box<str>, bool, Role) {
-        (x509.sha256.clone(), x509.position == 0, x509.role)
-    }
-
-    /// Forgets all certificates if they take too much memory.
-    fn free(&mut self, left: usize) {
-        if is_excess(self.heap_len(), left) {
-            self.0 = HashMap::new();
-        }
-    }
-
-    /// Returns whether a certificate was logged within a day.
-    fn contain(&self, x509: &transaction::X509, time: Timestamp) -> bool {
-        self.0.get(&Self::key(x509)).is_some_and(|known| time.saturating_since(*known) < DAY)
-    }
-
-    /// Notes that a certificate was logged. At the limit, those of more than a day are forgotten; if there are none, all are.
-    fn insert(&mut self, x509: &transaction::X509, time: Timestamp) {
-        if self.0.len() >= CERTIFICATES_MAX {
-            self.0.retain(|_, known| time.saturating_since(*known) < DAY);
-        }
-        if self.0.len() >= CERTIFICATES_MAX {
-            self.0.clear();
-        }
-        self.0.insert(Self::key(x509), time);
-    }
+fn certificate(x509: &transaction::X509) -> Certificate {
+    (x509.sha256.clone(), x509.position == 0, x509.role)
 }
 
 /// The name of a log in a row.
@@ -232,7 +190,8 @@ impl<W: Write> Logs<W> {
             carriers: config
                 .has_tunnels
                 .then(|| Carriers { starts: HashMap::with_hasher(hash_state(None)), ended: VecDeque::new() }),
-            certificates: Certificates::default(),
+            certificates: Once::new(FINGERPRINT_LEN),
+            known: Known::new(),
             config,
             destinations,
             line: Vec::new(),
@@ -315,11 +274,12 @@ impl<W: Write> FlowLog for Logs<W> {
     fn held_bytes(&mut self, left: u64) -> u64 {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         self.certificates.free(left);
+        self.known.free(left);
         let carriers = self.carriers.as_mut().map_or(0, |carriers| {
             carriers.free(left);
             carriers.heap_len()
         });
-        (carriers + self.certificates.heap_len()) as u64
+        (carriers + self.certificates.heap_len() + self.known.heap_len()) as u64
     }
 
     fn started(&mut self, view: &FlowView<'_>, _: &mut LoggedFlow) {
@@ -353,8 +313,18 @@ impl<W: Write> FlowLog for Logs<W> {
         }
         let services =
             tunnel.as_ref().and_then(Tunnel::service).map_or_else(|| services(flow, view), Into::into);
+        let mut is_written = true;
+        if !self.config.has_connections_only {
+            let (hosts, service) = self.known.of(view, &services, &self.local);
+            for host in &hosts {
+                is_written &= self.write(head.ts, host, &mut *permits)?;
+            }
+            if let Some(service) = &service {
+                is_written &= self.write(head.ts, service, &mut *permits)?;
+            }
+        }
         let conn = Conn::new((view, previous), &services, &self.local, self.parents(view));
-        self.write(head.ts, (head, &conn), permits)
+        Ok(self.write(head.ts, (head, &conn), permits)? && is_written)
     }
 
     /// Writes the row of a record to `conn.log`. `orig_bytes` and `resp_bytes` are the payload that it counted.
@@ -396,12 +366,13 @@ impl<W: Write> FlowLog for Logs<W> {
                 Ok(is_written && (!has_hello || self.write(ts, (head, &Ssl::new(&quic.tls)), permits)?))
             }
             Content::X509(x509) => {
-                if self.certificates.contain(x509, ts) {
+                let key = certificate(x509);
+                if self.certificates.contains(&key, ts) {
                     return Ok(true);
                 }
                 let is_written = self.write(ts, &X509::new(x509, ts), permits)?;
                 if is_written {
-                    self.certificates.insert(x509, ts);
+                    self.certificates.insert(key, ts);
                 }
                 Ok(is_written)
             }
@@ -557,20 +528,10 @@ mod tests {
         carriers
     }
 
-    /// Flows that end, and certificates, take a part of the memory that is left, or a minimum.
+    /// Flows that end take a part of the memory that is left, or a minimum.
     #[test]
-    fn what_is_kept_for_ended_flows_and_certificates_is_within_its_part_of_the_memory() {
+    fn what_is_kept_for_ended_flows_is_within_its_part_of_the_memory() {
         let carriers = carriers(50_000);
         assert!(carriers.ended.len() > 500 && carriers.starts.len() == carriers.ended.len());
-        let mut certificates = Certificates::default();
-        let mut freed_count = 0;
-        for number in 0..20_000 {
-            certificates.0.insert((format!("{number:064}").into(), true, Role::Server), Timestamp::ZERO);
-            let before = certificates.0.len();
-            certificates.free(1 << 20);
-            freed_count += usize::from(certificates.0.len() < before);
-            assert!(!is_excess(certificates.heap_len(), 1 << 20), "{} bytes", certificates.heap_len());
-        }
-        assert!(freed_count > 1 && !certificates.0.is_empty());
     }
 }
