@@ -11,7 +11,7 @@ use flowgauge::checkpoint::{self, Invalid, StateWriter};
 use flowgauge::codec::{Prefix, Reader};
 use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::TransactionSink;
-use flowgauge::protocols::{dhcp, dns, ftp, http1, http2};
+use flowgauge::protocols::{dns, ftp, http1, http2};
 use flowgauge::reassembler::CaptureSide;
 use flowgauge::session::MessageMeta;
 use flowgauge::transaction::{Content, Dns, Transaction};
@@ -57,7 +57,7 @@ const MEASURE_INTERVAL: u64 = 64;
 
 impl Collector {
     /// Returns the collector that reads the transactions of all protocols, for what they state about [hosts](Facts::known):
-    /// the software of servers, and systems that user agents name. Otherwise hosts are known from DNS, DHCP and messages.
+    /// the software of servers, and systems that user agents name. Otherwise hosts are known from messages.
     #[must_use]
     pub fn thorough(self) -> Self {
         Self { is_thorough: true, ..self }
@@ -349,8 +349,7 @@ impl TransactionSink for Collector {
     /// What is needed of other protocols is in their messages, unless hosts are to be known as well as possible.
     #[inline]
     fn wants(&self, protocol: &'static Protocol) -> bool {
-        let wanted = [&dns::PROTOCOL, &dhcp::PROTOCOL];
-        self.is_thorough || wanted.iter().any(|wanted| std::ptr::eq(protocol, *wanted))
+        self.is_thorough || std::ptr::eq(protocol, &dns::PROTOCOL)
     }
 }
 

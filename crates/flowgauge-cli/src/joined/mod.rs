@@ -14,6 +14,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use flowgauge::export::{Format, Lines, RecordWriter, Selection};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
+use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::boxed;
 use flowgauge::protocols::{NameCache, ServerName};
 use flowgauge::row::{Column, RowType as _, Table as _};
@@ -27,6 +28,7 @@ use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
 use crate::rows::Written;
 use flowgauge_condition::RowFilter;
+use flowgauge_summary::Hosts;
 use labels::Labels;
 use locations::Locations;
 use row::Joined;
@@ -72,6 +74,13 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_enum, value_name = "FROM", hide_possible_values = true)]
     server_name: Option<NameOrigin>,
 
+    /// Add the names of both hosts: source_name and destination_name
+    ///
+    /// The most reliable name that was known when the flow ended, as `flowgauge hosts` shows it, from DHCP, LLDP, NTLM, NetBIOS,
+    /// multicast DNS, DNS, TLS and others; not from HTTP, SSH and certificates.
+    #[arg(long, hide_short_help = true)]
+    names: bool,
+
     /// Add countries, cities and networks from a MaxMind database
     ///
     /// The databases are files such as GeoLite2-City.mmdb and GeoLite2-ASN.mmdb; the option may be repeated. Nothing is
@@ -97,7 +106,7 @@ impl JoinArgs {
 
     /// Returns whether names of servers are wanted, which are in messages.
     pub(crate) const fn needs_messages(&self) -> bool {
-        self.server_name.is_some()
+        self.server_name.is_some() || self.names
     }
 
     /// Returns the options that are used.
@@ -106,6 +115,7 @@ impl JoinArgs {
             ("--features", self.features.is_some()),
             ("--label", self.label.is_some()),
             ("--server-name", self.server_name.is_some()),
+            ("--names", self.names),
             ("--geoip", !self.geoip.is_empty()),
         ];
         used.into_iter().filter(|(_, is_used)| *is_used).map(|(option, _)| option)
@@ -136,6 +146,7 @@ impl JoinArgs {
     fn columns(&self) -> Vec<&'static Column> {
         let is_joined = |column: &&Column| match column.name {
             "label" => self.label.is_some(),
+            "source_name" | "destination_name" => self.names,
             name if name.starts_with("server_name") => self.server_name.is_some(),
             _ => !self.geoip.is_empty(),
         };
@@ -161,6 +172,9 @@ impl JoinArgs {
             labels: self.label.as_deref().map(Labels::open).transpose()?,
             has_names: self.server_name.is_some(),
             names: (self.server_name == Some(NameOrigin::Dns)).then(|| NameCache::new(NAME_COUNT_MAX)),
+            hosts: self.names.then(Hosts::default),
+            hosts_len: 0,
+            batch_count: 0,
             rows: output.selection.filter_of::<JoinedRow<'static>>()?,
             locations: (!self.geoip.is_empty()).then(|| Locations::open(&self.geoip)).transpose()?,
             writer: self.writer(output)?,
@@ -237,6 +251,11 @@ struct JoinSink<'a, G> {
     /// Names of DNS.
     names: Option<NameCache>,
     locations: Option<Locations>,
+    /// Names of hosts.
+    hosts: Option<Hosts>,
+    /// Memory of the names of hosts in bytes when it was measured last.
+    hosts_len: usize,
+    batch_count: u64,
     /// Conditions on rows.
     rows: RowFilter,
     writer: Writer,
@@ -253,6 +272,9 @@ struct JoinSink<'a, G> {
 /// Part of the memory that names of DNS may have, as locations may, and memory in bytes that they may always have.
 const KEPT_PART: usize = 4;
 const KEPT_MIN: usize = 256 << 10;
+
+/// Number of batches of frames after which the memory of the names of hosts is measured.
+const MEASURE_INTERVAL: u64 = 64;
 
 /// Returns the memory of the name of a server.
 fn name_bytes(name: Option<&Arc<ServerName>>) -> u64 {
@@ -285,6 +307,8 @@ impl<G> JoinSink<'_, G> {
         let joined = Joined {
             label,
             server_name: flow.state.server_name.as_deref(),
+            names: [record.source_address(), record.destination_address()]
+                .map(|address| self.hosts.as_ref().and_then(|hosts| hosts.name(&address))),
             source: source.as_deref(),
             destination: destination.as_deref(),
         };
@@ -304,7 +328,14 @@ impl<G: Named> Sink for JoinSink<'_, G> {
     fn interest(&self) -> Interest {
         let packets = if self.has_features { Interest::PACKETS } else { Interest::RECORDS };
         let starts = if self.names.is_some() { Interest::STARTS } else { Interest::RECORDS };
-        packets | starts | Interest::VARIES
+        let neighbors = if self.hosts.is_some() { Interest::NEIGHBORS } else { Interest::RECORDS };
+        packets | starts | neighbors | Interest::VARIES
+    }
+
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        if let Some(hosts) = &mut self.hosts {
+            hosts.neighbor(neighbor);
+        }
     }
 
     fn started(&mut self, flow: &mut Flow<'_, State>) {
@@ -338,7 +369,13 @@ impl<G: Named> Sink for JoinSink<'_, G> {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &MessageOf<'_, Self>) {
-        let Some(message) = G::standard(message).filter(|_| self.has_names) else { return };
+        let Some(message) = G::standard(message) else { return };
+        if let Some(hosts) = &mut self.hosts {
+            hosts.message(&flow.view, meta.from, message);
+        }
+        if !self.has_names {
+            return;
+        }
         if let Some(names) = &mut self.names {
             names.learn(flow.view.key().address(meta.side.other()), meta.timestamp, message);
         }
@@ -373,14 +410,27 @@ impl<G: Named> Sink for JoinSink<'_, G> {
             names.set_heap_len_max(max(names.heap_len()));
             names.heap_len()
         });
+        if let Some(hosts) = &mut self.hosts
+            && self.hosts_len > max(self.hosts_len)
+        {
+            hosts.halve();
+            self.hosts_len = hosts.held_bytes();
+        }
         let locations_len = self.locations.as_mut().map_or(0, |locations| {
             locations.set_heap_len_max(max(locations.heap_len()));
             locations.heap_len()
         });
-        self.held_bytes + (names_len + locations_len) as u64
+        self.held_bytes + (names_len + locations_len + self.hosts_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
+        if let Some(hosts) = &mut self.hosts {
+            self.batch_count += 1;
+            // Measuring reads all hosts.
+            if self.batch_count.is_multiple_of(MEASURE_INTERVAL) {
+                self.hosts_len = hosts.held_bytes();
+            }
+        }
         if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
             self.flushed_count = self.record_count;
             self.outcome = self.writer.flush();

@@ -9,6 +9,8 @@ use super::locations::Location;
 pub(super) struct Joined<'a> {
     pub(super) label: Option<&'a str>,
     pub(super) server_name: Option<&'a ServerName>,
+    /// Names of the hosts: the initiator, and the responder.
+    pub(super) names: [Option<&'a str>; 2],
     pub(super) source: Option<&'a Location>,
     pub(super) destination: Option<&'a Location>,
 }
@@ -25,7 +27,7 @@ fn text(location: Option<&Location>, of: fn(&Location) -> &Option<String>) -> Op
 }
 
 flowgauge::table! {
-    /// What is joined to a flow record: a label, the name of the server, locations.
+    /// What is joined to a flow record: a label, the name of the server, names of hosts, locations.
     impl['a] "joined" for Joined<'a> as row {
         /// Label of the first rule of `--label` that the flow matches.
         "label": Option<&'a str> = row.label;
@@ -33,6 +35,10 @@ flowgauge::table! {
         "server_name": Option<&'a str> = row.server_name.map(|server| &*server.name);
         /// What states the name: tls or quic (ClientHello), http (host of a request), or dns (an answer to the initiator).
         "server_name_evidence": Option<NameEvidence> = row.evidence();
+        /// Most reliable name of the initiator that is known at the end of the flow.
+        "source_name": Option<&'a str> = row.names[0];
+        /// Most reliable name of the responder that is known at the end of the flow.
+        "destination_name": Option<&'a str> = row.names[1];
         /// Country of the initiator, ISO 3166-1.
         "source_country": Option<&'a str> = text(row.source, |location| &location.country);
         /// City of the initiator, in English.

@@ -5,7 +5,9 @@ use super::run;
 const COMMANDS: &[&[&str]] = &[
     &[],
     &["summary"],
+    &["hosts"],
     &["report"],
+    &["hosts"],
     &["flows"],
     &["live"],
     &["interfaces"],
@@ -64,12 +66,13 @@ fn the_short_help_has_each_option_of_the_long_help() {
         long.map(str::to_owned).collect()
     };
     // Not all would fit a screen: those of `live` for buffers and rotation are only in the long help, and so are these.
-    const DETAILS: [&str; 21] = [
+    const DETAILS: [&str; 22] = [
         "--shift-time",
         "--for",
         "--summary",
         "--at",
         "--by",
+        "--names",
         "--rate",
         "--count-events",
         "--addresses",

@@ -118,3 +118,22 @@ fn a_slice_has_the_frames_that_a_filter_of_the_link_selects() {
     assert!(frames.len() > 2 && frames.iter().all(|frame| !frame.contains("tcp")), "{frames:?}");
     assert_eq!(slice("tcp").unwrap().iter().filter(|frame| frame.ends_with(":arp")).count(), 0);
 }
+
+#[test]
+fn flows_have_the_names_of_their_hosts() {
+    let rows = |arguments: &[&str]| {
+        let run = run(&[&["flows", "-q", "--format", "ndjson", "--names"], arguments].concat());
+        assert_eq!((run.status, run.err.as_str()), (0, ""));
+        objects(&run.out)
+    };
+    let link = rows(&[&capture("ordinary-link")]);
+    let page = link.iter().find(|row| row["destination_port"] == 80).expect("a page");
+    assert_eq!(page["destination_name"], "lab.example");
+    let web = rows(&["web.pcap", "--where", "destination_port = 443 and source_address ILIKE '%:%'"]);
+    assert!(!web.is_empty() && web.iter().all(|row| row["destination_name"] == "web6.example"), "{web:?}");
+    // Names that are known later are not those of earlier flows.
+    let files = rows(&[&capture("ordinary-files")]);
+    assert!(files.iter().any(|row| row["source_name"] == "DESK-7"), "{files:?}");
+    let refused = run(&["flows", "web.pcap", "--format", "ndjson", "--names", "--top", "3"]);
+    assert!(refused.status == 2 && refused.err.contains("--names cannot be combined"), "{}", refused.err);
+}

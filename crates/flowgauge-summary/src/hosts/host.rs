@@ -271,10 +271,31 @@ pub(super) fn text(text: &str) -> Option<String> {
     (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text)
 }
 
-/// The hosts of captures: up to 65,536, of which those remain that sent something and are known best.
+/// The hosts of captures, which learn from records, messages, transactions and neighbors: up to 65,536, of which those remain that sent something and are known best.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Hosts {
     pub(super) hosts: Bounded<IpAddr, Host>,
+    /// What clients of DHCP stated, by MAC address, until a server grants an address.
+    #[serde(default)]
+    pub(super) leases: Bounded<String, Lease, 4096>,
+}
+
+/// What a client of DHCP stated.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Lease {
+    pub(super) name: Option<String>,
+    pub(super) system: Option<String>,
+    pub(super) count: u64,
+}
+
+impl Weight for Lease {
+    fn weight(&self) -> u64 {
+        self.count
+    }
+
+    fn heap_bytes(&self) -> usize {
+        [&self.name, &self.system].into_iter().flatten().map(String::capacity).sum()
+    }
 }
 
 impl Hosts {
@@ -315,11 +336,15 @@ impl Hosts {
         self.hosts.removed_count()
     }
 
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.hosts.held_bytes(|_| 0)
+    /// Returns the memory of the hosts in bytes. Reads all of them.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        self.hosts.held_bytes(|_| 0) + self.leases.held_bytes(String::capacity)
     }
 
-    pub(crate) fn halve(&mut self) {
+    /// Forgets half of the hosts, those of which the least is known, to free their memory; unless there are few.
+    pub fn halve(&mut self) {
         self.hosts.halve();
+        self.leases.halve();
     }
 }

@@ -6,10 +6,10 @@ use flowgauge::neighbor::{Lldp, Neighbor, NeighborMessage};
 use flowgauge::protocols::{dhcp, dns, ftp, kerberos, nbdgm, nbns, ntlm, radius, rdp, smb, smtp, tls};
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::session::{Evidence, Text};
-use flowgauge::transaction::{Content, Dns, Http, Transaction};
+use flowgauge::transaction::{Content, Http, Transaction};
 use flowgauge::{FlowRecord, FlowView, IpProtocol, Message, Packet, Role, TcpFlags};
 
-use super::host::{Host, Hosts, Source, text};
+use super::host::{Host, Hosts, Lease, Source, text};
 use super::system;
 
 /// Weights of evidence for operating systems: of devices about themselves, of authentications and of what their texts name, of
@@ -26,6 +26,9 @@ const NETBIOS_HOSTS: [u8; 2] = [0x00, 0x20];
 
 /// Types of DNS records with an address.
 const ADDRESSES: [dns::RecordType; 2] = [dns::RecordType::A, dns::RecordType::AAAA];
+
+/// Type of the messages of DHCP by which a server grants an address (RFC 2132 section 9.6).
+const ACKNOWLEDGMENT: dhcp::Kind = dhcp::Kind(5);
 
 /// Type of DNS records with the name of an address.
 const POINTER: dns::RecordType = dns::RecordType(12);
@@ -108,7 +111,7 @@ impl Hosts {
     }
 
     /// Notes the ends of a flow, and the service that the responder offers.
-    pub(crate) fn record(&mut self, record: &FlowRecord) {
+    pub fn record(&mut self, record: &FlowRecord) {
         let (source, destination) = (record.source_address(), record.destination_address());
         let span = (record.start, record.end);
         self.note(source, |host| {
@@ -146,7 +149,7 @@ impl Hosts {
     }
 
     /// Notes what the first segment of a connection indicates.
-    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+    pub fn packet(&mut self, packet: &Packet<'_>) {
         let is_first = packet.tcp.flags.contains(TcpFlags::SYN) && !packet.tcp.flags.contains(TcpFlags::ACK);
         if is_first
             && packet.key.protocol() == IpProtocol::TCP
@@ -159,7 +162,7 @@ impl Hosts {
     }
 
     /// Notes what a message between neighbors states.
-    pub(crate) fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+    pub fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
         let head = &neighbor.head;
         match &neighbor.message {
             NeighborMessage::Arp(arp) => {
@@ -223,8 +226,9 @@ impl Hosts {
     }
 
     /// Notes what a message states that is no part of a transaction.
-    pub(crate) fn message(&mut self, view: &FlowView<'_>, from: Role, message: &Message<'_>) {
+    pub fn message(&mut self, view: &FlowView<'_>, from: Role, message: &Message<'_>) {
         match message {
+            Message::Dns(dns::Message::Response(response)) => self.dns(response),
             Message::Mdns(dns::Message::Response(response)) => self.answers(response, Source::Mdns),
             Message::Llmnr(dns::Message::Response(response)) => self.answers(response, Source::Llmnr),
             Message::Smtp(smtp::Message::Greeting(greeting)) if greeting.code == 220 => {
@@ -270,10 +274,9 @@ impl Hosts {
     }
 
     /// Notes what a transaction states.
-    pub(crate) fn transaction(&mut self, view: &FlowView<'_>, transaction: &Transaction) {
+    pub fn transaction(&mut self, view: &FlowView<'_>, transaction: &Transaction) {
         let ends = Ends::of(view, transaction.client());
         match &transaction.content {
-            Content::Dns(dns) => self.dns(dns),
             Content::Http(http) => self.http(ends, view, http),
             Content::X509(certificate) if certificate.role == Role::Server && certificate.position == 0 => {
                 let name = certificate.dns_names.first().map(|name| &**name);
@@ -306,29 +309,23 @@ impl Hosts {
                     self.note(ends.client, |host| host.note_user(user, Source::Ftp));
                 }
             }
-            Content::Kit(kit) => {
-                if let Some(exchange) = kit.message().get::<dhcp::Exchange>() {
-                    self.dhcp(exchange);
-                }
-            }
             _ => {}
         }
     }
 
-    fn dns(&mut self, dns: &Dns) {
-        let Some(query) = dns.query.as_deref() else { return };
-        if let Some(address) = reversed(query) {
-            let name = dns.answers.iter().zip(&dns.answer_types);
-            if let Some((name, _)) = name.into_iter().find(|(_, kind)| **kind == POINTER) {
-                self.note(address, |host| host.note_name(name, Source::Dns));
+    /// Notes the names of the addresses in a response of DNS: those that were asked for.
+    fn dns(&mut self, response: &dns::DnsMessage<'_>) {
+        let Some(question) = response.questions().next() else { return };
+        let query = question.name.to_string().to_ascii_lowercase();
+        let reversed = reversed(&query);
+        for record in response.answers() {
+            if let Some(address) = reversed.filter(|_| record.record_type == POINTER) {
+                self.note(address, |host| host.note_name(&record.data.to_string(), Source::Dns));
             }
-            return;
-        }
-        for (answer, _) in
-            dns.answers.iter().zip(&dns.answer_types).filter(|(_, kind)| ADDRESSES.contains(kind))
-        {
-            if let Ok(address) = answer.parse() {
-                self.note(address, |host| host.note_name(&query.to_ascii_lowercase(), Source::Dns));
+            if ADDRESSES.contains(&record.record_type)
+                && let Ok(address) = record.data.to_string().parse()
+            {
+                self.note(address, |host| host.note_name(&query, Source::Dns));
             }
         }
     }
@@ -349,23 +346,34 @@ impl Hosts {
         }
     }
 
-    fn dhcp(&mut self, exchange: &dhcp::Exchange) {
-        let Some(address) = exchange.assigned_address.or(exchange.client_address) else { return };
-        let hardware_address = string(exchange.client_hardware_address.as_ref()).and_then(|text| mac(&text));
-        let name = string(exchange.full_name.as_ref()).or_else(|| string(exchange.host_name.as_ref()));
-        let class = string(exchange.vendor_class.as_ref());
+    /// Notes what a message of DHCP states: the client names itself in its requests, and the server the address.
+    fn dhcp(&mut self, entry: &dhcp::Entry) {
+        let Some(client) = string(entry.client_hardware_address.as_ref()) else { return };
+        let name = string(entry.full_name.as_ref()).or_else(|| string(entry.host_name.as_ref()));
+        let class = string(entry.vendor_class.as_ref());
+        if entry.message_type != Some(ACKNOWLEDGMENT) {
+            if name.is_some() || class.is_some() {
+                let lease = self.leases.entry(client);
+                *lease = Lease { name, system: class.as_deref().and_then(system::of_vendor_class), ..*lease };
+                lease.count += 1;
+            }
+            return;
+        }
+        let Some(address) = entry.assigned_address.or(entry.client_address) else { return };
+        let lease = self.leases.get(&client).cloned().unwrap_or_default();
         self.note(address, |host| {
-            hardware_address.into_iter().for_each(|mac| host.note_mac(mac));
-            name.iter().for_each(|name| host.note_name(name, Source::Dhcp));
-            let system = class.as_deref().and_then(system::of_vendor_class);
-            system.iter().for_each(|own| host.note_system(own, Source::Dhcp, LEASED));
+            mac(&client).into_iter().for_each(|mac| host.note_mac(mac));
+            lease.name.or(name).iter().for_each(|name| host.note_name(name, Source::Dhcp));
+            lease.system.iter().for_each(|own| host.note_system(own, Source::Dhcp, LEASED));
         });
     }
 
     /// Notes what a row of the kit states.
     fn kit(&mut self, ends: Ends, view: &FlowView<'_>, message: &KitMessage<'_>) {
         let Ends { client, server, .. } = ends;
-        if let Some(logon) = message.get::<ntlm::Authentication>() {
+        if let Some(entry) = message.get::<dhcp::Entry>() {
+            self.dhcp(entry);
+        } else if let Some(logon) = message.get::<ntlm::Authentication>() {
             self.ntlm(ends, logon);
         } else if let Some(exchange) = message.get::<kerberos::Exchange>() {
             self.kerberos(client, exchange);
