@@ -7,7 +7,6 @@ const COMMANDS: &[&[&str]] = &[
     &["summary"],
     &["hosts"],
     &["report"],
-    &["hosts"],
     &["flows"],
     &["live"],
     &["interfaces"],
