@@ -6,7 +6,8 @@ use std::net::IpAddr;
 use flowgauge::export::human;
 
 use crate::attacks::{Attacks, Offers};
-use crate::facts::{Attempts, Facts};
+use crate::counts::Attempts;
+use crate::facts::Facts;
 use crate::finding::{FINDING_MAX, Finding, FindingCommand, FindingKind, mac_text};
 use crate::text::plural;
 

@@ -11,7 +11,7 @@ use flowgauge::{FlowRecord, IpProtocol, TcpFlags, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Bounded, Weight};
-use crate::facts::Attempts;
+use crate::counts::Attempts;
 use crate::few::Few;
 
 /// Time within which an address that moves to another MAC address is claimed by two hosts.
@@ -236,7 +236,7 @@ impl Attacks {
     }
 
     fn answered(&mut self, to: (IpAddr, u16), from: IpAddr, (sent, received): (u64, u64)) {
-        if received > 0 && !crate::facts::is_group(&to.0) {
+        if received > 0 && !crate::counts::is_group(&to.0) {
             let answers = self.amplified.entry(to);
             answers.flow_count += 1;
             answers.sent += sent;

@@ -15,52 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::attacks::Attacks;
 use crate::bounded::{Bounded, Weight};
+use crate::counts::{Attempts, Traffic, is_group};
 use crate::few::Few;
 use crate::hosts::{HostRow, Hosts};
 use crate::incident::IncidentKind;
 use crate::timeline::Timeline;
-
-/// Packets and octets of both directions, and flows.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct Traffic {
-    /// Number of flow records.
-    pub flow_count: u64,
-    /// Number of packets.
-    pub packet_count: u64,
-    /// Octets that the first end sent: the initiator, or the host itself.
-    pub sent: u64,
-    /// Octets that the first end received.
-    pub received: u64,
-}
-
-impl Traffic {
-    fn add(&mut self, record: &FlowRecord) {
-        self.flow_count += 1;
-        self.packet_count += record.packet_count();
-        self.sent += record.forward.counters.octet_count;
-        self.received += record.reverse.counters.octet_count;
-    }
-
-    fn add_reversed(&mut self, record: &FlowRecord) {
-        self.add(record);
-        let (sent, received) = (record.forward.counters.octet_count, record.reverse.counters.octet_count);
-        self.sent = self.sent - sent + received;
-        self.received = self.received - received + sent;
-    }
-
-    /// Returns the number of octets in both directions.
-    #[must_use]
-    pub const fn octet_count(&self) -> u64 {
-        self.sent + self.received
-    }
-}
-
-impl Weight for Traffic {
-    fn weight(&self) -> u64 {
-        self.octet_count()
-    }
-}
 
 /// A transport protocol, the application, and whether its content proves it.
 pub type Service = (IpProtocol, Option<ApplicationName>, bool);
@@ -73,28 +32,6 @@ pub(crate) type Login = (IpAddr, Cow<'static, str>, Cow<'static, str>);
 
 /// What an incident is, the protocol, client and server, and whom or what it concerns.
 pub(crate) type Incident = (IncidentKind, Cow<'static, str>, IpAddr, IpAddr, String);
-
-/// Flows of a source without an answer.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Attempts {
-    pub(crate) flow_count: u64,
-    /// Those that were refused.
-    pub(crate) refused_count: u64,
-    /// Those that were answered, and reset at once.
-    pub(crate) probe_count: u64,
-    pub(crate) ports: Few<u16>,
-    pub(crate) hosts: Few<IpAddr>,
-}
-
-impl Weight for Attempts {
-    fn weight(&self) -> u64 {
-        self.flow_count
-    }
-
-    fn heap_bytes(&self) -> usize {
-        self.ports.heap_bytes() + self.hosts.heap_bytes()
-    }
-}
 
 /// Maximum number of times of a conversation.
 const TIME_MAX: usize = 256;
@@ -442,14 +379,6 @@ impl Clock {
         if pause > self.pause && last > Timestamp::ZERO {
             (self.pause, self.pause_start) = (pause, Some(last));
         }
-    }
-}
-
-/// Returns whether an address is that of a group, or of all hosts of a link.
-pub(crate) fn is_group(address: &IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => address.is_multicast() || address.is_broadcast(),
-        IpAddr::V6(address) => address.is_multicast(),
     }
 }
 

@@ -9,7 +9,8 @@ use flowgauge::reassembler::CaptureSide;
 use flowgauge::row::Name;
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
-use crate::facts::{Attempts, Conversation, Facts, LATE_MIN, Times, is_group};
+use crate::counts::{Attempts, is_group};
+use crate::facts::{Conversation, Facts, LATE_MIN, Times};
 use crate::incident::IncidentKind;
 use crate::text::{plural, shell_word};
 use crate::watch::{Frames, Totals};

@@ -34,6 +34,7 @@ mod attack_findings;
 mod attacks;
 mod bounded;
 mod collector;
+mod counts;
 mod facts;
 mod few;
 mod finding;
@@ -48,7 +49,8 @@ mod watch;
 
 pub use bounded::{Bounded, Weight};
 pub use collector::{Collector, CollectorState};
-pub use facts::{Conversation, Count, Facts, Service, Tcp, Traffic};
+pub use counts::Traffic;
+pub use facts::{Conversation, Count, Facts, Service, Tcp};
 pub use few::Few;
 pub use finding::{Finding, FindingCommand, FindingKind};
 pub use hosts::{Host, HostName, HostRow, HostService, HostSystem, HostUser, Hosts, Source, vendor};

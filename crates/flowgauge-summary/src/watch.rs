@@ -13,7 +13,7 @@ use flowgauge::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::facts::is_group;
+use crate::counts::is_group;
 use crate::few::Few;
 
 /// What the frames of a source are.

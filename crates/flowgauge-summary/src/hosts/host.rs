@@ -301,7 +301,7 @@ impl Weight for Lease {
 impl Hosts {
     /// Returns what is known of a host, which is added. Addresses of groups, and those that say nothing, are no hosts.
     pub(super) fn host(&mut self, address: IpAddr) -> Option<&mut Host> {
-        let is_none = address.is_unspecified() || crate::facts::is_group(&address);
+        let is_none = address.is_unspecified() || crate::counts::is_group(&address);
         (!is_none).then(|| self.hosts.entry(address))
     }
 

@@ -8,7 +8,7 @@ use flowgauge::row::{Group, List, ListOf, Name};
 
 use super::host::{Host, HostName, HostService, HostSystem, HostUser, Hosts};
 use super::vendor::vendor;
-use crate::facts::Traffic;
+use crate::counts::Traffic;
 
 /// A host as a row.
 #[derive(Clone, Copy, Debug)]
