@@ -676,3 +676,23 @@ fn messages_of_dhcpv6_are_those_of_tcpdump() {
     println!("messages of DHCPv6 by kind: {counts:?}");
     assert!(counts.values().sum::<usize>() >= 20, "{counts:?}");
 }
+
+/// A capture of ARP, and one of ARP in ERSPAN.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_arp_are_those_of_suricata() {
+    let Some(plain) = events("decode-arp-2/arp.pcap", "arp") else {
+        return println!("skipped: no captures of single protocols");
+    };
+    assert_eq!(plain.len(), 4);
+    assert_eq!(
+        plain[2]["arp"],
+        serde_json::json!({
+            "hw_type": "ethernet", "proto_type": "ipv4", "opcode": "request", "src_mac": "00:1d:09:f0:92:ab",
+            "src_ip": "10.10.10.1", "dest_mac": "00:00:00:00:00:00", "dest_ip": "10.10.10.2"
+        })
+    );
+    let mirrored = events("decode-arp-3/arp-encap.pcap", "arp").expect("a corpus");
+    assert_eq!(mirrored.len(), 1);
+    assert_eq!(mirrored[0]["arp"]["src_mac"], "bc:03:58:5a:d5:ca");
+}
