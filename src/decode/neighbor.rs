@@ -64,9 +64,9 @@ pub(in crate::decode) fn message_in<'a>(
 /// Marks a packet if it, or a tunnel in it, contains a message between neighbors.
 #[inline]
 pub(in crate::decode) fn mark(packet: &mut Packet<'_>, other: Option<&OtherPayload>) {
-    let has_message =
-        neighbor_protocol(packet).is_some() || other.is_some_and(|other| in_other(other.what).is_some());
-    packet.marks = packet.marks.with(PacketMarks::NEIGHBOR, has_message);
+    if neighbor_protocol(packet).is_some() || other.is_some_and(|other| in_other(other.what).is_some()) {
+        packet.marks = packet.marks.with(PacketMarks::NEIGHBOR, true);
+    }
 }
 
 /// Returns the protocol of a packet with a message between neighbors. Fragments have none.

@@ -315,6 +315,10 @@ impl Hosts {
 
     /// Notes the names of the addresses in a response of DNS: those that were asked for.
     fn dns(&mut self, response: &dns::DnsMessage<'_>) {
+        let states_name = |record_type| record_type == POINTER || ADDRESSES.contains(&record_type);
+        if !response.answers().any(|record| states_name(record.record_type)) {
+            return;
+        }
         let Some(question) = response.questions().next() else { return };
         let query = question.name.to_string().to_ascii_lowercase();
         let reversed = reversed(&query);
