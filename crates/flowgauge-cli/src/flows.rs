@@ -82,7 +82,7 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
 /// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
     let is_sorted = args.records.output.is_sorted(args.records.series.is_used())?;
-    args.records.joined.check_order(args.shards.get() > 1 || is_sorted)?;
+    args.records.joined.check_threads(args.shards.get() > 1)?;
     args.records.check(false)?;
     if args.records.is_several() && (args.shards.get() > 1 || is_sorted) {
         let usage = "--write and the formats zeek, zeek-json and eve cannot be combined with --sort, --top or --shards";
@@ -226,7 +226,7 @@ impl Run<'_> {
         let has_own = records.joined.is_wanted();
         let rows_filter = if has_own { RowFilter::default() } else { records.output.selection.filter()? };
         // Refused before anything is read.
-        let sorted = self.args.records.output.sorted(&rows_filter)?;
+        let sorted: Option<Sorted> = self.args.records.output.sorted(&rows_filter)?;
         let files = &self.args.files;
         if self.args.checkpoint.is_used() {
             return self.continue_flows::<G>(builder, started_at, console);
@@ -306,7 +306,7 @@ impl Run<'_> {
                 Some(stats)
             }
             (Some(_), shard_count) => {
-                let mut all: Vec<_> = (0..shard_count)
+                let mut all: Vec<Sorted> = (0..shard_count)
                     .filter_map(|_| self.args.records.output.sorted(&rows_filter).ok().flatten())
                     .collect();
                 let held_max = self.resources.limits.total_bytes_max / MEMORY_PART / all.len().max(1) as u64;

@@ -16,7 +16,7 @@ use crate::groups::{GroupArgs, GroupOrder, Groups, Target};
 use crate::ipfix::{ExportArgs, IpfixWriter};
 use crate::log_format::LogFormat;
 use crate::names::completed_fields;
-use crate::order::{Criterion, Order, Sorted};
+use crate::order::{Beside, Criterion, Order, Sorted};
 use crate::rows::{RowWriter, Rows};
 use crate::selection::SelectionArgs;
 use flowgauge_condition::RowFilter;
@@ -207,7 +207,7 @@ impl OutputArgs {
     }
 
     /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
-    pub(crate) fn sorted(&self, filter: &RowFilter) -> Result<Option<Sorted>, Failure> {
+    pub(crate) fn sorted<T: Beside>(&self, filter: &RowFilter) -> Result<Option<Sorted<T>>, Failure> {
         let OrderArgs { sort, reverse, top } = &self.order;
         if self.groups.is_used() || sort.is_none() && top.is_none() {
             return Ok(None);

@@ -18,7 +18,7 @@ use flowgauge_condition::{RowFilter, compare_values};
 pub(crate) const MEMORY_PART: u64 = 2;
 
 /// Memory in bytes of an allocation beside its content.
-const BLOCK_LEN: usize = 16;
+pub(crate) const BLOCK_LEN: usize = 16;
 
 /// Returns the memory in bytes of the parts of a record that few have.
 pub(crate) fn boxed_len(record: &FlowRecord) -> usize {
@@ -106,9 +106,21 @@ fn sort_value(record: &FlowRecord, key: SortKey) -> Option<u64> {
     })
 }
 
+/// What is kept beside a record until it is written.
+pub(crate) trait Beside {
+    /// Returns the memory in bytes beside its own size.
+    fn heap_len(&self) -> usize;
+}
+
+impl Beside for () {
+    fn heap_len(&self) -> usize {
+        0
+    }
+}
+
 /// The rank of a flow. All flows of an order have the same kind of rank.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
+pub(crate) enum Rank {
     Number(u64),
     Place(Reverse<Box<Place>>),
 }
@@ -164,47 +176,52 @@ impl Eq for Place {}
 
 /// A flow with its rank. The greatest `Ranked` is the flow that comes last in the order, so that a heap returns it
 /// first.
-struct Ranked {
+struct Ranked<T> {
     rank: Rank,
     number: u64,
-    record: Box<FlowRecord>,
+    kept: Box<(FlowRecord, T)>,
 }
 
-impl Ranked {
-    /// Returns the memory of the record and its rank in bytes.
+impl<T: Beside> Ranked<T> {
+    /// Returns the memory of the record, what is beside it, and its rank in bytes.
     fn heap_len(&self) -> usize {
-        BLOCK_LEN + size_of::<FlowRecord>() + boxed_len(&self.record) + self.rank.heap_len()
+        let (record, beside) = &*self.kept;
+        BLOCK_LEN
+            + size_of::<(FlowRecord, T)>()
+            + boxed_len(record)
+            + beside.heap_len()
+            + self.rank.heap_len()
     }
 }
 
-impl Ord for Ranked {
+impl<T> Ord for Ranked<T> {
     fn cmp(&self, other: &Self) -> Ordering {
         other.rank.cmp(&self.rank).then(self.number.cmp(&other.number))
     }
 }
 
-impl PartialOrd for Ranked {
+impl<T> PartialOrd for Ranked<T> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Ranked {
+impl<T> PartialEq for Ranked<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Ranked {}
+impl<T> Eq for Ranked<T> {}
 
 /// The first flows of an order, up to a limit; records are created only for these. If they exceed the memory limit, the
-/// last ones are omitted.
-pub(crate) struct Sorted {
+/// last ones are omitted. Each record may have a `T` beside it.
+pub(crate) struct Sorted<T = ()> {
     order: Order,
     limit: usize,
     filter: RowFilter,
     number: u64,
-    heap: BinaryHeap<Ranked>,
+    heap: BinaryHeap<Ranked<T>>,
     /// Memory of the records and ranks in bytes.
     records_len: usize,
     /// Memory in bytes that the list may have.
@@ -215,7 +232,7 @@ pub(crate) struct Sorted {
     omitted: Option<Rank>,
 }
 
-impl Sorted {
+impl<T: Beside> Sorted<T> {
     /// Creates an empty list that keeps the first `limit` flows of an order.
     pub(crate) fn new(order: Order, limit: usize, filter: RowFilter) -> Self {
         Self {
@@ -239,7 +256,7 @@ impl Sorted {
 
     /// Returns the memory of the list in bytes. The table is copied when it grows.
     pub(crate) fn held_len(&self) -> usize {
-        self.records_len + self.heap.capacity() * size_of::<Ranked>() / 2 * 3
+        self.records_len + self.heap.capacity() * size_of::<Ranked<T>>() / 2 * 3
     }
 
     /// Omits the last records as long as the list has too much memory.
@@ -265,7 +282,10 @@ impl Sorted {
     }
 
     /// Returns a problem if records of lists that are merged are omitted because of the memory limit.
-    pub(crate) fn problem<'s>(all: impl Iterator<Item = &'s Self>) -> Option<String> {
+    pub(crate) fn problem<'s>(all: impl Iterator<Item = &'s Self>) -> Option<String>
+    where
+        T: 's,
+    {
         let (mut kept_count, mut omitted_count, mut limit) = (0, 0, usize::MAX);
         let mut greatest: Option<&Rank> = None;
         let all: Vec<_> = all.collect();
@@ -297,6 +317,36 @@ impl Sorted {
         self.heap.len() < self.limit || self.heap.peek().is_some_and(|last| *rank > last.rank)
     }
 
+    /// Returns the rank of a record; `None` if it is not among the first ones so far.
+    pub(crate) fn rank(&self, record: &FlowRecord) -> Option<Rank> {
+        Some(self.order.rank_of(record)).filter(|rank| self.is_candidate(rank))
+    }
+
+    /// Adds a record with its [`rank`](Self::rank), and removes the last one if the list is full.
+    pub(crate) fn insert(&mut self, rank: Rank, record: FlowRecord, beside: T) {
+        if self.omitted.as_ref().is_some_and(|omitted| rank <= *omitted) {
+            self.omitted_count += 1;
+            return;
+        }
+        if self.heap.len() >= self.limit
+            && let Some(last) = self.heap.pop()
+        {
+            self.records_len -= last.heap_len();
+        }
+        self.number += 1;
+        let ranked = Ranked { rank, number: self.number, kept: Box::new((record, beside)) };
+        self.records_len += ranked.heap_len();
+        self.heap.push(ranked);
+        self.omit_excess();
+    }
+
+    /// Returns the records that were kept, in order, with what is beside each.
+    pub(crate) fn into_rows(self) -> impl Iterator<Item = (FlowRecord, T)> {
+        self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.kept)
+    }
+}
+
+impl Sorted {
     /// Adds a flow if it is among the first ones so far and meets the conditions, and removes the last one if the list is
     /// full. `record` returns its record.
     #[inline]
@@ -308,33 +358,17 @@ impl Sorted {
         let record = record();
         let rank = known.unwrap_or_else(|| self.order.rank_of(&record));
         if self.is_candidate(&rank) && self.filter.matches(&record) {
-            self.push(rank, record);
+            self.insert(rank, record, ());
         }
     }
 
     /// Adds a record as [`add`](Self::add) does.
     pub(crate) fn add_record(&mut self, record: &FlowRecord) {
-        let rank = self.order.rank_of(record);
-        if self.is_candidate(&rank) && self.filter.matches(record) {
-            self.push(rank, record.clone());
-        }
-    }
-
-    fn push(&mut self, rank: Rank, record: FlowRecord) {
-        if self.omitted.as_ref().is_some_and(|omitted| rank <= *omitted) {
-            self.omitted_count += 1;
-            return;
-        }
-        if self.heap.len() >= self.limit
-            && let Some(last) = self.heap.pop()
+        if let Some(rank) = self.rank(record)
+            && self.filter.matches(record)
         {
-            self.records_len -= last.heap_len();
+            self.insert(rank, record.clone(), ());
         }
-        self.number += 1;
-        let ranked = Ranked { rank, number: self.number, record: Box::new(record) };
-        self.records_len += ranked.heap_len();
-        self.heap.push(ranked);
-        self.omit_excess();
     }
 
     /// Merges several lists of first flows into one, in order. Among equal ranks, flows that ended first come first,
@@ -349,10 +383,10 @@ impl Sorted {
         // The list with the greatest omitted rank decides for all.
         ranked.retain(|ranked| omitted.as_ref().is_none_or(|omitted| ranked.rank > *omitted));
         ranked.sort_unstable_by(|one, other| {
-            let ends = |ranked: &Ranked| (ranked.record.end, ranked.record.start, ranked.record.key);
+            let ends = |ranked: &Ranked<()>| (ranked.kept.0.end, ranked.kept.0.start, ranked.kept.0.key);
             other.rank.cmp(&one.rank).then_with(|| ends(one).cmp(&ends(other)))
         });
-        ranked.into_iter().take(limit).map(|ranked| *ranked.record)
+        ranked.into_iter().take(limit).map(|ranked| ranked.kept.0)
     }
 
     /// Returns why no record met the conditions.
@@ -362,7 +396,7 @@ impl Sorted {
 
     /// Returns the records of the flows that were kept, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
-        self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)
+        self.into_rows().map(|(record, ())| record)
     }
 }
 

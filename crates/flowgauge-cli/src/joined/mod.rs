@@ -26,6 +26,7 @@ use flowgauge::{
 use crate::console::{Console, Failure, stdout};
 use crate::formats::{OutputArgs, OutputFormat};
 use crate::input::Input;
+use crate::order::{BLOCK_LEN, Beside, MEMORY_PART, Sorted};
 use crate::rows::Written;
 use flowgauge_condition::RowFilter;
 use flowgauge_summary::Hosts;
@@ -132,11 +133,11 @@ impl JoinArgs {
         }
     }
 
-    /// Returns a failure if `others`, options that the command line contains, cannot be combined with these.
-    pub(crate) fn check_order(&self, has_others: bool) -> Result<(), Failure> {
+    /// Returns a failure if flows are tracked in several threads, of which none sees what the others learn.
+    pub(crate) fn check_threads(&self, has_several: bool) -> Result<(), Failure> {
         match self.options().next() {
-            Some(option) if has_others => {
-                Err(Failure::Usage(format!("{option} cannot be combined with --sort, --top or --shards")))
+            Some(option) if has_several => {
+                Err(Failure::Usage(format!("{option} cannot be combined with --shards")))
             }
             _ => Ok(()),
         }
@@ -155,8 +156,8 @@ impl JoinArgs {
         columns
     }
 
-    /// Writes the records of an input with what is joined to them, as flows end. Returns the counters, and the number of
-    /// records.
+    /// Writes the records of an input with what is joined to them, as flows end or in the order of `output`. Returns the
+    /// counters, and the number of records.
     pub(crate) fn run<G: Named>(
         &self,
         output: &OutputArgs,
@@ -164,20 +165,27 @@ impl JoinArgs {
         input: &mut Input,
         console: &mut Console,
     ) -> Result<(PipelineStats, Written), Failure> {
+        let mut sorted = output.sorted(&RowFilter::default())?;
+        if let Some(sorted) = &mut sorted {
+            sorted.set_held_max(builder.budget().limit() / MEMORY_PART);
+        }
         let mut sink = JoinSink::<G> {
             features: self.features.unwrap_or_default(),
             has_features: self.features.is_some(),
             moment: self.at,
             filter,
-            labels: self.label.as_deref().map(Labels::open).transpose()?,
+            known: Known {
+                labels: self.label.as_deref().map(Labels::open).transpose()?,
+                locations: (!self.geoip.is_empty()).then(|| Locations::open(&self.geoip)).transpose()?,
+            },
             has_names: self.server_name.is_some(),
             names: (self.server_name == Some(NameOrigin::Dns)).then(|| NameCache::new(NAME_COUNT_MAX)),
             hosts: self.names.then(Hosts::default),
             hosts_len: 0,
             batch_count: 0,
             rows: output.selection.filter_of::<JoinedRow<'static>>()?,
-            locations: (!self.geoip.is_empty()).then(|| Locations::open(&self.geoip)).transpose()?,
             writer: self.writer(output)?,
+            sorted,
             is_stream: input.is_stream(),
             record_count: 0,
             flushed_count: 0,
@@ -186,8 +194,15 @@ impl JoinArgs {
             stage: PhantomData,
         };
         let stats = input.run(builder.build(boxed(&mut sink))?, console)?;
-        let JoinSink { writer, record_count, outcome, rows, .. } = sink;
+        let JoinSink { mut writer, mut record_count, outcome, rows, mut known, sorted, .. } = sink;
         outcome?;
+        if let Some(sorted) = sorted {
+            Sorted::problem([&sorted].into_iter()).into_iter().for_each(|problem| console.problem(problem));
+            for (record, kept) in sorted.into_rows() {
+                known.row(&record, kept.parts(), record_count, |row| writer.write(row))?;
+                record_count += 1;
+            }
+        }
         writer.finish()?;
         Ok((stats, Written { row_count: record_count, unmatched: rows.unmatched() }))
     }
@@ -238,6 +253,62 @@ impl Named for Sessions<Standard> {
     }
 }
 
+/// What is joined by the record of a flow alone.
+struct Known {
+    labels: Option<Labels>,
+    locations: Option<Locations>,
+}
+
+impl Known {
+    /// Passes on the row of a record, whose number in the output is `number`.
+    fn row<R>(
+        &mut self,
+        record: &FlowRecord,
+        Parts { features, server_name, names }: Parts<'_>,
+        number: u64,
+        pass: impl FnOnce(&JoinedRow<'_>) -> R,
+    ) -> R {
+        let label = self.labels.as_ref().and_then(|labels| labels.of(record));
+        let mut location = |address| self.locations.as_mut().map(|locations| locations.of(address));
+        let [source, destination] =
+            [record.source_address(), record.destination_address()].map(&mut location);
+        let (source, destination) = (source.as_deref(), destination.as_deref());
+        let joined = Joined { label, server_name, names, source, destination };
+        let features = Features::new(record, features, Some(number)).labeled(label);
+        pass(&((record, features), joined))
+    }
+}
+
+/// What is joined by the packets and messages of a flow.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    features: &'a FlowFeatures,
+    server_name: Option<&'a ServerName>,
+    names: [Option<&'a str>; 2],
+}
+
+/// The same, beside a record of an order.
+struct KeptParts {
+    features: FlowFeatures,
+    server_name: Option<Arc<ServerName>>,
+    names: [Option<Box<str>>; 2],
+}
+
+impl KeptParts {
+    fn parts(&self) -> Parts<'_> {
+        let names = self.names.each_ref().map(Option::as_deref);
+        Parts { features: &self.features, server_name: self.server_name.as_deref(), names }
+    }
+}
+
+impl Beside for KeptParts {
+    fn heap_len(&self) -> usize {
+        let names: usize = self.names.iter().flatten().map(|name| name.len() + BLOCK_LEN).sum();
+        let server = self.server_name.as_ref().map_or(0, |name| 64 + name.name.len());
+        self.features.heap_len() + server + names
+    }
+}
+
 /// Sink that gathers what is joined, and writes it with each record. The stage `G` determines whether a record contains the
 /// application protocol, and whether there are names of servers.
 struct JoinSink<'a, G> {
@@ -246,11 +317,10 @@ struct JoinSink<'a, G> {
     /// When the row of a flow is written; if `None`, with each record.
     moment: Option<Moment>,
     filter: Option<&'a Filter>,
-    labels: Option<Labels>,
+    known: Known,
     has_names: bool,
     /// Names of DNS.
     names: Option<NameCache>,
-    locations: Option<Locations>,
     /// Names of hosts.
     hosts: Option<Hosts>,
     /// Memory of the names of hosts in bytes when it was measured last.
@@ -259,6 +329,8 @@ struct JoinSink<'a, G> {
     /// Conditions on rows.
     rows: RowFilter,
     writer: Writer,
+    /// The first records of an order, which are written at the end of the input.
+    sorted: Option<Sorted<KeptParts>>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
     record_count: u64,
@@ -300,23 +372,28 @@ impl<G> JoinSink<'_, G> {
             return;
         }
         let record = flow.view.record(reason);
-        let label = self.labels.as_ref().and_then(|labels| labels.of(&record));
-        let mut location = |address| self.locations.as_mut().map(|locations| locations.of(address));
-        let [source, destination] =
-            [record.source_address(), record.destination_address()].map(&mut location);
-        let joined = Joined {
-            label,
-            server_name: flow.state.server_name.as_deref(),
-            names: [record.source_address(), record.destination_address()]
-                .map(|address| self.hosts.as_ref().and_then(|hosts| hosts.name(&address))),
-            source: source.as_deref(),
-            destination: destination.as_deref(),
-        };
-        let features = Features::new(&record, &features, Some(self.record_count)).labeled(label);
-        let row = ((&record, features), joined);
-        if self.rows.matches(&row) {
-            self.outcome = self.writer.write(&row);
-            self.record_count += 1;
+        let rank = self.sorted.as_ref().map(|sorted| sorted.rank(&record));
+        if let Some(None) = rank {
+            return;
+        }
+        let (server_name, hosts) = (&flow.state.server_name, self.hosts.as_ref());
+        let name = |address| hosts.and_then(|hosts| hosts.name(&address));
+        let names = [record.source_address(), record.destination_address()].map(name);
+        let parts = Parts { features: &features, server_name: server_name.as_deref(), names };
+        let Self { rows, writer, outcome, record_count, sorted, known, .. } = self;
+        match (sorted, rank.flatten()) {
+            (Some(sorted), Some(rank)) => {
+                if known.row(&record, parts, *record_count, |row| rows.matches(row)) {
+                    let (names, server_name) = (names.map(|name| name.map(Box::from)), server_name.clone());
+                    sorted.insert(rank, record, KeptParts { features, server_name, names });
+                }
+            }
+            _ => known.row(&record, parts, *record_count, |row| {
+                if rows.matches(row) {
+                    *outcome = writer.write(row);
+                    *record_count += 1;
+                }
+            }),
         }
     }
 }
@@ -416,11 +493,12 @@ impl<G: Named> Sink for JoinSink<'_, G> {
             hosts.halve();
             self.hosts_len = hosts.held_bytes();
         }
-        let locations_len = self.locations.as_mut().map_or(0, |locations| {
+        let locations_len = self.known.locations.as_mut().map_or(0, |locations| {
             locations.set_heap_len_max(max(locations.heap_len()));
             locations.heap_len()
         });
-        self.held_bytes + (names_len + locations_len + self.hosts_len) as u64
+        let sorted_len = self.sorted.as_ref().map_or(0, Sorted::held_len);
+        self.held_bytes + (names_len + locations_len + self.hosts_len + sorted_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {

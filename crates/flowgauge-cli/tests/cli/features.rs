@@ -47,19 +47,29 @@ fn an_early_row_has_the_packets_up_to_there_and_each_flow_has_one() {
 }
 
 #[test]
+fn rows_are_sorted_with_what_is_joined() {
+    const JOINED: [&str; 5] = ["--features", "tcp", "--names", "--server-name", "dns"];
+    let joined = |options: &[&str]| rows(&[&JOINED, options].concat());
+    let mut all = joined(&[]);
+    assert!(all.iter().any(|row| row["server_name"].is_string() && row["destination_name"].is_string()));
+    let packets =
+        |row: &Value| row["packet_count"].as_u64().unwrap() + row["reverse_packet_count"].as_u64().unwrap();
+    // Equal ones stay in the order in which they ended.
+    all.sort_by_key(|row| std::cmp::Reverse(packets(row)));
+    assert_eq!(joined(&["--sort", "packets"]), all);
+    assert_eq!(joined(&["--top", "3", "--sort", "packets"]), all[..3]);
+    let named = joined(&["--top", "2", "--sort", "packets", "--where", "server_name = 'web.example'"]);
+    all.retain(|row| row["server_name"] == "web.example");
+    assert!(all.len() > 2 && named == all[..2], "{named:?}");
+}
+
+#[test]
 fn bad_requests_are_refused() {
     for (options, message) in [
         (&["--features", "cic"][..], "--features requires --format ndjson, csv, parquet or arrow"),
         (&["--features", "cix", "-f", "csv"], "`cix` is no feature; the features are cic"),
         (&["--features", "splt=0", "-f", "csv"], "`splt=0` is no feature"),
-        (
-            &["--features", "cic", "-f", "csv", "--top", "3"],
-            "cannot be combined with --sort, --top or --shards",
-        ),
-        (
-            &["--features", "cic", "-f", "csv", "--shards", "2"],
-            "cannot be combined with --sort, --top or --shards",
-        ),
+        (&["--features", "cic", "-f", "csv", "--shards", "2"], "--features cannot be combined with --shards"),
         (&["--features", "cic", "-f", "csv", "--at", "10"], "`10` is none of packets=N, octets=N and ms=N"),
         (&["--at", "packets=10"], "--features <LIST>"),
     ] {

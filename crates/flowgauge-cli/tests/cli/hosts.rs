@@ -134,6 +134,6 @@ fn flows_have_the_names_of_their_hosts() {
     // Names that are known later are not those of earlier flows.
     let files = rows(&[&capture("ordinary-files")]);
     assert!(files.iter().any(|row| row["source_name"] == "DESK-7"), "{files:?}");
-    let refused = run(&["flows", "web.pcap", "--format", "ndjson", "--names", "--top", "3"]);
+    let refused = run(&["flows", "web.pcap", "--format", "ndjson", "--names", "--shards", "3"]);
     assert!(refused.status == 2 && refused.err.contains("--names cannot be combined"), "{}", refused.err);
 }
