@@ -40,7 +40,7 @@ use crate::summary::SummaryLineArgs;
 
 Exit status:
   0  All input was read, and packets were written.
-  1  Some input could not be read, the output could not be written, or no flow was selected. In the
+  1  Some input could not be read, the output could not be written, or no packet was selected. In the
      last case, no file is created.
   2  The command line is invalid.")]
 pub(crate) struct SliceArgs {

@@ -295,7 +295,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
                 assert_eq!(outputs.names(), ["index.ndjson"]);
                 assert_eq!(fs::read(outputs.path("index.ndjson")).unwrap(), b"");
             } else {
-                assert_eq!(message, "flowgauge: no flow was selected; nothing was written\n");
+                assert_eq!(message, "flowgauge: no packet was selected; nothing was written\n");
                 assert_eq!(outputs.names(), [""; 0]);
             }
         }
