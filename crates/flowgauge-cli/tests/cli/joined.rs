@@ -282,7 +282,7 @@ fn bad_requests_are_refused() {
         (["--label", &rules, "-f", "table"], 2, "--label requires --format ndjson, csv, parquet or arrow"),
         (["--server-name", "content", "-f", "ipfix"], 2, "--server-name requires --format"),
         (["--server-name", "whois", "-f", "csv"], 2, "invalid value 'whois' for '--server-name"),
-        (["--label", &rules, "--format=csv", "--top=3"], 2, "--label cannot be combined with --sort, --top"),
+        (["--label", &rules, "--format=csv", "--shards=2"], 2, "--label cannot be combined with --shards"),
         (["--label", &absent, "-f", "csv"], 1, "absent: No such file"),
         (["--geoip", &rules, "-f", "csv"], 1, "rules.csv: "),
         (["--label", &file("a", "source\n10.0.0.1\n"), "-f", "csv"], 1, "one of which is `label`"),
