@@ -16,7 +16,8 @@ use crate::session::kit::{
     Crossing, KitEntry, KitMessage, KitParser, KitTransaction, LogFormat, Open as _, Turn, open,
 };
 use crate::session::{
-    AfterGap, Datagram, End, Entry, Fault, Input, Missing, Out, Parser, Piece, Progress, Protocol, Protocols,
+    AfterGap, Datagram, End, Entry, Expectation, Fault, Input, Missing, Out, Parser, Piece, Progress,
+    Protocol, Protocols,
 };
 
 /// The protocols of the kit: a line for each.
@@ -170,6 +171,10 @@ impl Parser for Kit {
 
     fn piece<'m>(message: &'m KitMessage<'_>) -> Option<Piece<'m>> {
         message.piece()
+    }
+
+    fn expectation(message: &KitMessage<'_>) -> Option<Expectation> {
+        message.expectation()
     }
 
     fn heap_len(&self) -> usize {

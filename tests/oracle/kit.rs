@@ -622,6 +622,29 @@ fn datagrams_of_netbios_are_those_of_tshark() {
     }
 }
 
+/// Answers of the endpoint mapper, compared with the fields of tshark.
+#[test]
+fn endpoints_of_dcerpc_are_those_of_tshark() {
+    use flowgauge::protocols::dcerpc;
+
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let path = root.join("../protocol-captures/zeek+zeek/testing/btest/Traces/dce-rpc/mapi.pcap");
+    let mut ours = Vec::new();
+    each(path.clone(), |message, _| {
+        if let Some(row) = message.get::<dcerpc::Endpoint>() {
+            let (port, address) = (row.mapped_port.unwrap(), row.mapped_address.unwrap());
+            ours.push(format!("{port}\t{address}\t{}", row.interface_id.unwrap()));
+        }
+    });
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(&path).args(["-Y", "epm.opnum == 3 && dcerpc.pkt_type == 2", "-T", "fields"]);
+    // The second identifier is that of the transfer syntax.
+    tshark.args(["-E", "occurrence=f", "-e", "epm.proto.tcp_port", "-e", "epm.proto.ip", "-e", "epm.uuid"]);
+    let Ok(output) = tshark.output() else { return println!("skipped: no tshark") };
+    let output = String::from_utf8(output.stdout).expect("text");
+    assert_eq!((ours.len(), ours), (2, output.lines().map(str::to_owned).collect()));
+}
+
 /// Returns the texts after each occurrence of a prefix, up to a space or a parenthesis.
 fn after<'l>(line: &'l str, prefix: &str) -> Vec<&'l str> {
     let parts = line.split(prefix).skip(1);

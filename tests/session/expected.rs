@@ -1,4 +1,4 @@
-//! Flows that messages of other flows announce: the data connections of FTP.
+//! Flows that messages of other flows announce: the data connections of FTP, and the endpoints of DCE/RPC.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -145,6 +145,55 @@ fn an_announced_flow_is_parsed_as_announced_and_keeps_the_roles() {
     let extended = [(Role::Client, "EPSV"), (Role::Server, "229 Entering (|||50000|)")];
     driver.control((CLIENT, 40_000), 5, &extended);
     assert_eq!(driver.data([client, server], 5, server, HTTP), file("server"));
+}
+
+/// A PDU of DCE/RPC with this type and body.
+fn rpc(kind: u8, body: &[u8]) -> Vec<u8> {
+    let len = u8::try_from(16 + body.len()).expect("a short PDU");
+    [&[5, 0, kind, 3, 0x10, 0, 0, 0, len, 0, 0, 0, 1, 0, 0, 0], body].concat()
+}
+
+/// The identifier of an interface as it is sent.
+fn interface(number: u128) -> [u8; 16] {
+    let [a, b, c, d, e, f, g, h, rest @ ..] = number.to_be_bytes();
+    let [i, j, k, l, m, n, o, p] = rest;
+    [d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]
+}
+
+#[test]
+fn an_endpoint_of_dce_rpc_is_expected() {
+    let mapper = interface(0xe1af8308_5d1f_11c9_91a4_08002b14a0fa);
+    let bind = [&[0; 8][..], &[1, 0, 0, 0, 0, 0, 1, 0], &mapper, &[3, 0, 0, 0], &[0; 20]].concat();
+    let answer = [&[0; 8][..], &[4, 0], b"135\0", &[0, 0], &[1, 0, 0, 0], &[0; 24]].concat();
+    let call = [&[8, 0, 0, 0, 0, 0, 3, 0][..], &[0; 8]].concat();
+    // A tower with the interface, TCP port 49157, and no address.
+    let own = [&[0x0D][..], &interface(0x367abb81_9844_35f1_ad32_98f038001003), &[2, 0]].concat();
+    let tower =
+        [&[3, 0, 19, 0][..], &own, &[2, 0, 0, 0, 1, 0, 7, 2, 0, 0xC0, 0x05, 1, 0, 9, 4, 0, 0, 0, 0, 0]];
+    let tower = tower.concat();
+    let len = u8::try_from(tower.len()).unwrap();
+    let numbers = [1, 4, 0, 1, 3, len, len].map(|number: u8| [number, 0, 0, 0]).concat();
+    let mapped = [&[0; 8][..], &[0; 20], &numbers, &tower, &[0; 4]].concat();
+    let pdus = [(0, rpc(11, &bind)), (1, rpc(12, &answer)), (0, rpc(0, &call)), (1, rpc(2, &mapped))];
+
+    let mut driver = Driver::<Standard>::default();
+    let (mapping, initiator) = key([(CLIENT, 40_000), (SERVER, 135)]);
+    let context = FlowContext::new(&mapping, initiator, seconds(0));
+    let (mut session, mut offsets) = (Session::default(), [0; 2]);
+    for (from, pdu) in pdus {
+        let side = if from == 0 { initiator } else { initiator.other() };
+        let chunk = Chunk::new(offsets[from], &pdu);
+        let _ = driver.chunk(&mut session, &context, side, &chunk, &mut Reports::default());
+        offsets[from] += pdu.len() as u64;
+    }
+    // A bind of a big-endian client, which is not recognized elsewhere.
+    let begin = "\x05\0\x0b\x03\0\0\0\0\0\x48\0\0\0\0\0\x01";
+    let mut reports = |port| {
+        let ends = [(CLIENT, 50_000), (SERVER, port)];
+        send(&mut driver, ends, 1, ends[0], &[begin]).0
+    };
+    assert_eq!(reports(49_158), [""; 0]);
+    assert_eq!(reports(49_157), ["dcerpc"]);
 }
 
 #[test]

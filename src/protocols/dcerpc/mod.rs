@@ -4,96 +4,39 @@
 //! |---|---|
 //! | [`Call`] | a call with its response or fault |
 //! | [`Binding`] | the interfaces that a client asks for, with the answer of the server |
+//! | [`Endpoint`] | each endpoint in an answer of the endpoint mapper |
 //! | [`Authentication`] | an authentication with NTLM |
 //!
-//! Calls are matched by their number, and interfaces by the number of their context. Parameters are not read. A call in several
+//! Calls are matched by their number, and interfaces by the number of their context. Parameters and results are not read, except for those of the endpoint mapper. A call in several
 //! fragments has the length that its first one states.
 //!
 //! Standards: C706 chapter 12, [MS-RPCE].
 
+mod endpoint;
+mod fields;
 mod interfaces;
+mod recognition;
 mod rows;
 
-pub use rows::{AuthenticationKind, AuthenticationLevel, Binding, Call, Uuid};
+pub use recognition::PROTOCOL;
+pub use rows::{AuthenticationKind, AuthenticationLevel, Binding, Call, Endpoint, EndpointTransport, Uuid};
 
 use super::ntlm::{self, Authentication};
-use super::recognizers::octets::{datagram_in_role, either_in_role, once};
 use crate::base::fnv1a;
 use crate::checkpoint::state;
-use crate::codec::{Number, ReadError, Reader};
+use crate::codec::{ReadError, Reader};
 use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
 use crate::session::kit::{Kept, KeptList, Malformed, Measured, Open, PduParser, Reply, Rows, Stored, open};
-use crate::session::{DatagramOpening, Fault, OctetSet, Protocol, Role, Verdict};
-
-/// Protocol `dcerpc`: version 5 over TCP, recognized by the header with little-endian integers, and version 4 over UDP, recognized by
-/// a header whose length is that of the datagram.
-pub static PROTOCOL: Protocol = Protocol::new("dcerpc")
-    .in_zeek("dce_rpc")
-    .in_eve("dcerpc")
-    .over_streams(&[135], Some(|opening| either_in_role(opening, probe, is_answer)))
-    .over_datagrams(&[135], Some(probe_datagram))
-    .streams_begin_with(OctetSet::of(b"\x05"))
-    .datagrams_begin_with(OctetSet::of(b"\x04"))
-    .with_kinds(&["dcerpc", "dcerpc_binding", "ntlm"])
-    .with_limits("32 open calls, 32 contexts; PDUs of 8 KiB, of longer ones the beginning")
-    .with_standards("C706 chapter 12; MS-RPCE; MS-NLMP");
-
-/// Types of PDUs (C706 section 12.6.4).
-mod kind {
-    pub(super) const REQUEST: u8 = 0;
-    pub(super) const RESPONSE: u8 = 2;
-    pub(super) const FAULT: u8 = 3;
-    pub(super) const REJECT: u8 = 6;
-    pub(super) const BIND: u8 = 11;
-    pub(super) const BIND_ACK: u8 = 12;
-    pub(super) const BIND_NAK: u8 = 13;
-    pub(super) const ALTER_CONTEXT: u8 = 14;
-    pub(super) const ALTER_CONTEXT_RESPONSE: u8 = 15;
-    pub(super) const AUTH3: u8 = 16;
-}
-
-/// Returns whether a PDU is of the server: response, fault, or the answer to a bind or an alteration.
-fn is_answer(octets: &[u8]) -> Option<bool> {
-    octets.get(2).map(|kind| {
-        matches!(
-            *kind,
-            kind::RESPONSE | kind::FAULT | kind::BIND_ACK | kind::BIND_NAK | kind::ALTER_CONTEXT_RESPONSE
-        )
-    })
-}
-
-fn probe(octets: &[u8]) -> Verdict {
-    match octets {
-        [5, 0..=1, 0..=20, _, 0x10, 0, 0, 0, ..] => {
-            once(octets, 12, || matches!(octets.get(8..10), Some([16..=255, _] | [_, 1..=255])))
-        }
-        [5, 0..=1, 0..=20, ..] | [5, 0..=1] | [5] | [] if octets.len() < 8 => Verdict::More,
-        _ => Verdict::No,
-    }
-}
-
-fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
-    let is_head = matches!(opening.bytes, [4, 0..=10, _, _, 0 | 0x10, 0, 0, ..]);
-    let body_len =
-        opening.bytes.get(74..).and_then(|len| len.first_chunk()).map(|len| match opening.bytes.get(4) {
-            Some(0x10) => u16::from_le_bytes(*len),
-            _ => u16::from_be_bytes(*len),
-        });
-    let is_match = body_len.is_some_and(|len| DATAGRAM_HEAD_LEN + usize::from(len) == opening.len);
-    // Of the client: requests, pings, acknowledgments and cancellations.
-    let is_answer = opening.bytes.get(1).map(|kind| !matches!(*kind, kind::REQUEST | 1 | 7 | 8));
-    datagram_in_role(opening, is_head && is_match, is_answer)
-}
+use crate::session::{Fault, Protocol, Role};
+use fields::Fields;
+use recognition::kind;
 
 /// Length of the head of version 5.
 const HEAD_LEN: u64 = 16;
 
-/// Length of the head of version 4.
-const DATAGRAM_HEAD_LEN: usize = 80;
-
 open! {
     /// Rows of DCE/RPC.
-    pub(crate) enum Row { 0 = Call, 1 = Binding, 2 = Authentication }
+    pub(crate) enum Row { 0 = Call, 1 = Binding, 2 = Authentication, 3 = Endpoint }
 }
 
 /// Key of the row of an authentication.
@@ -120,24 +63,6 @@ struct Context {
 
 state! { struct Context { id, uuid } }
 state! { struct Dcerpc { contexts, address } if |parser| parser.contexts.len() <= CONTEXT_COUNT_MAX }
-
-/// Reads numbers in the order that the head states.
-struct Fields<'p> {
-    reader: Reader<'p>,
-    is_little: bool,
-}
-
-impl<'p> Fields<'p> {
-    fn number<N: Number>(&mut self) -> Result<N, ReadError> {
-        if self.is_little { self.reader.le() } else { self.reader.be() }
-    }
-
-    /// Reads an identifier, of which the first three fields are numbers.
-    fn uuid(&mut self) -> Result<Uuid, ReadError> {
-        let octets = self.reader.array()?;
-        Ok(if self.is_little { Uuid::of_little(octets) } else { Uuid { octets } })
-    }
-}
 
 fn cut(_: Role, octets: &[u8]) -> Cut {
     match octets {
@@ -256,6 +181,12 @@ impl Dcerpc {
                     row.fault_status = status.or(row.fault_status);
                     if flags & LAST == 0 { Reply::More } else { Reply::Last }
                 });
+                let is_mapper =
+                    |context: &Context| context.id == context_id && context.uuid.number() == endpoint::MAPPER;
+                if kind == kind::RESPONSE && flags & FIRST != 0 && self.contexts.iter().any(is_mapper) {
+                    // Results of another operation end early.
+                    let _ = endpoint::mapped(fields, |endpoint| rows.single(endpoint));
+                }
             }
             kind::BIND | kind::ALTER_CONTEXT => {
                 let mut interfaces = KeptList::default();
@@ -476,6 +407,29 @@ mod tests {
         [&[8, 0, 0, 0, context, 0, number, 0][..], b"stubstub"].concat()
     }
 
+    /// A response with a tower of the service control manager, over TCP.
+    fn mapped() -> Vec<u8> {
+        let floors: [(&[u8], &[u8]); 5] = [
+            (&[&[0x0D], &uuid(0x367abb81_9844_35f1_ad32_98f038001003)[..], &[2, 0]].concat(), &[0, 0]),
+            (&[&[0x0D], &uuid(0x8a885d04_1ceb_11c9_9fe8_08002b104860)[..], &[2, 0]].concat(), &[0, 0]),
+            (&[0x0B], &[0, 0]),
+            (&[7], &[0xC0, 0x05]),
+            (&[9], &[192, 0, 2, 7]),
+        ];
+        let mut tower = vec![floors.len() as u8, 0];
+        for part in floors.iter().flat_map(|(left, right)| [left, right]) {
+            tower.extend([part.len() as u8, 0]);
+            tower.extend_from_slice(part);
+        }
+        let len = tower.len() as u8;
+        let mut body = vec![8, 0, 0, 0, 0, 0, 0, 0];
+        body.extend([0; 20]);
+        body.extend([1, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, len, 0, 0, 0, len, 0, 0, 0]);
+        body.extend(tower);
+        body.resize(body.len().next_multiple_of(4) + 4, 0);
+        body
+    }
+
     /// A message of NTLM: its fixed part, with the texts at the end.
     fn ntlm(kind: u8, head_len: usize, values: &[(usize, &[u8])]) -> Vec<u8> {
         let mut octets = [b"NTLMSSP\0".as_slice(), &[kind]].concat();
@@ -543,6 +497,23 @@ mod tests {
                     "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation=ept_lookup \
                     operation_number=2 call_id=2 endpoint_address=135 parameters_len=8 authentication_level=privacy \
                     lacks=response",
+                ],
+            },
+            Case {
+                name: "an endpoint",
+                turns: vec![
+                    (CLIENT, pdu(kind::BIND, 3, 1, &bind(&[EPMAPPER]), None)),
+                    (SERVER, pdu(kind::BIND_ACK, 3, 1, &bind_ack(&[0]), None)),
+                    (CLIENT, pdu(kind::REQUEST, 3, 2, &call(0, 3), None)),
+                    (SERVER, pdu(kind::RESPONSE, 3, 2, &mapped(), None)),
+                ],
+                rows: &[
+                    "dcerpc_binding interfaces=List([Text(\"epmapper\")]) accepted_count=1 endpoint_address=135 \
+                    response_time=10ms",
+                    "dcerpc interface=epmapper interface_id=e1af8308-5d1f-11c9-91a4-08002b14a0fa operation=ept_map \
+                    operation_number=3 call_id=2 endpoint_address=135 parameters_len=8 results_len=8 response_time=10ms",
+                    "dcerpc_endpoint interface=svcctl interface_id=367abb81-9844-35f1-ad32-98f038001003 \
+                    mapped_transport=tcp mapped_address=Address(192.0.2.7) mapped_port=49157",
                 ],
             },
             Case {

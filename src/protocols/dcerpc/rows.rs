@@ -1,12 +1,14 @@
 //! The rows of DCE/RPC, with those of Zeek and Suricata.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use super::interfaces::Interface;
+use super::recognition::PROTOCOL;
 use crate::checkpoint::state;
 use crate::row::{Displayed, Group, List, Name};
-use crate::session::Text;
 use crate::session::kit::{Kept, KeptList, Measured, exchange, names};
+use crate::session::{Expectation, Role, Text};
 
 /// Identifier of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +34,7 @@ impl Uuid {
         self.octets
     }
 
-    fn number(self) -> u128 {
+    pub(super) fn number(self) -> u128 {
         u128::from_be_bytes(self.octets)
     }
 
@@ -83,6 +85,55 @@ exchange! {
         pub authentication_kind: Option<AuthenticationKind>,
         /// Level of the authentication.
         pub authentication_level: Option<AuthenticationLevel>,
+    }
+}
+
+names! {
+    /// Transport protocol of an endpoint (C706 appendix I; MS-RPCE section 2.1).
+    pub struct EndpointTransport: u8 {
+        7 => "tcp", 8 => "udp", 15 => "pipe", 16 => "local", 31 => "http",
+    }
+}
+
+impl EndpointTransport {
+    pub(super) const fn has_port(self) -> bool {
+        matches!(self.0, 7 | 8 | 31)
+    }
+
+    pub(super) const fn has_name(self) -> bool {
+        matches!(self.0, 15 | 16)
+    }
+}
+
+exchange! {
+    /// Where a server offers an interface, as its endpoint mapper answers. Connections to this port are expected.
+    "dcerpc_endpoint" pub struct Endpoint {
+        /// Name of the interface; null if it is not known.
+        pub interface: Option<Kept<32>>,
+        /// Identifier of the interface.
+        pub interface_id: Option<Uuid>,
+        /// Transport protocol.
+        pub mapped_transport: Option<EndpointTransport>,
+        /// Address of the endpoint; null if it is that of the endpoint mapper.
+        pub mapped_address: Option<IpAddr>,
+        /// Port of the endpoint.
+        pub mapped_port: Option<u16>,
+        /// Name of the pipe or the local port.
+        pub mapped_name: Option<Kept<64>>,
+    }
+    announces Endpoint::expectation;
+}
+
+impl Endpoint {
+    /// Returns the connection that a client will open.
+    fn expectation(&self) -> Option<Expectation> {
+        let is_tcp = self.mapped_transport == Some(EndpointTransport(7));
+        is_tcp.then_some(Expectation {
+            protocol: &PROTOCOL,
+            opened_by: Role::Client,
+            address: self.mapped_address,
+            port: Some(self.mapped_port?),
+        })
     }
 }
 

@@ -9,14 +9,14 @@ use super::status::{Command, Dialect, MORE_PROCESSING_REQUIRED, ShareType, Statu
 use crate::base::{Timestamp, fnv1a};
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::codec::{Number, Reader};
-use crate::protocols::dcerpc::{Binding, Call, Dcerpc, Uuid};
+use crate::protocols::dcerpc::{Binding, Call, Dcerpc, Endpoint, Uuid};
 use crate::protocols::ntlm::{self, Authentication};
 use crate::session::Role;
 use crate::session::kit::{Kept, PduParser as _, Rows, open};
 
 open! {
     /// Rows of SMB.
-    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box }
+    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box, 6 = Endpoint }
 }
 
 /// Maximum number of pipes whose calls are read at a time.

@@ -4,6 +4,8 @@
 /// [`ExchangeHead`](super::ExchangeHead) follow. All values must be [`Saved`](crate::checkpoint::Saved) and [`Measured`](super::Measured).
 /// Fields after `..` are no columns.
 ///
+/// `announces f;` after the struct says that `f` returns the flow that a row announces, if it does.
+///
 /// Logs of other programs follow the struct, each with its columns:
 ///
 /// - `zeek "radius" ['a] as row { .. }` declares a row of Zeek's `radius.log`, where `row` is the exchange.
@@ -21,6 +23,7 @@ macro_rules! exchange {
             )*
             $( .. $( $(#[doc = $hidden_doc:literal])+ $hidden:ident: $hidden_type:ty, )+ )?
         }
+        $( announces $announced:expr; )?
         $(
             $(#[doc = $log_description:literal])+
             $format:ident $log:literal [$lifetime:lifetime] as $bound:tt $(if ($guard:expr))? { $($columns:tt)* }
@@ -71,6 +74,12 @@ macro_rules! exchange {
                 0 $( + $crate::session::kit::Measured::heap_len(&self.$field) )*
                     $( $( + $crate::session::kit::Measured::heap_len(&self.$hidden) )+ )?
             }
+
+            $(
+                fn expectation(&self) -> ::std::option::Option<$crate::session::Expectation> {
+                    $announced(self)
+                }
+            )?
         }
     };
 }

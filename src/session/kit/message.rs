@@ -6,7 +6,7 @@ use std::{fmt, io};
 use super::head::ExchangeHead;
 use super::log::{EachLogRow, LogFormat, LogOf};
 use crate::row::{Cell, Column, DynRow, Row, Table, TableInfo, TableRow, Visitor};
-use crate::session::{Lack, Piece};
+use crate::session::{Expectation, Lack, Piece};
 
 /// A row that [`exchange!`](super::exchange!) declares.
 pub(crate) trait Declared: Table + Clone + Send + Sync + 'static {
@@ -21,6 +21,11 @@ pub(crate) trait Declared: Table + Clone + Send + Sync + 'static {
     fn head_mut(&mut self) -> &mut ExchangeHead;
     /// Returns the number of octets that the row has allocated.
     fn heap_len(&self) -> usize;
+
+    /// Returns the flow that the row announces.
+    fn expectation(&self) -> Option<Expectation> {
+        None
+    }
 }
 
 /// A column of messages only: transactions have it in their [head](crate::transaction::TransactionHead).
@@ -49,6 +54,8 @@ pub(crate) trait KitRow: DynRow + Any + Send + Sync {
     fn head_mut(&mut self) -> &mut ExchangeHead;
     /// Returns the number of octets that the row has allocated.
     fn heap_len(&self) -> usize;
+    /// Returns the flow that the row announces.
+    fn expectation(&self) -> Option<Expectation>;
     /// Copies the row.
     fn boxed(&self) -> Box<dyn KitRow>;
     /// Passes on the rows of the logs of a program. Returns whether all were written.
@@ -74,6 +81,10 @@ impl<T: Declared> KitRow for T {
 
     fn heap_len(&self) -> usize {
         Declared::heap_len(self)
+    }
+
+    fn expectation(&self) -> Option<Expectation> {
+        Declared::expectation(self)
     }
 
     fn boxed(&self) -> Box<dyn KitRow> {
@@ -137,6 +148,11 @@ impl<'m> KitMessage<'m> {
     pub fn get<T: Any>(&self) -> Option<&'m T> {
         let row: &'m dyn Any = self.row;
         row.downcast_ref()
+    }
+
+    /// Returns the flow that the message announces.
+    pub(crate) fn expectation(&self) -> Option<Expectation> {
+        self.row.expectation()
     }
 
     /// Returns a copy that is independent of the parser. Allocates.
