@@ -63,14 +63,21 @@ fn events_of_all_captures_are_valid() {
     let checked = parallel::map(&captures(), |path| {
         let (mut counts, mut failures, mut commands) =
             (BTreeMap::<String, usize>::new(), Vec::new(), BTreeSet::new());
+        let mut anonymous = BTreeMap::new();
         for event in events_of(path, config(), TrackerConfig::default()) {
             let kind = event["event_type"].as_str().unwrap_or_default().to_owned();
             let found = json_schema::violations(&schema, &event);
             failures.extend(found.iter().map(|violation| format!("{}: {kind} {violation}", path.display())));
             *counts.entry(kind).or_default() += 1;
             if let Some(command) = event["ftp"]["command"].as_str() {
-                let has_secret =
-                    matches!(command, "PASS" | "ACCT") && event["ftp"].get("command_data").is_some();
+                let data = event["ftp"]["command_data"].as_str();
+                let flow = event["flow_id"].as_u64();
+                if command == "USER" {
+                    anonymous.insert(flow, matches!(data, Some("anonymous" | "ftp")));
+                }
+                // Anonymous users have no password.
+                let may_have = command == "PASS" && anonymous.get(&flow) == Some(&true);
+                let has_secret = matches!(command, "PASS" | "ACCT") && data.is_some() && !may_have;
                 assert!(!has_secret, "{event}");
                 commands.insert(command.to_owned());
             }

@@ -58,6 +58,8 @@ crate::message! {
         pub named: Option<Box<str>>,
         /// True if the client sent a PASS command.
         pub has_password: bool,
+        /// What an anonymous user stated instead of a password.
+        pub stated_password: Option<Box<str>>,
         /// Folder of the session, as far as it is known.
         pub folder: Option<Box<str>>,
         /// The data connection.
@@ -67,8 +69,8 @@ crate::message! {
 
 state! { struct Ftp {
     number, user, command, argument, reply_time, reply_timestamp, code, reply, file_len, restart_offset, is_transferred,
-    data_address, data_port, data_opened_by, seen_len, missing_len, detected_type as media_type, named, has_password, folder,
-    transferred,
+    data_address, data_port, data_opened_by, seen_len, missing_len, detected_type as media_type, named, has_password, stated_password,
+    folder,    transferred,
 } }
 
 /// The open commands of a connection.
@@ -82,11 +84,13 @@ pub(super) struct FtpOpen {
     user: Option<Box<str>>,
     /// A PASS command was seen.
     has_password: bool,
+    /// What an anonymous user stated instead of a password.
+    stated_password: Option<Box<str>>,
     /// The folder of the session, relative to the first one unless it begins with a slash.
     folder: Option<Box<str>>,
 }
 
-state! { struct FtpOpen { open, answered, named, user, has_password, folder } }
+state! { struct FtpOpen { open, answered, named, user, has_password, stated_password, folder } }
 
 /// Returns a path in a folder. Folders before `..` are removed, and `.` but for the first folder, which is not known; nothing is
 /// above the root.
@@ -132,7 +136,7 @@ impl HeapLen for Ftp {
 
 impl FtpOpen {
     pub(super) fn heap_len(&self) -> usize {
-        let texts = [&self.named, &self.user, &self.folder];
+        let texts = [&self.named, &self.user, &self.stated_password, &self.folder];
         let texts: usize = texts.into_iter().flatten().map(|text| allocated(text.len())).sum();
         self.open.heap_len() + self.answered.as_ref().map_or(0, Pending::heap_len) + texts
     }
@@ -165,10 +169,13 @@ impl FtpOpen {
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
                 }
-                for text in [&self.user, &self.named, &self.folder] {
+                if command.verb.0.eq_ignore_ascii_case(b"PASS") {
+                    self.has_password = true;
+                    self.stated_password.clone_from(&argument);
+                }
+                for text in [&self.user, &self.named, &self.stated_password, &self.folder] {
                     copier.count(text.as_deref());
                 }
-                self.has_password |= command.verb.0.eq_ignore_ascii_case(b"PASS");
                 if is_transfer(command.verb) {
                     let transfer = Transfer {
                         control,
@@ -185,6 +192,7 @@ impl FtpOpen {
                     argument,
                     named: self.named.clone(),
                     has_password: self.has_password,
+                    stated_password: self.stated_password.clone(),
                     folder: self.folder.clone(),
                     ..Ftp::default()
                 };

@@ -244,6 +244,13 @@ fn results_of_radius_are_those_of_zeek() {
 /// Logs of Zeek for captures: the capture, the test of Zeek, the log, the number of its rows that are equal, and of those that
 /// are not.
 const LOGS: &[(&str, &str, &str, usize, usize)] = &[
+    ("ftp/ipv4.pcap", "protocols.ftp.ftp-ipv4", "ftp", 6, 0),
+    ("ftp/ipv6.pcap", "protocols.ftp.ftp-ipv6", "ftp", 5, 2),
+    // These tests have Zeek log all commands.
+    ("ftp/ipv6-multiline-reply.pcap", "protocols.ftp.ftp-multiline-reply", "ftp", 1, 4),
+    ("ftp/ipv6-retr-samba.pcap", "protocols.ftp.ftp-samba-retr", "ftp", 2, 2),
+    ("ftp/ftp-auth-tls.pcap", "protocols.ftp.ftp-auth-tls", "ftp", 0, 2),
+    ("ftp/ftp-invalid-reply-code.pcap", "protocols.ftp.ftp-invalid-reply-code", "ftp", 0, 3),
     ("ntp/misordered-ntp.pcap", "protocols.ntp.misordered-ntp", "ntp", 2, 0),
     ("ntp/ntp2.pcap", "protocols.ntp.ntp2", "ntp", 34, 0),
     ("ntp/NTP_sync.pcap", "protocols.ntp.ntp3", "ntp", 30, 0),

@@ -88,7 +88,7 @@ const DIALOGUE: [(Role, &[u8]); 27] = [
     (Server, b"220 (vsFTPd 3.0.3)\r\n"),
     (Client, b"USER anonymous\r\n"),
     (Server, b"331 Please specify the password.\r\n"),
-    (Client, b"PASS secret@example.org\r\n"),
+    (Client, b"PASS someone@example.org\r\n"),
     (Server, b"230 Login successful.\r\n"),
     (Client, b"FEAT\r\n"),
     (Server, b"211-Features:\r\n EPRT\r\n SIZE\r\n211 End\r\n"),
@@ -124,7 +124,7 @@ fn a_dialogue_with_transfers_is_parsed() {
             "220: (vsFTPd 3.0.3)",
             "0 USER anonymous",
             "0 331: Please specify the password.",
-            "1 PASS credentials user_pass",
+            "1 PASS someone@example.org credentials user_pass",
             "1 230: Login successful.",
             "2 FEAT",
             "2 211: Features:| EPRT| SIZE|End",
@@ -266,6 +266,24 @@ const LOGIN: [(Role, &[u8]); 9] = [
 ];
 
 #[test]
+fn only_anonymous_users_state_no_secret() {
+    for (user, argument) in [("FTP", " guest"), ("guest", ""), ("anonymous2", ""), ("", "")] {
+        let turns = [
+            LOGIN[0],
+            LOGIN[1],
+            (Server, b"530 No anonymous users\r\n"),
+            (Client, &[b"USER ", user.as_bytes(), b"\r\n"].concat()),
+            LOGIN[2],
+            LOGIN[3],
+            LOGIN[4],
+        ];
+        let observed = observe_split(21, &turns, describe);
+        let expected = format!("2 PASS{argument} credentials user_pass");
+        assert!(observed.reports.contains(&expected), "{user}: {:?}", observed.reports);
+    }
+}
+
+#[test]
 fn a_whole_command_after_a_gap_is_paired_with_its_reply() {
     let rest = ["0 PASS credentials user_pass", "0 230: Welcome", "1 CWD pub", "1 250: Okay"];
     // The gap is reported at once, or after the reply to the missing command.
@@ -339,7 +357,7 @@ fn an_invalid_reply_does_not_end_the_session() {
     assert_eq!(
         observed.messages()[3..],
         [
-            "1 PASS credentials user_pass",
+            "1 PASS guest credentials user_pass",
             "1 230 malformed: _no_space",
             "2 CWD pub",
             "2 250: Okay",
@@ -352,7 +370,7 @@ fn an_invalid_reply_does_not_end_the_session() {
     let observed = observe_split(21, &turns, describe);
     assert_eq!(
         observed.messages()[3..],
-        ["1 PASS credentials user_pass", "2 CWD pub", "2 250: Okay", "3 QUIT", "3 221: Goodbye"]
+        ["1 PASS guest credentials user_pass", "2 CWD pub", "2 250: Okay", "3 QUIT", "3 221: Goodbye"]
     );
     turns[4].1 = b"\x00\x01\n";
     let observed = observe_split(21, &turns, describe);
@@ -424,7 +442,7 @@ fn messages_serialize_as_objects() {
     let observed = harness::observe::<Set>(21, &DIALOGUE, json, || 99);
     assert_eq!(
         observed.messages()[3],
-        r#"{"message":"command","transaction":1,"verb":"PASS","credentials":"user_pass"}"#
+        r#"{"message":"command","transaction":1,"verb":"PASS","argument":"someone@example.org","credentials":"user_pass"}"#
     );
     assert_eq!(
         observed.messages()[20],

@@ -162,9 +162,7 @@ impl CollectorState {
 fn is_anonymous(message: &Message<'_>) -> Option<bool> {
     let Message::Ftp(ftp::Message::Command(command)) = message else { return None };
     let is_user = command.verb.0.eq_ignore_ascii_case(b"USER");
-    let is_public =
-        |user: &[u8]| user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp");
-    is_user.then(|| command.argument.is_some_and(|user| is_public(user.0)))
+    is_user.then(|| command.argument.is_some_and(|user| ftp::is_anonymous(user.0)))
 }
 
 /// Returns whether a flow shows that both sides agreed on a connection: a handshake, or octets of both. A single segment

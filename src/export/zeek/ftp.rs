@@ -75,8 +75,8 @@ crate::table! {
     impl['a] "zeek.ftp" for Ftp<'a> as row {
         /// Name in the last USER command; `<unknown>` without one.
         "user": &'a str => row.ftp.named.as_deref().unwrap_or("<unknown>");
-        /// `<hidden>` if the client sent a password, which is never written.
-        "password": Option<&'static str> = row.ftp.has_password.then_some("<hidden>");
+        /// What the users `anonymous` and `ftp` state; `<hidden>` if another user sent a password, which is never written.
+        "password": Option<&'a str> => row.ftp.stated_password.as_deref().or(row.ftp.has_password.then_some("<hidden>"));
         /// `command` in upper case.
         "command": Option<String> = Some(row.ftp.command.to_ascii_uppercase());
         /// `argument`; for files a URL with the path from the folder of the session, as far as it is known.

@@ -41,7 +41,7 @@ crate::message! {
         pub transaction: u64,
         /// The name of the command, as sent; empty if it cannot be a command.
         pub verb: Text<'m>,
-        /// The argument of the command; `None` if it could be secret.
+        /// The argument of the command; `None` if it may be secret.
         pub argument: Option<Text<'m>>,
         /// Kind of credentials that were sent with the command: `user_pass` after PASS, `account` after ACCT,
         /// `security_data` after ADAT.

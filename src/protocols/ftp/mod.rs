@@ -36,7 +36,8 @@
 //! granted AUTH TLS (RFC 4217), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues. The octets of a data connection are another flow, of protocol [`ftp_data`](super::ftp_data).
 //!
-//! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported;
+//! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported, except that of PASS for the users
+//! `anonymous` and `ftp`, who have no password and state an address (RFC 1635);
 //! [`Command::credentials`] indicates that they were present. For SITE, with which some servers change passwords, only
 //! the first word of the argument is reported, and for an unknown command only the command: it may be a mistyped PASS.
 //!
@@ -52,7 +53,7 @@
 //! are not replies are skipped, and replies have no number until the next turn; more than 16 of them in a row are a
 //! fault.
 //!
-//! Standards: RFC 959, 2228, 2389, 2428 (EPRT, EPSV), 3659 (SIZE, MLSD), 4217.
+//! Standards: RFC 959, 1635, 2228, 2389, 2428 (EPRT, EPSV), 3659 (SIZE, MLSD), 4217.
 
 mod address;
 mod message;
@@ -60,8 +61,8 @@ mod parser;
 mod probe;
 
 pub use message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
-pub use parser::FtpParser;
 pub(crate) use parser::TRANSFERS;
+pub use parser::{FtpParser, is_anonymous};
 
 use crate::session::{OctetSet, Protocol};
 

@@ -34,6 +34,8 @@ pub struct FtpParser {
     has_greeted: bool,
     /// True if octets of the client are missing before its next ones.
     follows_gap: bool,
+    /// True if the last USER is one without a password: what PASS states then is no secret.
+    is_anonymous: bool,
     tls: StartTls,
 }
 
@@ -93,8 +95,14 @@ const SHOWN: [Verb; 59] = [
     *b"STRU", *b"SYST", *b"TYPE", *b"USER", *b"XCUP", *b"XCWD", *b"XMKD", *b"XPWD", *b"XRMD",
 ];
 
-/// FTP commands with arguments that are secret and never reported.
+/// FTP commands with arguments that may be secret and are not reported.
 const HIDDEN: [Verb; 6] = [*b"ACCT", *b"ADAT", *b"CONF", *b"ENC\0", *b"MIC\0", *b"PASS"];
+
+/// Returns whether a user needs no password (RFC 1635).
+#[must_use]
+pub fn is_anonymous(user: &[u8]) -> bool {
+    user.eq_ignore_ascii_case(b"anonymous") || user.eq_ignore_ascii_case(b"ftp")
+}
 
 /// FTP commands that transfer a file or a listing.
 pub(crate) const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
@@ -102,7 +110,7 @@ pub(crate) const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST",
 state! {
     struct FtpParser {
         lines, replies, transaction, pending, data, size, restart_offset, reply_order, has_sent, has_greeted, follows_gap,
-        tls,
+        is_anonymous, tls,
         .. names_len,
     }
     if |parser| {
@@ -144,7 +152,10 @@ impl Parser for FtpParser {
 
     fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
         match missing.from {
-            Role::Client => (self.lines, self.follows_gap) = (LineSplitter::default(), true),
+            Role::Client => {
+                (self.lines, self.follows_gap) = (LineSplitter::default(), true);
+                self.is_anonymous = false;
+            }
             Role::Server => self.replies.resynchronize(),
         }
         self.reply_order.gap(missing.from);
@@ -237,7 +248,8 @@ impl FtpParser {
         let mut is_shown = SHOWN.contains(&verb);
         let mut credentials = None;
         match &verb {
-            b"PASS" => (is_shown, credentials) = (false, Some("user_pass")),
+            b"USER" => self.is_anonymous = is_anonymous(argument),
+            b"PASS" => (is_shown, credentials) = (self.is_anonymous, Some("user_pass")),
             b"ACCT" => (is_shown, credentials) = (false, Some("account")),
             b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
             // Encapsulated commands (RFC 2228 section 3).
