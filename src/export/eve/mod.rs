@@ -12,7 +12,7 @@
 //! let events = Events::stream(std::io::sink(), EveConfig::default());
 //! let mut pipeline = Pipeline::builder().build(Transactions::new(LogSink::new(events)))?;
 //! pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
-//! assert_eq!(pipeline.into_sink().into_inner().close()?, 58);
+//! assert_eq!(pipeline.into_sink().into_inner().close()?, 60);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -11,7 +11,7 @@
 //! let logs = Logs::stream(std::io::sink(), ZeekConfig::default());
 //! let mut pipeline = Pipeline::builder().build(Transactions::new(LogSink::new(logs)))?;
 //! pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
-//! assert_eq!(pipeline.into_sink().into_inner().close()?, 59);
+//! assert_eq!(pipeline.into_sink().into_inner().close()?, 67);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
