@@ -27,7 +27,7 @@ echo "anon_root=$PWD/root" >>server
 echo "secure_chroot_dir=$PWD/empty" >>server
 $(command -v vsftpd) "$PWD/server" >vsftpd.log 2>&1 &
 waited listens 2121
-fetch() { curl -sSv --max-time 10 --ftp-skip-pasv-ip -u anonymous:opensesame "$@"; }
+fetch() { curl -sSv --max-time 10 --ftp-skip-pasv-ip -u anonymous:someone@example.org "$@"; }
 fetch ftp://127.0.0.1:2121/a.bin -o passive.out 2>passive.txt
 fetch --disable-epsv ftp://127.0.0.1:2121/ -o list.out 2>list.txt
 fetch --ftp-port 127.0.0.1 -C 456 ftp://127.0.0.1:2121/a.bin -o active.out 2>active.txt
@@ -37,10 +37,10 @@ wc -c <passive.out
 
 fn lines(dialogue: &Dialogue, message: &str) -> Vec<String> {
     let all = dialogue.all("ftp", message).into_iter().map(|value| match message {
-        "command" => match (value["argument"].as_str(), value["credentials"].as_str()) {
-            (_, Some("user_pass")) => "PASS opensesame".to_owned(),
-            (Some(argument), _) => format!("{} {argument}", value["verb"].as_str().unwrap_or_default()),
-            _ => value["verb"].as_str().unwrap_or_default().to_owned(),
+        // What an anonymous user states with PASS is no secret.
+        "command" => match value["argument"].as_str() {
+            Some(argument) => format!("{} {argument}", value["verb"].as_str().unwrap_or_default()),
+            None => value["verb"].as_str().unwrap_or_default().to_owned(),
         },
         _ => format!("{} {}", value["code"], value["text"].as_str().unwrap_or_default()),
     });
@@ -63,7 +63,6 @@ fn ftp_messages_match_the_logs_of_curl() {
         replies.pop_if(|last| last.starts_with("221 "));
         assert_eq!(commands, recorded.lines(log, "> "));
         assert_eq!(replies, recorded.lines(log, "< "));
-        assert!(!serde_json::to_string(&dialogue.messages).expect("objects").contains("opensesame"));
     }
     // There is a data connection to each announced port.
     let data = |dialogue: &Dialogue| dialogue.only("ftp", "data_connection").clone();
