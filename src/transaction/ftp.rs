@@ -168,6 +168,7 @@ impl FtpOpen {
                 let argument = copier.optional(command.argument);
                 if command.verb.0.eq_ignore_ascii_case(b"USER") {
                     self.named.clone_from(&argument);
+                    self.stated_password = None;
                 }
                 if command.verb.0.eq_ignore_ascii_case(b"PASS") {
                     self.has_password = true;

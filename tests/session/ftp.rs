@@ -267,19 +267,26 @@ const LOGIN: [(Role, &[u8]); 9] = [
 
 #[test]
 fn only_anonymous_users_state_no_secret() {
-    for (user, argument) in [("FTP", " guest"), ("guest", ""), ("anonymous2", ""), ("", "")] {
+    for (command, argument) in [
+        ("USER FTP", " guest"),
+        ("USER guest", ""),
+        ("USER anonymous2", ""),
+        ("USER ", ""),
+        ("USR bob", ""),
+        ("REIN", ""),
+    ] {
         let turns = [
             LOGIN[0],
             LOGIN[1],
             (Server, b"530 No anonymous users\r\n"),
-            (Client, &[b"USER ", user.as_bytes(), b"\r\n"].concat()),
+            (Client, &[command.as_bytes(), b"\r\n"].concat()),
             LOGIN[2],
             LOGIN[3],
             LOGIN[4],
         ];
         let observed = observe_split(21, &turns, describe);
         let expected = format!("2 PASS{argument} credentials user_pass");
-        assert!(observed.reports.contains(&expected), "{user}: {:?}", observed.reports);
+        assert!(observed.reports.contains(&expected), "{command}: {:?}", observed.reports);
     }
 }
 

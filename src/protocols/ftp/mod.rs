@@ -36,8 +36,8 @@
 //! granted AUTH TLS (RFC 4217), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues. The octets of a data connection are another flow, of protocol [`ftp_data`](super::ftp_data).
 //!
-//! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported, except that of PASS for the users
-//! `anonymous` and `ftp`, who have no password and state an address (RFC 1635);
+//! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported, except that of PASS directly after USER with
+//! `anonymous` or `ftp`, who have no password and state an address (RFC 1635);
 //! [`Command::credentials`] indicates that they were present. For SITE, with which some servers change passwords, only
 //! the first word of the argument is reported, and for an unknown command only the command: it may be a mistyped PASS.
 //!

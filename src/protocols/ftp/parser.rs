@@ -34,7 +34,7 @@ pub struct FtpParser {
     has_greeted: bool,
     /// True if octets of the client are missing before its next ones.
     follows_gap: bool,
-    /// True if the last USER is one without a password: what PASS states then is no secret.
+    /// True if the last command is USER with a user who has no password: what PASS states next is no secret.
     is_anonymous: bool,
     tls: StartTls,
 }
@@ -243,13 +243,15 @@ impl FtpParser {
         self.transaction += 1;
         let is_verb = (3..=8).contains(&word.len()) && word.iter().all(u8::is_ascii_alphanumeric);
         let verb = verb(word).filter(|_| is_verb).unwrap_or_default();
+        // Any other command between them may be a mistyped USER.
+        let was_anonymous = std::mem::take(&mut self.is_anonymous);
         let mut expects = Expects::Any;
         // An unknown command may be a mistyped PASS, with a password as its argument.
         let mut is_shown = SHOWN.contains(&verb);
         let mut credentials = None;
         match &verb {
             b"USER" => self.is_anonymous = is_anonymous(argument),
-            b"PASS" => (is_shown, credentials) = (self.is_anonymous, Some("user_pass")),
+            b"PASS" => (is_shown, credentials) = (was_anonymous, Some("user_pass")),
             b"ACCT" => (is_shown, credentials) = (false, Some("account")),
             b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
             // Encapsulated commands (RFC 2228 section 3).
