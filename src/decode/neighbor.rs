@@ -12,7 +12,7 @@ const STP: u8 = 0x42;
 /// Protocols of Cisco in SNAP.
 const CDP: u16 = 0x2000;
 const PVST: u16 = 0x010b;
-/// UDP ports of HSRP: for IPv4, and for IPv6.
+/// UDP ports of HSRP, for both ends: for IPv4, and for IPv6.
 pub(in crate::decode) const HSRP_PORTS: [u16; 2] = [1985, 2029];
 
 /// Lengths of the headers of LLC before the messages of protocols with and without SNAP, in octets.
@@ -76,7 +76,9 @@ pub(in crate::decode) fn neighbor_protocol(packet: &Packet<'_>) -> Option<Neighb
         Transport::Tcp | Transport::TcpPorts => None,
         Transport::Udp => {
             let is_hsrp = |side| packet.key.port(side).is_some_and(|port| HSRP_PORTS.contains(&port));
-            is_hsrp(packet.side.other()).then_some(NeighborProtocol::Hsrp)
+            let is_whole = !packet.marks.contains(PacketMarks::FRAGMENT);
+            (is_hsrp(packet.side.other()) && is_hsrp(packet.side) && is_whole)
+                .then_some(NeighborProtocol::Hsrp)
         }
         _ => in_ip(packet),
     }

@@ -69,6 +69,8 @@ crate::table! {
     }
 }
 
+/// Types of IGMP with a group at the fifth octet, of those that are no reports of version 3.
+const HAS_GROUP: [u8; 10] = [QUERY, 0x12, 0x16, 0x17, 0x1e, 0x1f, 0xfc, 0xfd, 0xfe, 0xff];
 const QUERY: u8 = 0x11;
 const REPORT_V3: u8 = 0x22;
 const MLD_QUERY: u8 = 130;
@@ -96,6 +98,9 @@ impl Membership {
                 message.membership_version = Some(3);
                 let is_whole = message.records(&mut reader, false)?;
                 return Ok((message, is_whole));
+            }
+            if !HAS_GROUP.contains(&kind) {
+                return Ok((message, true));
             }
             let group = v4(reader.array()?);
             message.group_address = Some(group).filter(|group| !group.is_unspecified());

@@ -16,8 +16,8 @@
 //! | `stp` | LLC service access point 0x42; SNAP protocol 0x010b of Cisco | [`Stp`] (IEEE 802.1D, IEEE 802.1Q clause 14) |
 //! | `vrrp`, `hsrp` | IP protocol 112; UDP ports 1985 and 2029 | [`Redundancy`] (RFC 3768, RFC 9568, RFC 2281) |
 //!
-//! Packets of ICMPv6, IGMP, VRRP and HSRP are counted on flows as well. Frames inside of tunnels are not reported unless
-//! they are IP packets. A message is read in time linear in its length, and what it lists is bounded ([`ITEM_COUNT_MAX`]).
+//! Packets of ICMPv6, IGMP, VRRP and HSRP are counted on flows as well. Frames inside of tunnels are reported
+//! too. A message is read in time linear in its length, and what it lists is bounded ([`ITEM_COUNT_MAX`]).
 
 mod arp;
 mod cdp;
@@ -78,7 +78,7 @@ crate::messages! {
         /// A message of the spanning tree.
         Stp(Stp<'m>),
         /// A message among routers that share an address: VRRP or HSRP.
-        Redundancy(Redundancy<'m>),
+        Redundancy(Redundancy),
         /// A message whose fixed part is not complete or not valid.
         Malformed(Malformed),
     }

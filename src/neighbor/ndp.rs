@@ -174,7 +174,11 @@ impl Ndp {
                 self.link_mtu = Some(reader.be()?);
             }
             option::DNS_SERVERS => {
-                reader.skip(6)?;
+                reader.skip(2)?;
+                // Servers with no time left are withdrawn.
+                if reader.be::<u32>()? == 0 {
+                    return Ok(());
+                }
                 addresses(reader.rest(), v6)
                     .into_iter()
                     .for_each(|server| add(&mut self.router_dns_servers, server));

@@ -3,10 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::reading::{Reading, add, counted, text, v4, v6, whole};
+use super::reading::{Reading, add, counted, v4, v6, whole};
 use crate::codec::{ReadError, Reader};
 use crate::row::Name;
-use crate::session::Text;
 use crate::session::kit::names;
 
 names! {
@@ -16,13 +15,22 @@ names! {
     }
 }
 
+/// First and fourth octet of a message of CARP, and its length in octets. A message of VRRP with as many addresses is longer.
+const CARP: (u8, u8) = (0x21, 7);
+const CARP_LEN: usize = 36;
+/// Length of the authentication of VRRP (RFC 2338 section 5.3.10), which later versions keep, in octets.
+const AUTHENTICATION_LEN: usize = 8;
+/// Element of HSRP with the authentication by MD5.
+const MD5: u8 = 4;
+
 crate::message! {
     /// A message of VRRP or HSRP.
     #[derive(Clone, Debug, Default)]
-    "neighbor.redundancy" pub struct Redundancy<'m> {
+    "neighbor.redundancy" pub struct Redundancy {
         /// Version of the protocol.
         pub redundancy_version: u8,
-        /// Kind of the message: `advertisement` of VRRP; `hello`, `coup` or `resign` of HSRP.
+        /// Kind of the message: `advertisement` of VRRP; `carp` of CARP, which has the same IP protocol; `hello`, `coup` or `resign`
+        /// of HSRP.
         pub redundancy_type: Option<Name>,
         /// Number of the group of routers.
         pub router_group: Option<u16>,
@@ -36,19 +44,20 @@ crate::message! {
         pub hello_time: Option<Duration>,
         /// Time without a message after which another router takes the address (HSRP).
         pub hold_time: Option<Duration>,
-        /// Kind of authentication: `text` or `md5`; null if there is none.
+        /// Kind of authentication: `text`, which every host of the link can read, or `md5`; null if there is none.
         pub authentication: Option<Name>,
-        /// Authentication as text, which every host of the link can read.
-        pub router_password: Option<Text<'m>> [sensitive],
     }
 }
 
-impl<'m> Redundancy<'m> {
+impl Redundancy {
     /// Reads a message of VRRP in IPv4 or IPv6.
-    pub(super) fn read_vrrp(octets: &'m [u8], is_v6: bool) -> Reading<Self> {
+    pub(super) fn read_vrrp(octets: &[u8], is_v6: bool) -> Reading<Self> {
         let mut reader = Reader::new(octets);
         whole(|| {
             let [version_and_kind, group, priority, count] = reader.array()?;
+            if !is_v6 && (version_and_kind, count) == CARP && octets.len() == CARP_LEN {
+                return Ok((Self::carp(&mut reader, group)?, true));
+            }
             let mut message = Self {
                 redundancy_version: version_and_kind >> 4,
                 redundancy_type: (version_and_kind & 0xf == 1).then_some(Name("advertisement")),
@@ -61,8 +70,20 @@ impl<'m> Redundancy<'m> {
         })
     }
 
+    /// Reads a message of CARP after its first four octets, which would state seven addresses in VRRP.
+    fn carp(reader: &mut Reader<'_>, group: u8) -> Result<Self, ReadError> {
+        let [_, base_seconds] = reader.array()?;
+        Ok(Self {
+            redundancy_version: 2,
+            redundancy_type: Some(Name("carp")),
+            router_group: Some(group.into()),
+            hello_time: Some(Duration::from_secs(base_seconds.into())),
+            ..Self::default()
+        })
+    }
+
     /// Reads what follows the count of addresses. Returns whether all of it is there.
-    fn vrrp_rest(&mut self, reader: &mut Reader<'m>, (count, is_v6): (u16, bool)) -> Result<bool, ReadError> {
+    fn vrrp_rest(&mut self, reader: &mut Reader<'_>, (count, is_v6): (u16, bool)) -> Result<bool, ReadError> {
         let interval: [u8; 2] = reader.array()?;
         reader.skip(2)?;
         let (addresses, is_whole) = counted(reader, count, is_v6);
@@ -76,7 +97,7 @@ impl<'m> Redundancy<'m> {
         self.hello_time = Some(Duration::from_secs(seconds.into()));
         if kind == 1 {
             self.authentication = Some(Name("text"));
-            self.router_password = Some(text(reader.bytes(8.min(reader.remaining_len()))?));
+            return Ok(is_whole && reader.remaining_len() >= AUTHENTICATION_LEN);
         } else if kind == 2 {
             self.authentication = Some(Name("md5"));
         }
@@ -84,7 +105,7 @@ impl<'m> Redundancy<'m> {
     }
 
     /// Reads a message of HSRP.
-    pub(super) fn read_hsrp(octets: &'m [u8]) -> Reading<Self> {
+    pub(super) fn read_hsrp(octets: &[u8]) -> Reading<Self> {
         let mut reader = Reader::new(octets);
         if octets.first() == Some(&0) {
             return whole(|| Ok((Self::hsrp_1(&mut reader)?, true)));
@@ -98,7 +119,7 @@ impl<'m> Redundancy<'m> {
         message.redundancy_type.is_some().then_some((message, true))
     }
 
-    fn hsrp_1(reader: &mut Reader<'m>) -> Result<Self, ReadError> {
+    fn hsrp_1(reader: &mut Reader<'_>) -> Result<Self, ReadError> {
         let [_, operation, state, hello_seconds, hold_seconds, priority, group, _] = reader.array()?;
         let mut message =
             Self { redundancy_version: 1, redundancy_type: operation_name(operation), ..Self::default() };
@@ -111,17 +132,18 @@ impl<'m> Redundancy<'m> {
         message.router_priority = Some(priority.into());
         message.hello_time = Some(Duration::from_secs(hello_seconds.into()));
         message.hold_time = Some(Duration::from_secs(hold_seconds.into()));
-        let password = text(reader.bytes(8)?);
-        if !password.is_empty() {
-            message.authentication = Some(Name("text"));
-            message.router_password = Some(password);
-        }
+        let password: [u8; 8] = reader.array()?;
+        message.authentication = (password != [0; 8]).then_some(Name("text"));
         add(&mut message.virtual_addresses, v4(reader.array()?));
+        // MD5 is an element after the message, as in version 2.
+        if reader.rest().first() == Some(&MD5) {
+            message.authentication = Some(Name("md5"));
+        }
         Ok(message)
     }
 
     /// Reads an element of version 2: type and length, which does not count them.
-    fn hsrp_2(&mut self, reader: &mut Reader<'m>) -> Result<(), ReadError> {
+    fn hsrp_2(&mut self, reader: &mut Reader<'_>) -> Result<(), ReadError> {
         let [kind, len] = reader.array()?;
         let content = reader.bytes(len.into())?;
         let mut fields = Reader::new(content);
@@ -141,11 +163,8 @@ impl<'m> Redundancy<'m> {
                 add(&mut self.virtual_addresses, address);
             }
             2 => self.redundancy_type = self.redundancy_type.or(Some(Name("interface_state"))),
-            3 => {
-                self.authentication = Some(Name("text"));
-                self.router_password = Some(text(content));
-            }
-            4 => self.authentication = Some(Name("md5")),
+            3 => self.authentication = Some(Name("text")),
+            MD5 => self.authentication = Some(Name("md5")),
             _ => {}
         }
         Ok(())

@@ -133,6 +133,7 @@ impl<'m> Stp<'m> {
         reader.skip(1)?;
         let name = reader.bytes(32)?;
         self.region_name = Some(text(name));
-        Ok(())
+        // The format, the name, and the rest that the length covers.
+        reader.skip(usize::from(len).saturating_sub(33))
     }
 }

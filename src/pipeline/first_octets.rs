@@ -6,6 +6,8 @@ use super::sink::Sink;
 use super::stage::Streams;
 use crate::base::Packet;
 use crate::base::{EndReason, Side};
+#[cfg(feature = "protocols")]
+use crate::neighbor::Neighbor;
 use crate::reassembler::{Chunk, Gap, StreamEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
@@ -103,6 +105,11 @@ impl<K: Sink<Stage = Streams>> Sink for FirstOctets<K> {
 
     fn restored(&mut self, state: &mut K::State) {
         self.inner.restored(state);
+    }
+
+    #[cfg(feature = "protocols")]
+    fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
+        self.inner.neighbor(neighbor);
     }
 
     #[inline]

@@ -20,9 +20,12 @@ pub struct Arp {
 struct Addresses(Message);
 
 impl Arp {
-    /// Returns the event of a message of ARP between MAC addresses and IPv4; none for others.
+    /// Returns the event of a whole message of ARP between MAC addresses and IPv4; none for others.
     pub(super) fn of(neighbor: &Neighbor<'_>) -> Option<Self> {
         let NeighborMessage::Arp(message) = &neighbor.message else { return None };
+        if neighbor.head.is_malformed || neighbor.head.protocol != "arp" {
+            return None;
+        }
         message.sender_mac?;
         message.sender_address?;
         let (timestamp, vlan) = (neighbor.head.timestamp, neighbor.head.vlan_ids);
@@ -51,7 +54,7 @@ crate::table! {
         "hw_type": Name = Name("ethernet");
         /// Always `ipv4`.
         "proto_type": Name = Name("ipv4");
-        /// Operation: `request`, `reply`, `request_reverse`, `reply_reverse`, `inarp_request`, `inarp_reply` or `unknown`.
+        /// Operation: `request`, `reply`, `request_reverse`, `reply_reverse` or `unknown`.
         "opcode": Name = Name(opcode(row.0.arp_operation));
         /// MAC address of the sender.
         "src_mac": [u8; 6] = row.0.sender_mac.unwrap_or_default();
@@ -70,8 +73,6 @@ const fn opcode(operation: ArpOperation) -> &'static str {
         2 => "reply",
         3 => "request_reverse",
         4 => "reply_reverse",
-        8 => "inarp_request",
-        9 => "inarp_reply",
         _ => "unknown",
     }
 }
