@@ -107,10 +107,10 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         if self.removed_count == 0 { "" } else { "at least " }
     }
 
-    /// Returns the memory of the table in bytes.
+    /// Returns the memory of the table in bytes, with that of the copy when it grows.
     pub(crate) fn table_bytes(&self) -> usize {
         // A hash table has an octet for each bucket beside the entry, and an eighth of them is free.
-        self.entries.capacity() * (size_of::<(K, V)>() + 1) / 7 * 8
+        self.entries.capacity() * (size_of::<(K, V)>() + 1) / 7 * 8 / 2 * 3
     }
 
     /// Returns the memory of the map in bytes, with that of all entries. `key` returns what a key has beside its own size.

@@ -291,6 +291,7 @@ impl Sink for Collector {
     }
 
     fn held_bytes(&mut self, left: u64) -> u64 {
+        self.until_measured = self.until_measured.saturating_sub(self.facts.known.take_noted_count());
         if self.until_measured == 0 {
             self.measure(left);
         }

@@ -181,8 +181,6 @@ impl JoinArgs {
             has_names: self.server_name.is_some(),
             names: (self.server_name == Some(NameOrigin::Dns)).then(|| NameCache::new(NAME_COUNT_MAX)),
             hosts: self.names.then(Hosts::default),
-            hosts_len: 0,
-            batch_count: 0,
             rows: output.selection.filter_of::<JoinedRow<'static>>()?,
             writer: self.writer(output)?,
             sorted,
@@ -323,9 +321,6 @@ struct JoinSink<'a, G> {
     names: Option<NameCache>,
     /// Names of hosts.
     hosts: Option<Hosts>,
-    /// Memory of the names of hosts in bytes when it was measured last.
-    hosts_len: usize,
-    batch_count: u64,
     /// Conditions on rows.
     rows: RowFilter,
     writer: Writer,
@@ -344,9 +339,6 @@ struct JoinSink<'a, G> {
 /// Part of the memory that names of DNS may have, as locations may, and memory in bytes that they may always have.
 const KEPT_PART: usize = 4;
 const KEPT_MIN: usize = 256 << 10;
-
-/// Number of batches of frames after which the memory of the names of hosts is measured.
-const MEASURE_INTERVAL: u64 = 64;
 
 /// Returns the memory of the name of a server.
 fn name_bytes(name: Option<&Arc<ServerName>>) -> u64 {
@@ -487,28 +479,16 @@ impl<G: Named> Sink for JoinSink<'_, G> {
             names.set_heap_len_max(max(names.heap_len()));
             names.heap_len()
         });
-        if let Some(hosts) = &mut self.hosts
-            && self.hosts_len > max(self.hosts_len)
-        {
-            hosts.halve();
-            self.hosts_len = hosts.held_bytes();
-        }
+        let hosts_len = self.hosts.as_mut().map_or(0, |hosts| hosts.keep_within(max));
         let locations_len = self.known.locations.as_mut().map_or(0, |locations| {
             locations.set_heap_len_max(max(locations.heap_len()));
             locations.heap_len()
         });
         let sorted_len = self.sorted.as_ref().map_or(0, Sorted::held_len);
-        self.held_bytes + (names_len + locations_len + self.hosts_len + sorted_len) as u64
+        self.held_bytes + (names_len + locations_len + hosts_len + sorted_len) as u64
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
-        if let Some(hosts) = &mut self.hosts {
-            self.batch_count += 1;
-            // Measuring reads all hosts.
-            if self.batch_count.is_multiple_of(MEASURE_INTERVAL) {
-                self.hosts_len = hosts.held_bytes();
-            }
-        }
         if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
             self.flushed_count = self.record_count;
             self.outcome = self.writer.flush();

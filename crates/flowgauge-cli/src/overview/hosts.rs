@@ -129,11 +129,11 @@ fn cells(row: &HostRow<'_>) -> [String; 8] {
     let host = row.host();
     let mac = row.mac();
     let hex = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
-    let services = host.services.iter().map(|service| {
+    let services = host.services().iter().map(|service| {
         let name = if service.application.is_empty() { "?" } else { &service.application };
         format!("{name}/{}{}", service.port, if service.protocol == IpProtocol::TCP.0 { "" } else { "u" })
     });
-    let users = host.users.iter().map(|user| escape::text(&user.name));
+    let users = host.users().iter().map(|user| escape::text(&user.name));
     [
         row.address().to_string(),
         host.name().map(|name| escape::text(&name.name).into_owned()).unwrap_or_default(),

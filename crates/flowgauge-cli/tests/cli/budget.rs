@@ -24,7 +24,8 @@
 //! | fragments in `slice` | `slice`, fragments |
 //! | events of EVE | `flows -f eve`, requests and certificates |
 //! | logs of Zeek | `flows -f zeek`, requests, certificates, and datagrams with `--tunnels both` |
-//! | facts of `summary` and `report` | both, requests, handshakes, certificates, and logins |
+//! | facts of `summary`, `report` and `hosts` | requests, handshakes, certificates, logins, answers and announcements |
+//! | names of hosts | `flows --names`, handshakes, answers and announcements |
 //! | logins without evidence of a connection | `summary` and `report`, logins |
 //! | flows of a report | `report`, requests |
 //! | intervals of open flows | `flows --time-series`, datagrams |
@@ -231,13 +232,24 @@ fn answers() -> impl Iterator<Item = Vec<u8>> {
         }
         answer.extend([0, 0, 1, 0, 1]);
         for address in 0..60 {
-            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 203, 0, 113, address]);
+            let [.., high, low] = number.to_be_bytes();
+            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 203, high, low, address]);
         }
         let [_, a, b, c] = number.to_be_bytes();
         let builder = PacketBuilder::ethernet2([4; 6], [2; 6]).ipv4([192, 0, 2, 1], [10, a, b, c], 64);
         let mut frame = Vec::new();
         builder.udp(53, 40_000).write(&mut frame, &answer).unwrap();
         frame
+    })
+}
+
+/// Announcements of ARP, each of another address by another host.
+fn announcements() -> impl Iterator<Item = Vec<u8>> {
+    (0..300_000_u32).map(|number| {
+        let [_, a, b, c] = number.to_be_bytes();
+        let (mac, address) = ([2, 0, 0, a, b, c], [10, a, b, c]);
+        let head = [&[0xff; 6][..], &mac, &[8, 6, 0, 1, 8, 0, 6, 4, 0, 2]];
+        [&head.concat()[..], &mac, &address, &[0xff; 6], &address].concat()
     })
 }
 
@@ -310,6 +322,7 @@ fn resident_memory_of_each_command_is_within_its_bound() {
     let certificates = capture(&folder, "certificates.pcap", certificates());
     let answers = capture(&folder, "answers.pcap", answers());
     let logins = capture(&folder, "logins.pcap", logins());
+    let announcements = capture(&folder, "announcements.pcap", announcements());
     let text = "n".repeat(280);
     let location =
         serde_json::json!({"country_code": text, "city": text, "autonomous_system_organization": text});
@@ -351,12 +364,23 @@ fn resident_memory_of_each_command_is_within_its_bound() {
         &["sessions", "-f", "zeek", &requests],
         &["summary", &requests],
         &["summary", &handshakes],
+        &["summary", &answers],
+        &["summary", &announcements],
+        &["hosts", &requests],
+        &["hosts", &handshakes],
+        &["hosts", &answers],
+        &["hosts", &announcements],
         &["report", &requests, "-o", &page],
         &["flows", "-f", "eve", &requests],
         &["flows", "-f", "zeek", "--out", &logs, &requests],
         &["flows", "-f", "zeek", "--tunnels", "both", "--out", &tunnel_logs, &datagrams],
         &["flows", "--server-name", "dns", "-f", "ndjson", &requests],
         &["flows", "--server-name", "dns", "-f", "ndjson", &answers],
+        &["flows", "--names", "-f", "ndjson", &handshakes],
+        &["flows", "--names", "-f", "ndjson", &answers],
+        &["flows", "--names", "-f", "ndjson", &announcements],
+        &["flows", "--names", "--sort", "octets", "-f", "ndjson", &handshakes],
+        &["sessions", "-p", "neighbor", &announcements],
         &["flows", "--geoip", &locations, "-f", "ndjson", &handshakes],
         &["flows", "--features", features, "-f", "csv", &datagrams],
         &["flows", "--group-by", "source_address", &datagrams],

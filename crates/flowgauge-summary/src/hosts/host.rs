@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded::{Bounded, Weight};
 
-/// Most names, users, services and operating systems of a host, and most octets of each text. Further ones are omitted.
+/// Most names, users, services and operating systems of a host, and most characters of each text. Further ones are omitted.
 const NAME_MAX: usize = 8;
 const USER_MAX: usize = 16;
 const SERVICE_MAX: usize = 32;
@@ -149,55 +149,102 @@ pub struct Host {
     pub(super) frame_mac: Option<[u8; 6]>,
     /// Number of different MAC addresses that were stated one after another.
     pub mac_change_count: u32,
-    /// Names, in the order in which they were learned.
-    pub names: Vec<HostName>,
-    /// Users.
-    pub users: Vec<HostUser>,
-    /// Services.
-    pub services: Vec<HostService>,
-    /// Evidence for the operating system.
-    pub systems: Vec<HostSystem>,
     /// True if the host announced itself as a router.
     pub is_router: bool,
-    /// Name of the port by which a device announced itself.
-    pub port: Option<String>,
     record_count: u64,
+    /// What only few hosts have: most addresses of a flood have nothing.
+    details: Option<Box<Details>>,
+}
+
+/// What is learned of a host beside its addresses.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Details {
+    names: Vec<HostName>,
+    users: Vec<HostUser>,
+    services: Vec<HostService>,
+    systems: Vec<HostSystem>,
+    port: Option<String>,
 }
 
 impl Weight for Host {
     /// Hosts that sent something, and of which something is known, are kept for longer than addresses in answers.
     fn weight(&self) -> u64 {
-        let known = self.names.len() + self.users.len() + self.services.len();
+        let known = self.names().len() + self.users().len() + self.services().len();
         self.record_count + 16 * known as u64 * u64::from(self.seen.is_some())
     }
 
     fn heap_bytes(&self) -> usize {
-        let names: usize = self.names.iter().map(|name| size_of::<HostName>() + name.name.capacity()).sum();
-        let users: usize = self.users.iter().map(|user| size_of::<HostUser>() + user.name.capacity()).sum();
+        let Some(Details { names, users, services, systems, port }) = self.details.as_deref() else {
+            return 0;
+        };
+        let names: usize = names.iter().map(|name| size_of::<HostName>() + name.name.capacity()).sum();
+        let users: usize = users.iter().map(|user| size_of::<HostUser>() + user.name.capacity()).sum();
         let service = |service: &HostService| {
             size_of::<HostService>()
                 + service.application.capacity()
                 + service.software.as_ref().map_or(0, String::capacity)
         };
-        let services: usize = self.services.iter().map(service).sum();
+        let services: usize = services.iter().map(service).sum();
         let systems: usize =
-            self.systems.iter().map(|system| size_of::<HostSystem>() + system.system.capacity()).sum();
-        names + users + services + systems + self.port.as_ref().map_or(0, String::capacity)
+            systems.iter().map(|system| size_of::<HostSystem>() + system.system.capacity()).sum();
+        let port = port.as_ref().map_or(0, String::capacity);
+        size_of::<Details>() + names + users + services + systems + port
     }
 }
 
 impl Host {
+    /// Returns the names, in the order in which they were learned.
+    #[must_use]
+    pub fn names(&self) -> &[HostName] {
+        self.details.as_ref().map_or(&[], |details| &details.names)
+    }
+
+    /// Returns the users who were seen at the host.
+    #[must_use]
+    pub fn users(&self) -> &[HostUser] {
+        self.details.as_ref().map_or(&[], |details| &details.users)
+    }
+
+    /// Returns the services that the host offers.
+    #[must_use]
+    pub fn services(&self) -> &[HostService] {
+        self.details.as_ref().map_or(&[], |details| &details.services)
+    }
+
+    /// Returns all evidence for the operating system.
+    #[must_use]
+    pub fn systems(&self) -> &[HostSystem] {
+        self.details.as_ref().map_or(&[], |details| &details.systems)
+    }
+
+    /// Returns the name of the port by which a device announced itself.
+    #[must_use]
+    pub fn port(&self) -> Option<&str> {
+        self.details.as_ref()?.port.as_deref()
+    }
+
+    fn details(&mut self) -> &mut Details {
+        self.details.get_or_insert_default()
+    }
+
+    /// Notes the port by which a device announces itself; the first one remains.
+    pub(super) fn note_port(&mut self, port: &str) {
+        if let Some(port) = fitting(port) {
+            self.details().port.get_or_insert_with(|| port.to_owned());
+        }
+    }
+
     /// Returns the most reliable name; of equally reliable ones, the first one.
     #[must_use]
     pub fn name(&self) -> Option<&HostName> {
-        self.names.iter().min_by_key(|name| name.source)
+        self.names().iter().min_by_key(|name| name.source)
     }
 
     /// Returns the evidence for the operating system with the greatest weight.
     #[must_use]
     pub fn system(&self) -> Option<&HostSystem> {
         // Of equal ones, the first.
-        self.systems.iter().rev().max_by_key(|system| system.weight)
+        self.systems().iter().rev().max_by_key(|system| system.weight)
     }
 
     /// Notes that the host sent packets from one time to another.
@@ -216,27 +263,29 @@ impl Host {
     }
 
     pub(super) fn note_name(&mut self, name: &str, source: Source) {
-        let Some(name) = text(name.trim_end_matches('.')) else { return };
-        let is_known = |known: &HostName| known.source == source && known.name.eq_ignore_ascii_case(&name);
-        if name.parse::<IpAddr>().is_err() && self.names.len() < NAME_MAX && !self.names.iter().any(is_known)
-        {
-            self.names.push(HostName { name, source });
+        let Some(name) = fitting(name.trim_end_matches('.')) else { return };
+        let is_known = |known: &HostName| known.source == source && known.name.eq_ignore_ascii_case(name);
+        let names = self.names();
+        if names.len() < NAME_MAX && !names.iter().any(is_known) && name.parse::<IpAddr>().is_err() {
+            self.details().names.push(HostName { name: name.to_owned(), source });
         }
     }
 
     pub(super) fn note_user(&mut self, name: &str, source: Source) {
-        let Some(name) = text(name) else { return };
-        let is_known = |known: &HostUser| known.source == source && known.name.eq_ignore_ascii_case(&name);
-        if self.users.len() < USER_MAX && !self.users.iter().any(is_known) {
-            self.users.push(HostUser { name, source });
+        let Some(name) = fitting(name) else { return };
+        let is_known = |known: &HostUser| known.source == source && known.name.eq_ignore_ascii_case(name);
+        let users = self.users();
+        if users.len() < USER_MAX && !users.iter().any(is_known) {
+            self.details().users.push(HostUser { name: name.to_owned(), source });
         }
     }
 
     pub(super) fn note_system(&mut self, system: &str, source: Source, weight: u8) {
-        let Some(system) = text(system) else { return };
+        let Some(system) = fitting(system) else { return };
         let is_known = |known: &HostSystem| known.source == source && known.system == system;
-        if self.systems.len() < SYSTEM_MAX && !self.systems.iter().any(is_known) {
-            self.systems.push(HostSystem { system, source, weight });
+        let systems = self.systems();
+        if systems.len() < SYSTEM_MAX && !systems.iter().any(is_known) {
+            self.details().systems.push(HostSystem { system: system.to_owned(), source, weight });
         }
     }
 
@@ -248,27 +297,34 @@ impl Host {
         first: Timestamp,
     ) -> Option<&mut HostService> {
         let is_it = |known: &HostService| (known.protocol, known.port) == (protocol.0, port);
-        if let Some(index) = self.services.iter().position(is_it) {
-            return self.services.get_mut(index);
+        let services = &mut self.details().services;
+        if let Some(index) = services.iter().position(is_it) {
+            return services.get_mut(index);
         }
-        if self.services.len() >= SERVICE_MAX {
+        if services.len() >= SERVICE_MAX {
             return None;
         }
-        self.services.push(HostService {
+        services.push(HostService {
             protocol: protocol.0,
             port,
             application: String::new(),
             software: None,
             first,
         });
-        self.services.last_mut()
+        services.last_mut()
     }
 }
 
-/// Returns a text as it is kept: without surrounding space, and bounded; `None` if it is empty or has controls.
+/// Returns the part of a text that is kept: without surrounding space, and bounded; `None` if it is empty or has controls.
+fn fitting(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let end = text.char_indices().nth(TEXT_LEN_MAX).map_or(text.len(), |(end, _)| end);
+    text.get(..end).filter(|text| !text.is_empty() && !text.chars().any(char::is_control))
+}
+
+/// Returns a text as it is kept.
 pub(super) fn text(text: &str) -> Option<String> {
-    let text: String = text.trim().chars().take(TEXT_LEN_MAX).collect();
-    (!text.is_empty() && !text.chars().any(char::is_control)).then_some(text)
+    fitting(text).map(str::to_owned)
 }
 
 /// The hosts of captures, which learn from records, messages, transactions and neighbors: up to 65,536, of which those remain that sent something and are known best.
@@ -278,7 +334,15 @@ pub struct Hosts {
     /// What clients of DHCP stated, by MAC address, until a server grants an address.
     #[serde(default)]
     pub(super) leases: Bounded<String, Lease, 4096>,
+    /// Number of notes since the memory was measured last, and the memory in bytes at that time.
+    #[serde(skip)]
+    noted_count: u64,
+    #[serde(skip)]
+    measured_len: usize,
 }
+
+/// Least number of notes between two measurements of the memory.
+const NOTED_MIN: u64 = 256;
 
 /// What a client of DHCP stated.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -302,6 +366,7 @@ impl Hosts {
     /// Returns what is known of a host, which is added. Addresses of groups, and those that say nothing, are no hosts.
     pub(super) fn host(&mut self, address: IpAddr) -> Option<&mut Host> {
         let is_none = address.is_unspecified() || crate::counts::is_group(&address);
+        self.noted_count += 1;
         (!is_none).then(|| self.hosts.entry(address))
     }
 
@@ -340,6 +405,32 @@ impl Hosts {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.hosts.held_bytes(|_| 0) + self.leases.held_bytes(String::capacity)
+    }
+
+    /// Returns what a client of DHCP stated, which is added.
+    pub(super) fn lease(&mut self, client: String) -> &mut Lease {
+        self.noted_count += 1;
+        self.leases.entry(client)
+    }
+
+    /// Returns the number of notes since the last call.
+    pub(crate) fn take_noted_count(&mut self) -> u64 {
+        std::mem::take(&mut self.noted_count)
+    }
+
+    /// Returns the memory of the hosts in bytes, which is measured after a number of notes. If it exceeds what `max` returns
+    /// for it, half of the hosts are forgotten.
+    pub fn keep_within(&mut self, max: impl Fn(usize) -> usize) -> usize {
+        // Measuring reads all hosts, each of which takes some memory.
+        if self.noted_count >= NOTED_MIN.max(self.measured_len as u64 / 8192) {
+            self.measured_len = self.held_bytes();
+            self.noted_count = 0;
+        }
+        if self.measured_len > max(self.measured_len) {
+            self.halve();
+            self.measured_len = self.held_bytes();
+        }
+        self.measured_len
     }
 
     /// Forgets half of the hosts, those of which the least is known, to free their memory; unless there are few.

@@ -24,6 +24,9 @@ const INDICATED: u8 = 30;
 /// Kinds of names of NetBIOS: of hosts, and of their file services.
 const NETBIOS_HOSTS: [u8; 2] = [0x00, 0x20];
 
+/// Most records of a response of DNS that are read.
+const RECORD_MAX: usize = 64;
+
 /// Types of DNS records with an address.
 const ADDRESSES: [dns::RecordType; 2] = [dns::RecordType::A, dns::RecordType::AAAA];
 
@@ -219,9 +222,7 @@ impl Hosts {
             of(system)
                 .iter()
                 .for_each(|system| host.note_system(&system.replace(['\r', '\n'], " "), source, STATED));
-            if host.port.is_none() {
-                host.port = of(port).and_then(|port| text(&port));
-            }
+            of(port).iter().for_each(|port| host.note_port(port));
         });
     }
 
@@ -266,7 +267,8 @@ impl Hosts {
 
     /// Notes the names of the addresses in an answer.
     fn answers(&mut self, response: &dns::DnsMessage<'_>, source: Source) {
-        for (_, record) in response.records().filter(|(_, record)| ADDRESSES.contains(&record.record_type)) {
+        let addresses = response.records().filter(|(_, record)| ADDRESSES.contains(&record.record_type));
+        for (_, record) in addresses.take(RECORD_MAX) {
             if let Ok(address) = record.data.to_string().parse() {
                 self.note(address, |host| host.note_name(&record.name.to_string(), source));
             }
@@ -322,7 +324,7 @@ impl Hosts {
         let Some(question) = response.questions().next() else { return };
         let query = question.name.to_string().to_ascii_lowercase();
         let reversed = reversed(&query);
-        for record in response.answers() {
+        for record in response.answers().take(RECORD_MAX) {
             if let Some(address) = reversed.filter(|_| record.record_type == POINTER) {
                 self.note(address, |host| host.note_name(&record.data.to_string(), Source::Dns));
             }
@@ -357,7 +359,7 @@ impl Hosts {
         let class = string(entry.vendor_class.as_ref());
         if entry.message_type != Some(ACKNOWLEDGMENT) {
             if name.is_some() || class.is_some() {
-                let lease = self.leases.entry(client);
+                let lease = self.lease(client);
                 *lease = Lease { name, system: class.as_deref().and_then(system::of_vendor_class), ..*lease };
                 lease.count += 1;
             }

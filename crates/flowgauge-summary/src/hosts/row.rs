@@ -95,21 +95,21 @@ flowgauge::table! {
         /// Where the name is known from.
         "name_source": Option<Name> = row.name().map(|name| Name(name.source.name()));
         /// All names.
-        "names": ListOf<Group<HostName>> => List(row.host.names.iter().map(Group));
+        "names": ListOf<Group<HostName>> => List(row.host.names().iter().map(Group));
         /// The operating system for which there is the best evidence.
         "system": Option<&'h str> = row.system().map(|system| system.system.as_str());
         /// Where the operating system is known from.
         "system_source": Option<Name> = row.system().map(|system| Name(system.source.name()));
         /// All evidence for operating systems.
-        "systems": ListOf<Group<HostSystem>> => List(row.host.systems.iter().map(Group));
+        "systems": ListOf<Group<HostSystem>> => List(row.host.systems().iter().map(Group));
         /// Services that the host offers.
-        "services": ListOf<Group<HostService>> => List(row.host.services.iter().map(Group));
+        "services": ListOf<Group<HostService>> => List(row.host.services().iter().map(Group));
         /// Users who were seen at the host.
-        "users": ListOf<Group<HostUser>> => List(row.host.users.iter().map(Group));
+        "users": ListOf<Group<HostUser>> => List(row.host.users().iter().map(Group));
         /// True if the host announced itself as a router.
         "is_router": bool = row.host.is_router;
         /// Port by which a device announced itself.
-        "device_port": Option<&'h str> = row.host.port.as_deref();
+        "device_port": Option<&'h str> = row.host.port();
         /// Number of times at which another MAC address was stated for the address.
         "mac_change_count": u32 = row.host.mac_change_count;
         /// Time of the first packet that the host sent.

@@ -314,12 +314,12 @@ impl Page<'_> {
         rows.sort_by_key(|row| std::cmp::Reverse(row.traffic().octet_count()));
         let of = |row: &HostRow<'_>| {
             let host = row.host();
-            let services = host.services.iter().map(|service| {
+            let services = host.services().iter().map(|service| {
                 let name = if service.application.is_empty() { "?" } else { &service.application };
                 let software = service.software.as_ref().map(|text| format!(" ({text})")).unwrap_or_default();
                 format!("{name}/{}{software}", service.port)
             });
-            let users = host.users.iter().map(|user| user.name.clone());
+            let users = host.users().iter().map(|user| user.name.clone());
             let mac = row.mac().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":"));
             vec![
                 row.address().to_string(),
