@@ -153,11 +153,11 @@ impl Filter {
         !self.is_directional() && !self.has_vlan()
     }
 
-    /// Returns whether a term of the filter is a protocol of frames without an IP packet, such as `arp`.
+    /// Returns whether the filter selects frames without an IP packet by their protocol, such as `arp`; `not arp` does not.
     #[doc(hidden)]
     #[must_use]
-    pub fn has_link(&self) -> bool {
-        self.program.has_link()
+    pub fn selects_link(&self) -> bool {
+        self.program.selects_link()
     }
 
     /// Returns the number of terms in the filter.

@@ -5,6 +5,7 @@ use super::expr::{Chain, Joint, Operand, OperandKind, TERM_COUNT_MAX};
 use super::subject::LinkSubject;
 use super::subject::Subject;
 use super::term::Term;
+use crate::base::NeighborProtocol;
 
 /// Target of a step after which the filter matches, in place of the index of a next step.
 const ACCEPT: u16 = u16::MAX;
@@ -58,8 +59,31 @@ impl Program {
         self.has_vlan
     }
 
-    pub(super) fn has_link(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step.term, Term::Link(_)))
+    /// Returns whether the filter may accept a frame of a protocol without an IP packet because it is of this protocol.
+    pub(super) fn selects_link(&self) -> bool {
+        self.steps.iter().any(|step| match step.term {
+            Term::Link(protocol) => self.accepts_link(protocol, step.yes),
+            _ => false,
+        })
+    }
+
+    /// Returns whether the steps from `at` on accept a frame of a protocol without an IP packet, with suitable addresses and
+    /// tags.
+    fn accepts_link(&self, protocol: NeighborProtocol, at: u16) -> bool {
+        let mut reached = vec![at];
+        // Targets are later steps.
+        for (index, step) in (0_u16..).zip(&self.steps) {
+            if !reached.contains(&index) {
+                continue;
+            }
+            match step.term {
+                Term::Family(_) | Term::Protocol { .. } | Term::Ports { .. } => reached.push(step.no),
+                Term::Link(known) if known == protocol => reached.push(step.yes),
+                Term::Link(_) => reached.push(step.no),
+                Term::Net4 { .. } | Term::Net6 { .. } | Term::Vlan(_) => reached.extend([step.yes, step.no]),
+            }
+        }
+        reached.contains(&ACCEPT)
     }
 
     pub(super) const fn term_count(&self) -> usize {

@@ -173,6 +173,18 @@ fn vlan_conditions_match_the_ids_of_a_packet() {
 }
 
 #[test]
+fn protocols_without_an_ip_packet_are_selected_by_their_name_only() {
+    let selected =
+        ["arp", "not not arp", "arp or tcp", "arp and vlan 3", "not (tcp or not arp)", "not stp and arp"];
+    for expression in selected {
+        assert!(Filter::parse(expression).unwrap().selects_link(), "{expression}");
+    }
+    for expression in ["", "tcp", "not arp", "not arp and not stp", "arp and tcp", "not (arp or udp)"] {
+        assert!(!Filter::parse(expression).unwrap().selects_link(), "{expression}");
+    }
+}
+
+#[test]
 fn keys_that_cannot_match_are_excluded_early() {
     let (_, key, source) = subjects().swap_remove(0);
     let may = |expression: &str, key: &FlowKey| Filter::parse(expression).unwrap().may_match(key);

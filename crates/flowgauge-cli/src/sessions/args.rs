@@ -126,9 +126,21 @@ pub(crate) struct SessionsArgs {
     pub(crate) shared: SharedArgs,
 }
 
+/// Which messages between neighbors are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbors {
+    None,
+    Named,
+    WithoutFlow,
+}
+
 impl SessionsArgs {
     /// Returns a failure if options contradict each other.
     pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.names_neighbors() && !self.community_id.is_empty() {
+            let usage = "--community-id selects flows, to which messages between neighbors do not belong";
+            return Err(Failure::Usage(usage.to_owned()));
+        }
         let format = self.standard();
         let columns = format.and_then(OutputFormat::columns);
         let others = "--write, --out, --community-id and logs";
@@ -177,12 +189,22 @@ impl SessionsArgs {
             .map_err(|error| Failure::Usage(format!("--where: {error}")))
     }
 
-    /// Returns whether messages between neighbors are written: a protocol or the filter names some.
-    pub(super) fn has_neighbors(&self) -> bool {
-        let is_in_filter = |text: &String| text.parse().is_ok_and(|filter: Filter| filter.has_link());
+    /// Returns which messages between neighbors are written: those of protocols that are named, or else those without an IP
+    /// packet if the filter selects some.
+    pub(super) fn neighbors(&self) -> Neighbors {
+        let is_in_filter = |text: &String| text.parse().is_ok_and(|filter: Filter| filter.selects_link());
+        if self.names_neighbors() {
+            Neighbors::Named
+        } else if self.filter.as_ref().is_some_and(is_in_filter) {
+            Neighbors::WithoutFlow
+        } else {
+            Neighbors::None
+        }
+    }
+
+    fn names_neighbors(&self) -> bool {
         let mut names = self.protocols().into_iter();
         names.any(|name| neighbor::protocol_names().any(|known| known == name))
-            || self.filter.as_ref().is_some_and(is_in_filter)
     }
 
     /// Returns the protocols whose rows are written; all if there are none.

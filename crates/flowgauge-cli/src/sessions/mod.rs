@@ -26,6 +26,7 @@ use flowgauge::{
     SessionEvent, Sessions, Sink, Standard, TransactionSink, Transactions,
 };
 
+use args::Neighbors;
 pub(crate) use args::SessionsArgs;
 use rows::RowHead;
 use target::Target;
@@ -87,7 +88,8 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
         let mut config = TransactionConfig::default();
         config.has_hashes = args.hashes;
         config.decodes = has_logs;
-        let logged = Logged::new(sink, logs, (None, &protocols), input.is_stream());
+        let logged = Logged::new(sink, logs, (None, &protocols), input.is_stream())
+            .of_flows_only(!args.community_id.is_empty());
         let mut joined = Transactions::new(logged).config(config);
         let run = input.run(builder.build(boxed(&mut joined))?, console);
         let (sink, logged) = joined.into_inner().finish();
@@ -202,8 +204,8 @@ struct MessageSink<'a> {
     args: &'a SessionsArgs,
     /// Protocols whose rows are written; all if there are none.
     protocols: Vec<&'static str>,
-    /// True if messages between neighbors are wanted, whose rows have no flow: a protocol or the filter names them.
-    has_neighbors: bool,
+    /// Messages between neighbors that are wanted, whose rows have no flow.
+    neighbors: Neighbors,
     /// Numbers of rows of other protocols, until one is written.
     others: BTreeMap<&'static str, u64>,
     choice: Choice,
@@ -237,7 +239,7 @@ impl<'a> MessageSink<'a> {
         Ok(Self {
             args,
             protocols: args.protocols(),
-            has_neighbors: args.has_neighbors(),
+            neighbors: args.neighbors(),
             others: BTreeMap::new(),
             rows: args.rows()?,
             choice,
@@ -381,7 +383,8 @@ impl Sink for MessageSink<'_> {
 
     fn interest(&self) -> Interest {
         let wanted = if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS };
-        let neighbors = if self.has_neighbors { Interest::NEIGHBORS } else { Interest::RECORDS };
+        let has_neighbors = self.neighbors != Neighbors::None;
+        let neighbors = if has_neighbors { Interest::NEIGHBORS } else { Interest::RECORDS };
         wanted | neighbors | Interest::VARIES
     }
 
@@ -399,7 +402,12 @@ impl Sink for MessageSink<'_> {
     }
 
     fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
-        if !self.has_neighbors
+        let is_wanted = match self.neighbors {
+            Neighbors::None => false,
+            Neighbors::Named => true,
+            Neighbors::WithoutFlow => !neighbor.head.is_in_flow(),
+        };
+        if !is_wanted
             || self.outcome.is_err()
             || self.targets.is_empty()
             || !self.wants(neighbor.head.protocol)

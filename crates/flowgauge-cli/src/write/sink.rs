@@ -29,6 +29,8 @@ pub(crate) struct Logged<'a, K> {
     protocols: &'a [&'static str],
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
+    /// True if only some flows are selected, so that what belongs to no flow is not written.
+    has_flows_only: bool,
     bound: Bound,
     omitted_count: u64,
     now: Timestamp,
@@ -69,6 +71,7 @@ impl<'a, K> Logged<'a, K> {
             rows: RowFilter::default(),
             protocols,
             is_stream,
+            has_flows_only: false,
             bound: Bound::new(),
             omitted_count: 0,
             now: Timestamp::ZERO,
@@ -80,7 +83,13 @@ impl<'a, K> Logged<'a, K> {
 
     /// Restricts the rows of flows to those that meet conditions.
     pub(crate) fn selected(self, rows: RowFilter) -> Self {
-        Self { rows, ..self }
+        let has_flows_only = !rows.is_empty();
+        Self { rows, has_flows_only, ..self }
+    }
+
+    /// Returns the sink without what belongs to no flow, if `has_flows_only`.
+    pub(crate) fn of_flows_only(self, has_flows_only: bool) -> Self {
+        Self { has_flows_only, ..self }
     }
 
     /// Completes the logs, even after a failed write. Returns the inner sink too.
@@ -198,7 +207,7 @@ impl<K: Sink<Stage = Sessions<Standard>>> Sink for Logged<'_, K> {
 
     fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
         self.inner.neighbor(neighbor);
-        if self.outcome.is_err() || !self.wants(neighbor.head.protocol) {
+        if self.has_flows_only || self.outcome.is_err() || !self.wants(neighbor.head.protocol) {
             return;
         }
         self.now = self.now.max(neighbor.head.timestamp);

@@ -80,8 +80,14 @@ fn messages_of_neighbors_are_written_if_they_are_named() {
         [("arp", 2), ("mld", 6), ("ndp", 8)].map(|(name, count)| (name.to_owned(), count)).into();
     assert_eq!(count(&["-p", "neighbor"]), all);
     assert_eq!(count(&["-p", "NDP"]), [("ndp".to_owned(), 8)].into());
-    assert_eq!(count(&["-F", "arp"]), [("arp".to_owned(), 2)].into());
-    assert_eq!(count(&["-F", "arp or icmp6"]), all);
+    // A filter adds messages without an IP packet, if it selects them by their protocol.
+    for filter in ["arp", "arp or tcp port 9", "arp and host 10.77.0.1", "not not arp", "arp or icmp6"] {
+        assert_eq!(count(&["-F", filter]), [("arp".to_owned(), 2)].into(), "{filter}");
+    }
+    assert_eq!(count(&["-p", "ndp", "-F", "arp or icmp6"]), [("ndp".to_owned(), 8)].into());
+    for filter in ["not arp", "not stp", "not (udp or tcp)"] {
+        assert_eq!(count(&["-F", filter]).get("arp"), None, "{filter}");
+    }
     assert_eq!(
         count(&["-p", "arp", "--where", "sender_address = '10.77.0.1'"]),
         [("arp".to_owned(), 1)].into()
@@ -92,6 +98,13 @@ fn messages_of_neighbors_are_written_if_they_are_named() {
     assert!(table.out.contains("10.77.0.2             -> 10.77.0.1"), "{}", table.out);
     let lldp = run(&["sessions", &capture("ordinary-link"), "-q", "-p", "lldp", "-f", "table"]);
     assert!(lldp.out.contains("02:00:00:78:00:01     -> 01:80:c2:00:00:0e"), "{}", lldp.out);
+    let id = "1:LQU9qZlK+B5F3KDmev6m5PMibrg=";
+    let contrary = run(&["sessions", "web.pcap", "-p", "arp", "--community-id", id]);
+    assert!(
+        contrary.status == 2 && contrary.err.contains("--community-id selects flows"),
+        "{}",
+        contrary.err
+    );
     let unknown = run(&["sessions", "web.pcap", "-p", "arpp"]);
     assert!(unknown.status == 2 && unknown.err.contains("hsrp, neighbor"), "{}", unknown.err);
 }
