@@ -589,6 +589,11 @@ impl Protocol {
         }
     }
 
+    /// Returns whether streams of the protocol are recognized by their beginning.
+    pub(crate) fn has_stream_probe(&self) -> bool {
+        self.streams.as_ref().is_some_and(|streams| streams.probe.is_some())
+    }
+
     /// Calls the protocol's probe for the beginning of a stream; returns [`Verdict::No`] if the protocol has no such
     /// probe.
     #[doc(hidden)]

@@ -84,10 +84,16 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     }
 
     /// Returns the protocol whose parser processes a stream: the expected one, or else the one that was found. The latter
-    /// names the flow in any case, as in a driver that did not process the announcement.
+    /// names the flow in any case, as in a driver that did not process the announcement. Proven content replaces an expected
+    /// protocol that would have been recognized by its own.
     fn preferred(&mut self, found: Option<Found>, expected: Option<Found>) -> Option<Found> {
         let is_proven = found.is_some_and(|found| found.evidence == Evidence::Content);
-        let expected = expected.filter(|expected| !(expected.is_foreign && is_proven));
+        let is_replaced = |expected: &Found| {
+            let has_probe =
+                P::TABLE.get(expected.entry).is_some_and(|entry| entry.protocol.has_stream_probe());
+            is_proven && (expected.is_foreign || has_probe)
+        };
+        let expected = expected.filter(|expected| !is_replaced(expected));
         if expected.is_some()
             && let Some(Found { entry, evidence, .. }) = found
             && let Some(entry) = P::TABLE.get(entry)

@@ -160,8 +160,8 @@ fn interface(number: u128) -> [u8; 16] {
     [d, c, b, a, f, e, h, g, i, j, k, l, m, n, o, p]
 }
 
-#[test]
-fn an_endpoint_of_dce_rpc_is_expected() {
+/// Returns a driver to which the endpoint mapper of the server gave an endpoint on TCP port 49157.
+fn mapped() -> Driver<Standard> {
     let mapper = interface(0xe1af8308_5d1f_11c9_91a4_08002b14a0fa);
     let bind = [&[0; 8][..], &[1, 0, 0, 0, 0, 0, 1, 0], &mapper, &[3, 0, 0, 0], &[0; 20]].concat();
     let answer = [&[0; 8][..], &[4, 0], b"135\0", &[0, 0], &[1, 0, 0, 0], &[0; 24]].concat();
@@ -186,6 +186,12 @@ fn an_endpoint_of_dce_rpc_is_expected() {
         let _ = driver.chunk(&mut session, &context, side, &chunk, &mut Reports::default());
         offsets[from] += pdu.len() as u64;
     }
+    driver
+}
+
+#[test]
+fn an_endpoint_of_dce_rpc_is_expected() {
+    let mut driver = mapped();
     // A bind of a big-endian client, which is not recognized elsewhere.
     let begin = "\x05\0\x0b\x03\0\0\0\0\0\x48\0\0\0\0\0\x01";
     let mut reports = |port| {
@@ -194,6 +200,13 @@ fn an_endpoint_of_dce_rpc_is_expected() {
     };
     assert_eq!(reports(49_158), [""; 0]);
     assert_eq!(reports(49_157), ["dcerpc"]);
+}
+
+#[test]
+fn content_of_another_protocol_proves_that_an_endpoint_was_given_to_it() {
+    let mut driver = mapped();
+    let ends = [(CLIENT, 50_000), (SERVER, 49_157)];
+    assert_eq!(send(&mut driver, ends, 1, ends[0], &[HTTP]).0[..1], ["http"]);
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use flowgauge::export::human;
 
-use crate::attacks::{Attacks, Offers};
+use crate::attacks::{Attacks, Requests, SNMP};
 use crate::counts::Attempts;
 use crate::facts::Facts;
 use crate::finding::{FINDING_MAX, Finding, FindingCommand, FindingKind, mac_text};
@@ -14,9 +15,11 @@ use crate::text::plural;
 /// Connections that a flood has at least, and the part of all connections to the service that nobody completes.
 const FLOOD_COUNT_MIN: u64 = 200;
 const FLOOD_PART: u64 = 4;
-/// Sources of a flood at least, or connections of one of them.
-const FLOOD_SOURCE_MIN: usize = 16;
+/// Sources of a flood at least, which are also a quarter of its connections; or connections of few sources at least, and how
+/// many of them begin in a second.
+const FLOOD_SOURCE_MIN: u64 = 16;
 const FLOOD_COUNT_MANY: u64 = 1000;
+const FLOOD_RATE_MIN: u64 = 20;
 
 /// Addresses for which a host asks at least: one that talks with many others asks for their addresses too.
 const REQUEST_TARGET_MIN: usize = 64;
@@ -52,8 +55,9 @@ fn neighbors(address: &IpAddr, condition: &str) -> Option<FindingCommand> {
 
 impl Attacks {
     fn claims(&self, all: &mut Vec<Finding>) {
-        for (address, claims) in self.claims.first(FINDING_MAX) {
-            if claims.change_count == 0 {
+        for ((_, address), claims) in self.claims.first(FINDING_MAX) {
+            // One change is that of an address which another host got.
+            if claims.change_count < 2 {
                 continue;
             }
             let macs: Vec<_> = claims.macs.iter().take(4).map(|mac| mac_text(*mac)).collect();
@@ -72,20 +76,21 @@ impl Attacks {
     }
 
     fn sweeps(&self, all: &mut Vec<Finding>) {
-        for (source, requests) in self.requests.first(FINDING_MAX) {
-            if requests.is_scan() && requests.hosts.len() >= REQUEST_TARGET_MIN {
+        for ((_, source), Requests { attempts, answered }) in self.requests.first(FINDING_MAX) {
+            let unanswered_count = attempts.hosts.iter().filter(|host| !answered.contains(host)).count();
+            if attempts.is_scan() && unanswered_count >= REQUEST_TARGET_MIN {
                 let name = if source.is_ipv6() { "neighbor solicitations" } else { "requests of ARP" };
-                let text = sweep(source, requests, name, self.requests.at_least());
+                let text = sweep(source, attempts, name, self.requests.at_least());
                 all.push(Finding {
                     source: Some(*source),
                     command: neighbors(source, &format!("source_address = '{source}'")),
-                    ..finding(FindingKind::Scan, requests.flow_count, text)
+                    ..finding(FindingKind::Scan, attempts.flow_count, text)
                 });
             }
         }
         for (source, pings) in self.pings.first(FINDING_MAX) {
             if pings.is_scan() {
-                let text = sweep(source, pings, "flows of echo requests", self.pings.at_least());
+                let text = sweep(source, pings, "unanswered flows of echo requests", self.pings.at_least());
                 let protocol = if source.is_ipv6() { "icmp6" } else { "icmp" };
                 all.push(Finding {
                     source: Some(*source),
@@ -99,8 +104,13 @@ impl Attacks {
     fn floods(&self, all: &mut Vec<Finding>) {
         for ((host, port), half_open) in self.half_open.first(FINDING_MAX) {
             let is_most = half_open.count >= half_open.completed_count.saturating_mul(FLOOD_PART);
-            // A client that tries again and again is one source.
-            let is_flood = half_open.sources.len() >= FLOOD_SOURCE_MIN || half_open.count >= FLOOD_COUNT_MANY;
+            // Clients that try again and again are a few sources, and do so in seconds.
+            let is_spread = half_open.sources.len() as u64 >= FLOOD_SOURCE_MIN
+                && half_open.sources.len() as u64 * FLOOD_PART >= half_open.count;
+            let span = half_open.span.map_or(Duration::ZERO, |(first, last)| last.saturating_since(first));
+            let is_fast = half_open.count >= FLOOD_COUNT_MANY
+                && half_open.count >= span.as_secs().saturating_mul(FLOOD_RATE_MIN);
+            let is_flood = is_spread || is_fast;
             if half_open.count < FLOOD_COUNT_MIN || !is_most || !is_flood {
                 continue;
             }
@@ -122,6 +132,9 @@ impl Attacks {
     }
 
     fn answers(&self, all: &mut Vec<Finding>) {
+        if self.is_one_way() {
+            return;
+        }
         for (victim, answers) in self.reflected.first(FINDING_MAX) {
             let is_reflection = answers.senders.len() >= REFLECTOR_COUNT_MIN && answers.flow_count >= 25;
             if is_reflection {
@@ -140,7 +153,8 @@ impl Attacks {
         }
         for ((victim, port), answers) in self.amplified.first(FINDING_MAX) {
             let is_amplified = answers.received >= answers.sent.saturating_mul(AMPLIFICATION_MIN);
-            if answers.received < AMPLIFIED_LEN_MIN || !is_amplified {
+            let is_regular = answers.has_asked_group || *port == SNMP && answers.sent > 0;
+            if answers.received < AMPLIFIED_LEN_MIN || !is_amplified || is_regular {
                 continue;
             }
             let text = format!(
@@ -161,7 +175,7 @@ impl Attacks {
 
     fn offers(&self, all: &mut Vec<Finding>) {
         for (client, offers) in self.offers.first(FINDING_MAX) {
-            if !contradict(offers) {
+            if !offers.contradict() {
                 continue;
             }
             let servers: BTreeSet<_> = offers.all.iter().map(|(server, ..)| *server).collect();
@@ -181,20 +195,95 @@ impl Attacks {
     }
 }
 
-/// Returns whether two servers offered something different to a client.
-fn contradict(offers: &Offers) -> bool {
-    let all: Vec<_> = offers.all.iter().collect();
-    all.iter().any(|(server, address, options)| {
-        all.iter().any(|(other, other_address, other_options)| {
-            server != other && (address != other_address || options != other_options)
-        })
-    })
-}
-
 fn sweep(source: &IpAddr, attempts: &Attempts, what: &str, at_least: &str) -> String {
     format!("{source}: {at_least}{} {what} for {} addresses", attempts.flow_count, attempts.hosts.count())
 }
 
 fn plural_of(count: &str, len: usize, one: &str) -> String {
     if len == 1 { format!("{count} {one}") } else { format!("{count} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use flowgauge::{FlowKey, FlowRecord, IpProtocol, TcpFlags, Timestamp};
+
+    use super::*;
+
+    /// Returns the record of a flow between two hosts and ports that began at a time in milliseconds.
+    fn record(protocol: IpProtocol, ends: [(&str, u16); 2], milliseconds: u64) -> FlowRecord {
+        let [source, destination] = ends.map(|(address, port)| (address.parse().unwrap(), port));
+        let (key, initiator) = FlowKey::new(protocol, source, destination);
+        FlowRecord::new(key, initiator, Timestamp::from_nanos(milliseconds * 1_000_000))
+    }
+
+    /// Returns a record with these octets of payload in both directions.
+    fn carrying(mut record: FlowRecord, [there, back]: [u64; 2]) -> FlowRecord {
+        for (side, len) in [(&mut record.forward, there), (&mut record.reverse, back)] {
+            side.counters.payload_octet_count = len;
+            side.counters.octet_count = len;
+            side.counters.packet_count = len.div_ceil(1000);
+        }
+        record
+    }
+
+    fn kinds(records: impl IntoIterator<Item = FlowRecord>) -> Vec<FindingKind> {
+        let (mut attacks, mut all) = (Attacks::default(), Vec::new());
+        records.into_iter().for_each(|record| attacks.record(&record));
+        attacks.floods(&mut all);
+        attacks.answers(&mut all);
+        all.into_iter().map(|finding| finding.kind).collect()
+    }
+
+    /// Returns connections that nobody completed: their number, the number of clients, and the time between two of them in
+    /// milliseconds.
+    fn attempts(count: u16, client_count: u16, interval: u64) -> impl Iterator<Item = FlowRecord> {
+        (0..count).map(move |number| {
+            let client = format!("10.{}.0.{}", number % client_count / 200, number % client_count % 200 + 1);
+            let ends = [(&*client, 40_000 + number), ("192.0.2.1", 80)];
+            let mut record = record(IpProtocol::TCP, ends, u64::from(number) * interval);
+            record.forward.tcp_flags = TcpFlags::SYN;
+            record
+        })
+    }
+
+    #[test]
+    fn a_flood_has_many_sources_or_is_fast() {
+        assert_eq!(kinds(attempts(600, 600, 5)), [FindingKind::SynFlood]);
+        assert_eq!(kinds(attempts(2000, 1, 5)), [FindingKind::SynFlood]);
+        // Clients that try to reach a dead server again and again.
+        assert_eq!(kinds(attempts(2000, 16, 1000)), []);
+        assert_eq!(kinds(attempts(240, 16, 5)), []);
+    }
+
+    /// Returns answers of servers to a host of which no request was captured.
+    fn answers(count: u16, payload_len: u64) -> impl Iterator<Item = FlowRecord> {
+        (0..count).map(move |number| {
+            let server = format!("198.51.100.{}", number % 250 + 1);
+            let ends = [(&*server, 443), ("10.0.0.1", 50_000 + number)];
+            let mut record = carrying(record(IpProtocol::TCP, ends, number.into()), [payload_len, 0]);
+            record.forward.tcp_flags = TcpFlags::SYN | TcpFlags::ACK;
+            record
+        })
+    }
+
+    #[test]
+    fn reflected_answers_carry_nothing() {
+        assert_eq!(kinds(answers(100, 0)), [FindingKind::Reflection]);
+        assert_eq!(kinds(answers(100, 5)), [], "one direction of ordinary connections");
+        assert_eq!(kinds(answers(100, 0).chain(answers(1, 5))), [], "a capture of one direction");
+    }
+
+    #[test]
+    fn amplified_answers_are_those_that_nobody_asked_for() {
+        let of = |ends, octets| carrying(record(IpProtocol::UDP, ends, 0), octets);
+        let (victim, server) = (("10.0.0.1", 50_000), ("192.0.2.1", 53));
+        assert_eq!(kinds([of([victim, server], [0, 200_000])]), [FindingKind::Amplification]);
+        assert_eq!(kinds([of([server, victim], [200_000, 0])]), [FindingKind::Amplification]);
+        assert_eq!(kinds([of([victim, server], [50_000, 200_000])]), []);
+        // Requests whose answers were not captured count too.
+        assert_eq!(kinds([of([victim, server], [0, 200_000]), of([victim, server], [50_000, 0])]), []);
+        let search = of([victim, ("239.255.255.250", 1900)], [200, 0]);
+        assert_eq!(kinds([search, of([("10.0.0.2", 1900), victim], [200_000, 0])]), []);
+        assert_eq!(kinds([of([victim, ("10.0.0.2", 161)], [2000, 200_000])]), []);
+    }
 }

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use flowgauge::base::VlanIds;
 use flowgauge::neighbor::{Neighbor, NeighborMessage};
 use flowgauge::protocols::dhcp;
 use flowgauge::session::kit::KitMessage;
@@ -17,12 +18,14 @@ use crate::few::Few;
 /// Time within which an address that moves to another MAC address is claimed by two hosts.
 const CLAIM_TIME: Duration = Duration::from_secs(300);
 
-/// First octets of the MAC addresses that routers share: VRRP and HSRP. Their owners change by design.
-const SHARED_MACS: [&[u8]; 4] = [
+/// First octets of the MAC addresses that routers share: VRRP, HSRP and GLBP. Their owners change by design.
+const SHARED_MACS: [&[u8]; 6] = [
     &[0x00, 0x00, 0x5e, 0x00, 0x01],
     &[0x00, 0x00, 0x5e, 0x00, 0x02],
     &[0x00, 0x00, 0x0c, 0x07, 0xac],
     &[0x00, 0x00, 0x0c, 0x9f],
+    &[0x00, 0x05, 0x73, 0xa0],
+    &[0x00, 0x07, 0xb4],
 ];
 
 /// UDP ports of services whose answers may be much longer than the requests: chargen, quotes, DNS, portmapper, NTP, NetBIOS,
@@ -32,6 +35,9 @@ const AMPLIFIERS: [u16; 12] = [17, 19, 53, 111, 123, 137, 161, 389, 520, 1900, 3
 /// ICMP types of echo requests.
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REQUEST_V6: u8 = 128;
+
+/// Port of SNMP, whose clients ask for long answers in regular operation.
+pub(crate) const SNMP: u16 = 161;
 
 /// MAC addresses that were stated for an address.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -58,6 +64,8 @@ pub(crate) struct HalfOpen {
     pub(crate) count: u64,
     pub(crate) completed_count: u64,
     pub(crate) sources: Few<IpAddr>,
+    /// Times of the first and the last one.
+    pub(crate) span: Option<(Timestamp, Timestamp)>,
 }
 
 impl Weight for HalfOpen {
@@ -77,6 +85,8 @@ pub(crate) struct Answers {
     pub(crate) sent: u64,
     pub(crate) received: u64,
     pub(crate) senders: Few<IpAddr>,
+    /// True if the host asked a group, whose members all answer.
+    pub(crate) has_asked_group: bool,
 }
 
 impl Weight for Answers {
@@ -92,10 +102,49 @@ impl Weight for Answers {
 /// Offers of DHCP to a client: server, address, and what the routers and DNS servers are.
 pub(crate) type Offer = (IpAddr, IpAddr, String);
 
-/// Offers of DHCP to a client.
+/// Offers of DHCP to a client, of which each follows soon after the one before.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Offers {
     pub(crate) all: Few<Offer>,
+    latest: Timestamp,
+}
+
+impl Offers {
+    /// Adds an offer. A client that asks again much later may be in another network.
+    fn insert(&mut self, offer: Offer, time: Timestamp) {
+        if time.saturating_since(self.latest) > CLAIM_TIME && !self.contradict() {
+            self.all = Few::default();
+        }
+        self.latest = time;
+        self.all.insert(offer);
+    }
+
+    /// Returns whether two servers offered something different.
+    pub(crate) fn contradict(&self) -> bool {
+        self.all.iter().any(|(server, address, options)| {
+            self.all.iter().any(|(other, other_address, other_options)| {
+                server != other && (address != other_address || options != other_options)
+            })
+        })
+    }
+}
+
+/// Requests for the addresses of a link.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Requests {
+    pub(crate) attempts: Attempts,
+    /// Addresses whose owners answered.
+    pub(crate) answered: Few<IpAddr>,
+}
+
+impl Weight for Requests {
+    fn weight(&self) -> u64 {
+        self.attempts.weight()
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.attempts.heap_bytes() + self.answered.heap_bytes()
+    }
 }
 
 impl Weight for Offers {
@@ -112,11 +161,11 @@ impl Weight for Offers {
 /// What attacks look like. Each map is bounded.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Attacks {
-    /// MAC addresses by address.
-    pub(crate) claims: Bounded<IpAddr, Claims, 16_384>,
+    /// MAC addresses by address; those of each VLAN are others.
+    pub(crate) claims: Bounded<(VlanIds, IpAddr), Claims, 16_384>,
     /// Requests of ARP and neighbor solicitations by sender.
-    pub(crate) requests: Bounded<IpAddr, Attempts, 4096>,
-    /// Echo requests by sender.
+    pub(crate) requests: Bounded<(VlanIds, IpAddr), Requests, 4096>,
+    /// Echo requests without an answer by sender.
     pub(crate) pings: Bounded<IpAddr, Attempts, 4096>,
     /// Connections that the client did not complete, by service.
     pub(crate) half_open: Bounded<(IpAddr, Option<u16>), HalfOpen, 4096>,
@@ -126,6 +175,9 @@ pub(crate) struct Attacks {
     pub(crate) amplified: Bounded<(IpAddr, u16), Answers, 4096>,
     /// Offers of DHCP by MAC address of the client.
     pub(crate) offers: Bounded<String, Offers, 4096>,
+    /// Numbers of TCP connections with data of which one direction was captured, and of those with both.
+    one_way_count: u64,
+    two_way_count: u64,
 }
 
 impl Attacks {
@@ -151,32 +203,43 @@ impl Attacks {
 
     /// Notes who claims an address, and who asks for one.
     pub(crate) fn neighbor(&mut self, neighbor: &Neighbor<'_>) {
-        let time = neighbor.head.timestamp;
-        let (claim, request) = match &neighbor.message {
+        let head = &neighbor.head;
+        let (claim, request, answer) = match &neighbor.message {
             NeighborMessage::Arp(arp) => {
-                let is_request = arp.arp_operation.0 == 1 && !arp.is_announcement;
-                let request = arp.sender_address.zip(arp.target_address).filter(|_| is_request);
-                (arp.sender_address.zip(arp.sender_mac), request)
+                let ends = arp.sender_address.zip(arp.target_address);
+                let request = ends.filter(|_| arp.arp_operation.0 == 1 && !arp.is_announcement);
+                let answer = ends.filter(|_| arp.arp_operation.0 == 2);
+                (arp.sender_address.zip(arp.sender_mac), request, answer)
             }
-            NeighborMessage::Ndp(ndp) => match ndp.ndp_type.0 {
-                135 => (None, neighbor.head.source_address.zip(ndp.target_address)),
-                136 => (ndp.target_address.zip(ndp.target_mac), None),
-                _ => (None, None),
+            // Others may have been forwarded, which no router does.
+            NeighborMessage::Ndp(ndp) if head.hop_limit == Some(255) => match ndp.ndp_type.0 {
+                135 => (None, head.source_address.zip(ndp.target_address), None),
+                136 => {
+                    let answer = ndp.target_address.zip(head.destination_address);
+                    (ndp.target_address.zip(ndp.target_mac), None, answer)
+                }
+                _ => (None, None, None),
             },
-            _ => (None, None),
+            _ => (None, None, None),
         };
+        let link = head.vlan_ids;
         let is_address = |address: &IpAddr| !address.is_unspecified();
         if let Some((address, mac)) = claim.filter(|(address, _)| is_address(address)) {
-            self.claim(address, mac, time);
+            self.claim((link, address), mac, head.timestamp);
         }
         if let Some((source, target)) = request.filter(|(source, _)| is_address(source)) {
-            let requests = self.requests.entry(source);
-            requests.flow_count += 1;
-            requests.hosts.insert(target);
+            let attempts = &mut self.requests.entry((link, source)).attempts;
+            attempts.flow_count += 1;
+            attempts.hosts.insert(target);
+        }
+        if let Some((owner, source)) = answer.filter(|(_, source)| is_address(source))
+            && let Some(requests) = self.requests.get_mut(&(link, source))
+        {
+            requests.answered.insert(owner);
         }
     }
 
-    fn claim(&mut self, address: IpAddr, mac: [u8; 6], time: Timestamp) {
+    fn claim(&mut self, address: (VlanIds, IpAddr), mac: [u8; 6], time: Timestamp) {
         if SHARED_MACS.iter().any(|shared| mac.starts_with(shared)) {
             return;
         }
@@ -192,7 +255,7 @@ impl Attacks {
     }
 
     /// Notes an offer of DHCP.
-    pub(crate) fn message(&mut self, message: &KitMessage<'_>) {
+    pub(crate) fn message(&mut self, message: &KitMessage<'_>, time: Timestamp) {
         let Some(entry) = message.get::<dhcp::Entry>() else { return };
         // Offer and acknowledgment (RFC 2132 section 9.6).
         let is_offer = matches!(entry.message_type, Some(dhcp::Kind(2 | 5)));
@@ -203,7 +266,7 @@ impl Attacks {
         {
             let texts = entry.routers.iter().chain(entry.dns_servers.iter()).map(|item| item.to_string());
             let options = texts.collect::<Vec<_>>().join(" ");
-            self.offers.entry(client).all.insert((server, address, options.chars().take(64).collect()));
+            self.offers.entry(client).insert((server, address, options.chars().take(64).collect()), time);
         }
     }
 
@@ -212,7 +275,8 @@ impl Attacks {
         let (source, destination) = (record.source_address(), record.destination_address());
         match record.protocol() {
             IpProtocol::ICMP | IpProtocol::ICMPV6 => {
-                if matches!(record.icmp, Some((ECHO_REQUEST | ECHO_REQUEST_V6, _))) {
+                let is_unanswered = record.reverse.counters.packet_count == 0;
+                if is_unanswered && matches!(record.icmp, Some((ECHO_REQUEST | ECHO_REQUEST_V6, _))) {
                     let pings = self.pings.entry(source);
                     pings.flow_count += 1;
                     pings.hosts.insert(destination);
@@ -236,25 +300,43 @@ impl Attacks {
     }
 
     fn answered(&mut self, to: (IpAddr, u16), from: IpAddr, (sent, received): (u64, u64)) {
-        if received > 0 && !crate::counts::is_group(&to.0) {
-            let answers = self.amplified.entry(to);
+        if crate::counts::is_group(&to.0) {
+            return;
+        }
+        let answers = self.amplified.entry(to);
+        answers.sent += sent;
+        answers.has_asked_group |= sent > 0 && crate::counts::is_group(&from);
+        if received > 0 {
             answers.flow_count += 1;
-            answers.sent += sent;
             answers.received += received;
             answers.senders.insert(from);
         }
+    }
+
+    /// Returns whether connections with data were mostly captured in one direction only. What a host receives without having
+    /// asked for it is not known then.
+    pub(crate) const fn is_one_way(&self) -> bool {
+        self.one_way_count > self.two_way_count
     }
 
     fn tcp(&mut self, record: &FlowRecord) {
         let [there, back] = [&record.forward, &record.reverse].map(|side| side.tcp_flags);
         let has = |flags: TcpFlags, flag: TcpFlags| flags.contains(flag);
         let (source, destination) = (record.source_address(), record.destination_address());
+        let payload = [&record.forward, &record.reverse].map(|side| side.counters.payload_octet_count);
+        match [&record.forward, &record.reverse].map(|side| side.counters.packet_count) {
+            _ if payload == [0, 0] => {}
+            [0, _] | [_, 0] => self.one_way_count += 1,
+            _ => self.two_way_count += 1,
+        }
         if has(there, TcpFlags::SYN) {
             let service = self.half_open.entry((destination, record.destination_port()));
             // A second one with the acknowledgment would complete it.
             if !has(there, TcpFlags::ACK) && !has(there, TcpFlags::RST) && !has(back, TcpFlags::RST) {
                 service.count += 1;
                 service.sources.insert(source);
+                let (first, last) = service.span.unwrap_or((record.start, record.start));
+                service.span = Some((first.min(record.start), last.max(record.start)));
             } else {
                 service.completed_count += 1;
             }
@@ -265,6 +347,8 @@ impl Attacks {
                 && has(one, TcpFlags::ACK)
                 && !has(other, TcpFlags::SYN)
                 && !has(other, TcpFlags::ACK)
+                && !has(one, TcpFlags::FIN)
+                && payload == [0, 0]
         };
         let to = if is_answer(back, there) {
             Some((source, destination, record.reverse.counters.octet_count))

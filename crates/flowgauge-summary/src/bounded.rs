@@ -124,6 +124,11 @@ impl<K: Clone + Eq + Hash + Ord, V: Default + Weight, const MAX: usize> Bounded<
         self.entries.get(key)
     }
 
+    /// Returns the entry of a key to change it, if there is one.
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.entries.get_mut(key)
+    }
+
     /// Returns all entries, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         self.entries.iter()

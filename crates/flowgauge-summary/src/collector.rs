@@ -20,7 +20,7 @@ use flowgauge::{
     Side, Sink, Standard, TcpFlags, TcpState, Timestamp,
 };
 
-use crate::facts::{Conversation, Facts};
+use crate::facts::{Conversation, Facts, PortFacts};
 use crate::incident::IncidentKind;
 use crate::login::ConnectionLogins;
 use crate::ports::is_assigned;
@@ -92,6 +92,8 @@ pub struct CollectorState {
     closed_ns: [u64; 2],
     /// The user of FTP is one whose password is no secret.
     is_anonymous: bool,
+    /// True for a connection that another one announced, for the data of a file.
+    is_for_data: bool,
     /// Protocol, kind and number of logins before there was evidence of a connection.
     unproven: Option<Box<Unproven>>,
     logins: ConnectionLogins,
@@ -103,6 +105,7 @@ impl checkpoint::State for CollectorState {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         self.closed_ns.iter().try_for_each(|since_ns| writer.varint(*since_ns))?;
         writer.bool(self.is_anonymous)?;
+        writer.bool(self.is_for_data)?;
         writer.varint(self.logins.to_bits())?;
         writer.bool(self.unproven.is_some())?;
         if let Some((protocol, kind, count)) = self.unproven.as_deref() {
@@ -115,7 +118,7 @@ impl checkpoint::State for CollectorState {
 
     fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
         let closed_ns = [reader.varint()?, reader.varint()?];
-        let is_anonymous = reader.bool()?;
+        let (is_anonymous, is_for_data) = (reader.bool()?, reader.bool()?);
         let logins = ConnectionLogins::from_bits(reader.varint()?);
         let unproven = if reader.bool()? {
             let mut text = || reader.prefixed_str(Prefix::U8).map(|text| Cow::Owned(text.to_owned()));
@@ -124,7 +127,7 @@ impl checkpoint::State for CollectorState {
         } else {
             None
         };
-        Ok(Self { closed_ns, is_anonymous, unproven, logins })
+        Ok(Self { closed_ns, is_anonymous, is_for_data, unproven, logins })
     }
 }
 
@@ -182,24 +185,31 @@ const ANY_PORT: [&str; 5] = ["bittorrent", "dcerpc", "rtcp", "rtp", "stun"];
 
 /// Returns whether the responder's port is one of the application, or no evidence of anything.
 fn is_known_port(view: &FlowView<'_>) -> bool {
-    let (key, responder) = (view.key(), view.initiator().other());
-    let Some((application, port)) = view.application().zip(key.port(responder)) else { return true };
+    let responder = view.initiator().other();
+    let Some((application, port)) = view.application().zip(view.key().port(responder)) else { return true };
     let name = application.name.as_str();
     // Without the begin of a flow, the port may be that of the client.
     let is_sure = !matches!(view.direction_evidence(), DirectionEvidence::FirstSeen);
     if ANY_PORT.contains(&name) || is_assigned(name, port) || !is_sure {
         return true;
     }
-    let ports = |protocol: &'static flowgauge::Protocol| match key.protocol() {
-        IpProtocol::TCP => protocol.stream_ports(),
-        _ => protocol.datagram_ports(),
-    };
-    let own = Standard::of_name(name);
     // A protocol without ports of its own is on any, and so are data connections.
-    own.is_none_or(|own| {
-        let all = ports(own);
-        all.is_empty() || all.contains(&port)
-    }) || key.port(view.initiator()).is_some_and(|client| own.is_some_and(|own| ports(own).contains(&client)))
+    let ports = own_ports(view);
+    ports.is_empty() || has_own_port(view, Side::A) || has_own_port(view, Side::B)
+}
+
+/// Returns the ports of the flow's application.
+fn own_ports(view: &FlowView<'_>) -> &'static [u16] {
+    let own = view.application().and_then(|application| Standard::of_name(application.name.as_str()));
+    own.map_or(&[], |own| match view.key().protocol() {
+        IpProtocol::TCP => own.stream_ports(),
+        _ => own.datagram_ports(),
+    })
+}
+
+/// Returns whether the port of a side is one of the flow's application.
+fn has_own_port(view: &FlowView<'_>, side: Side) -> bool {
+    view.key().port(side).is_some_and(|port| own_ports(view).contains(&port))
 }
 
 fn conversation(view: &FlowView<'_>) -> Conversation {
@@ -255,8 +265,9 @@ impl Sink for Collector {
             self.until_measured = self.until_measured.saturating_sub(1);
             self.facts.tls_message(meta, message);
         }
+        flow.state.is_for_data |= matches!(message, Message::FtpData(_));
         if let Message::Kit(message) = message {
-            self.facts.attacks.message(message);
+            self.facts.attacks.message(message, meta.timestamp);
         }
         if let Message::Kit(message) = message
             && let Some((kind, what)) = IncidentKind::of(message)
@@ -308,7 +319,11 @@ impl Sink for Collector {
 
     fn record(&mut self, flow: &mut Flow<'_, CollectorState>, reason: EndReason) {
         self.until_measured = self.until_measured.saturating_sub(1);
-        let is_known = is_known_port(&flow.view);
+        let is_known_port = is_known_port(&flow.view);
+        // Without the begin of a flow, its initiator may be the server, unless the port says otherwise.
+        let is_sure = flow.view.direction_evidence() != DirectionEvidence::FirstSeen;
+        let is_service =
+            !flow.state.is_for_data && (is_sure || has_own_port(&flow.view, flow.view.initiator().other()));
         if let Some(login) = flow.state.unproven.take_if(|_| is_connection(&flow.view)) {
             self.unproven_count -= 1;
             let server = flow.view.key().address(flow.view.initiator().other());
@@ -319,7 +334,7 @@ impl Sink for Collector {
         {
             self.facts.tcp.closed(flow.view.end().saturating_since(Timestamp::from_nanos(since_ns)));
         }
-        self.facts.record(&flow.view.record(reason), is_known);
+        self.facts.record(&flow.view.record(reason), PortFacts { is_known_port, is_service });
     }
 }
 

@@ -206,6 +206,15 @@ pub(crate) const CLOSED_MIN: Duration = Duration::from_millis(100);
 /// Payload that an upload has at least.
 pub(crate) const UPLOAD_MIN: u64 = 1_000_000;
 
+/// What is known of the responder's port.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortFacts {
+    /// True if it is one of the flow's application.
+    pub(crate) is_known_port: bool,
+    /// True if it is that of a service, and not one for the data of a file or that of a client.
+    pub(crate) is_service: bool,
+}
+
 impl Facts {
     /// Returns the memory of the facts in bytes. Reads all entries of the smaller maps.
     #[must_use]
@@ -272,15 +281,15 @@ impl Facts {
         *(if packet.key.is_ipv6() { v6 } else { v4 }) += 1;
     }
 
-    /// Adds the record of a flow. `is_known_port` states whether the port of the responder is one of its application.
-    pub(crate) fn record(&mut self, record: &FlowRecord, is_known_port: bool) {
+    /// Adds the record of a flow.
+    pub(crate) fn record(&mut self, record: &FlowRecord, PortFacts { is_known_port, is_service }: PortFacts) {
         let (source, destination) = (record.source_address(), record.destination_address());
         let (protocol, port) = (record.protocol(), record.destination_port());
         let application = record.application;
         let is_proven = application
             .is_some_and(|application| application.evidence == flowgauge::session::Evidence::Content);
         let name = application.map(|application| application.name);
-        self.known.record(record);
+        self.known.record(record, is_service);
         self.attacks.record(record);
         self.services.entry((protocol, name, is_proven)).add(record);
         self.hosts.entry(source).add(record);

@@ -46,6 +46,11 @@ impl<T: Ord> Few<T> {
         self.values.len()
     }
 
+    /// Returns whether a value is among those that are known.
+    pub(crate) fn contains(&self, value: &T) -> bool {
+        self.values.contains(value)
+    }
+
     /// Returns the memory of the values in bytes: nodes of a tree are at least half full.
     pub(crate) fn heap_bytes(&self) -> usize {
         2 * self.values.len() * size_of::<T>()

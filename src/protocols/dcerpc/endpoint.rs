@@ -20,7 +20,7 @@ const FLOOR_COUNT_MAX: u16 = 8;
 const INTERFACE: u8 = 0x0d;
 const IP: u8 = 0x09;
 
-/// Passes on the endpoints in the results of `ept_map`. Results of other operations have another layout, which is an error.
+/// Passes on the endpoints in the results of `ept_map`. Results that state another layout have none.
 pub(super) fn mapped(fields: &mut Fields<'_>, mut pass: impl FnMut(Endpoint)) -> Result<(), ReadError> {
     // The handle of the client.
     fields.reader.skip(20)?;

@@ -4,11 +4,11 @@
 //! |---|---|
 //! | [`Call`] | a call with its response or fault |
 //! | [`Binding`] | the interfaces that a client asks for, with the answer of the server |
-//! | [`Endpoint`] | each endpoint in an answer of the endpoint mapper |
+//! | [`Endpoint`] | each endpoint in an answer to `ept_map` of the endpoint mapper, over a connection |
 //! | [`Authentication`] | an authentication with NTLM |
 //!
-//! Calls are matched by their number, and interfaces by the number of their context. Parameters and results are not read, except for those of the endpoint mapper. A call in several
-//! fragments has the length that its first one states.
+//! Calls are matched by their number, and interfaces by the number of their context. Parameters and results are not read,
+//! except for the results of `ept_map`. A call in several fragments has the length that its first one states.
 //!
 //! Standards: C706 chapter 12, [MS-RPCE].
 

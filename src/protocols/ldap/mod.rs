@@ -387,9 +387,11 @@ fn changes(list: Values<'_>) -> Option<Kept<512>> {
 pub(crate) struct Ldap {
     /// Number of the request to begin TLS, until it is answered.
     start_tls: Option<u32>,
+    /// True if an authentication with NTLM waits for the answer to a bind.
+    has_logon: bool,
 }
 
-state! { struct Ldap { start_tls } }
+state! { struct Ldap { start_tls, has_logon } }
 
 impl Ldap {
     /// Reads a message. Returns `None` if it is malformed.
@@ -478,7 +480,7 @@ impl Ldap {
             });
         }
         if let Some(token) = token {
-            ntlm::token(token.content, NTLM, false, rows);
+            self.has_logon |= ntlm::token(token.content, NTLM, true, rows).is_some();
         }
         Some(())
     }
@@ -513,7 +515,10 @@ impl Ldap {
             });
             // The credentials of the server, after those that name another one.
             if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
-                ntlm::token(token.content, NTLM, false, rows);
+                ntlm::token(token.content, NTLM, true, rows);
+            }
+            if body.tag == op::BIND_RESPONSE && std::mem::take(&mut self.has_logon) {
+                ntlm::result(code == Some(ResultCode(0)), NTLM, rows);
             }
         }
         let starts_tls = body.tag == op::EXTENDED_RESPONSE && self.start_tls == Some(id);

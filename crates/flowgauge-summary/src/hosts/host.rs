@@ -1,5 +1,6 @@
 //! Hosts, and what was learned of each.
 
+use std::cmp::Reverse;
 use std::net::IpAddr;
 
 use flowgauge::{IpProtocol, Timestamp};
@@ -265,9 +266,13 @@ impl Host {
     pub(super) fn note_name(&mut self, name: &str, source: Source) {
         let Some(name) = fitting(name.trim_end_matches('.')) else { return };
         let is_known = |known: &HostName| known.source == source && known.name.eq_ignore_ascii_case(name);
-        let names = self.names();
-        if names.len() < NAME_MAX && !names.iter().any(is_known) && name.parse::<IpAddr>().is_err() {
-            self.details().names.push(HostName { name: name.to_owned(), source });
+        if self.names().iter().any(is_known) || name.parse::<IpAddr>().is_ok() {
+            return;
+        }
+        let names = &mut self.details().names;
+        make_room(names, NAME_MAX, |known| known.source, source);
+        if names.len() < NAME_MAX {
+            names.push(HostName { name: name.to_owned(), source });
         }
     }
 
@@ -283,9 +288,13 @@ impl Host {
     pub(super) fn note_system(&mut self, system: &str, source: Source, weight: u8) {
         let Some(system) = fitting(system) else { return };
         let is_known = |known: &HostSystem| known.source == source && known.system == system;
-        let systems = self.systems();
-        if systems.len() < SYSTEM_MAX && !systems.iter().any(is_known) {
-            self.details().systems.push(HostSystem { system: system.to_owned(), source, weight });
+        if self.systems().iter().any(is_known) {
+            return;
+        }
+        let systems = &mut self.details().systems;
+        make_room(systems, SYSTEM_MAX, |known| Reverse(known.weight), Reverse(weight));
+        if systems.len() < SYSTEM_MAX {
+            systems.push(HostSystem { system: system.to_owned(), source, weight });
         }
     }
 
@@ -315,6 +324,16 @@ impl Host {
     }
 }
 
+/// If a list is full, removes the latest of its least reliable entries, unless a new one is no more reliable.
+fn make_room<T, R: Ord>(all: &mut Vec<T>, len_max: usize, rank: impl Fn(&T) -> R, own: R) {
+    if all.len() >= len_max
+        && let Some(last) = (0..all.len()).max_by_key(|index| all.get(*index).map(&rank))
+        && all.get(last).is_some_and(|worst| rank(worst) > own)
+    {
+        all.remove(last);
+    }
+}
+
 /// Returns the part of a text that is kept: without surrounding space, and bounded; `None` if it is empty or has controls.
 fn fitting(text: &str) -> Option<&str> {
     let text = text.trim();
@@ -327,7 +346,8 @@ pub(super) fn text(text: &str) -> Option<String> {
     fitting(text).map(str::to_owned)
 }
 
-/// The hosts of captures, which learn from records, messages, transactions and neighbors: up to 65,536, of which those remain that sent something and are known best.
+/// The hosts of captures, which learn from records, messages, transactions and neighbors: up to 65,536, of which those remain
+/// that sent something and are known best.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Hosts {
     pub(super) hosts: Bounded<IpAddr, Host>,

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use flowgauge::base::HeaderKind;
 use flowgauge::neighbor::{Lldp, Neighbor, NeighborMessage};
 use flowgauge::protocols::{dhcp, dns, ftp, kerberos, nbdgm, nbns, ntlm, radius, rdp, smb, smtp, tls};
 use flowgauge::session::kit::{Kept, KitMessage};
@@ -69,7 +70,7 @@ fn reversed(name: &str) -> Option<IpAddr> {
 
 /// Returns whether a name is one of a host: not that of a service, and without a wildcard.
 fn is_host_name(name: &str) -> bool {
-    !name.starts_with('_') && !name.contains(['*', ' ', '/', '@', '='])
+    !name.starts_with('_') && !name.contains(['*', ' ', '/', '@', '=', '[', ':'])
 }
 
 /// The ends of a flow.
@@ -113,13 +114,22 @@ impl Hosts {
         });
     }
 
-    /// Notes the ends of a flow, and the service that the responder offers.
-    pub fn record(&mut self, record: &FlowRecord) {
+    /// Notes the ends of a flow. `is_service` states whether the port of the responder is that of a service: connections for
+    /// data have ports for a moment, and without the begin of a flow its initiator may be the server.
+    pub fn record(&mut self, record: &FlowRecord, is_service: bool) {
         let (source, destination) = (record.source_address(), record.destination_address());
         let span = (record.start, record.end);
+        // The frames of a tunnel are those of its ends.
+        let is_tunnelled = record.encapsulation.as_ref().is_some_and(|tunnel| {
+            let mut inner = tunnel.encapsulation.headers().iter().rev();
+            inner
+                .find(|header| header.endpoints.is_some() || header.kind == HeaderKind::Ethernet)
+                .is_some_and(|header| header.kind != HeaderKind::Ethernet)
+        });
+        let mac = |mac: Option<[u8; 6]>| mac.filter(|_| !is_tunnelled);
         self.note(source, |host| {
             host.note_seen(span.0, span.1);
-            host.frame_mac = host.frame_mac.or(record.forward.mac);
+            host.frame_mac = host.frame_mac.or(mac(record.forward.mac));
         });
         if record.reverse.counters.packet_count == 0 {
             return;
@@ -137,11 +147,9 @@ impl Hosts {
         };
         self.note(destination, |host| {
             host.note_seen(span.0, span.1);
-            host.frame_mac = host.frame_mac.or(record.reverse.mac);
+            host.frame_mac = host.frame_mac.or(mac(record.reverse.mac));
             let name = application.map(|application| application.name);
-            // Data connections have ports for a moment.
-            let is_moment = record.application.is_some_and(|known| known.name.as_str() == "ftp_data");
-            let Some(port) = record.destination_port().filter(|_| is_open && !is_moment) else { return };
+            let Some(port) = record.destination_port().filter(|_| is_open && is_service) else { return };
             if let Some(service) = host.service(record.protocol(), port, record.start)
                 && let Some(name) = name
                 && service.application.is_empty()
@@ -190,8 +198,9 @@ impl Hosts {
             }
             NeighborMessage::Lldp(lldp) => self.lldp(neighbor, lldp),
             NeighborMessage::Cdp(cdp) => {
+                let texts = [cdp.device_id, cdp.software_version.or(cdp.platform), cdp.port_id];
                 for address in cdp.port_addresses.iter().chain(&cdp.management_addresses) {
-                    self.device(neighbor, *address, Source::Cdp, [cdp.device_id, cdp.platform, cdp.port_id]);
+                    self.device(neighbor, *address, Source::Cdp, texts);
                 }
             }
             _ => {}
@@ -300,14 +309,13 @@ impl Hosts {
                 }
             }
             Content::Mail(mail) => {
-                if let Some(name) =
-                    mail.helo.as_deref().filter(|name| is_host_name(name) && !name.starts_with('['))
-                {
+                if let Some(name) = mail.helo.as_deref().filter(|name| is_host_name(name)) {
                     self.note(ends.client, |host| host.note_name(name, Source::Smtp));
                 }
             }
             Content::Ftp(ftp) => {
-                if let Some(user) = ftp.user.as_deref().filter(|_| &*ftp.command == "PASS") {
+                // The user is known once the server accepted the password.
+                if let Some(user) = ftp.user.as_deref().filter(|user| !ftp::is_anonymous(user.as_bytes())) {
                     self.note(ends.client, |host| host.note_user(user, Source::Ftp));
                 }
             }
@@ -341,7 +349,13 @@ impl Hosts {
             self.note(ends.client, |host| host.note_system(system, Source::Http, AGENT));
         }
         let host = http.host.as_deref().map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-        if let Some(name) = host.filter(|name| is_host_name(name) && http.status.is_some()) {
+        // The host of a request to a proxy is another one.
+        let is_proxy = http.method.as_deref() == Some("CONNECT")
+            || http
+                .target
+                .as_deref()
+                .is_some_and(|target| target.contains("://") && !target.starts_with('/'));
+        if let Some(name) = host.filter(|name| is_host_name(name) && http.status.is_some() && !is_proxy) {
             self.note(ends.server, |host| host.note_name(&name.to_ascii_lowercase(), Source::Http));
         }
         if let Some(server) = http.server.as_deref() {
@@ -418,11 +432,16 @@ impl Hosts {
 
     fn ntlm(&mut self, Ends { client, server, .. }: Ends, logon: &ntlm::Authentication) {
         let name = string(logon.client_host.as_ref());
-        let user = string(Some(&logon.user()))
-            .filter(|_| logon.user_name.is_some() && logon.is_accepted != Some(false));
+        let account = string(logon.user_name.as_ref()).filter(|_| logon.is_accepted != Some(false));
+        let user = string(Some(&logon.user()));
         self.note(client, |host| {
             name.iter().for_each(|name| host.note_name(name, Source::Ntlm));
-            user.iter().for_each(|user| host.note_user(user, Source::Ntlm));
+            // The account of a machine is its name.
+            match account.as_deref().map(|account| account.strip_suffix('$')) {
+                Some(Some(machine)) => host.note_name(machine, Source::Ntlm),
+                Some(None) => user.iter().for_each(|user| host.note_user(user, Source::Ntlm)),
+                None => {}
+            }
         });
         let name = string(logon.server_dns_host.as_ref()).or_else(|| string(logon.server_host.as_ref()));
         let version = string(logon.server_version.as_ref()).and_then(|version| system::windows(&version));

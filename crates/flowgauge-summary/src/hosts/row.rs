@@ -59,17 +59,13 @@ impl Hosts {
         let all = self.all();
         let mut counts: HashMap<([u8; 6], bool), u32> = HashMap::new();
         for (address, host) in &all {
-            host.frame_mac
-                .into_iter()
-                .for_each(|mac| *counts.entry((mac, address.is_ipv6())).or_default() += 1);
+            let mac = host.mac.or(host.frame_mac);
+            mac.into_iter().for_each(|mac| *counts.entry((mac, address.is_ipv6())).or_default() += 1);
         }
         all.into_iter()
             .map(|(address, host)| {
-                // Frames of several addresses are forwarded by a router. Hosts have a few addresses of IPv6.
-                let count_max = if address.is_ipv6() { 2 } else { 1 };
-                let own = host.frame_mac.filter(|mac| {
-                    counts.get(&(*mac, address.is_ipv6())).is_some_and(|count| *count <= count_max)
-                });
+                // Frames of several addresses are forwarded by a router, one of which may be that of the router.
+                let own = host.frame_mac.filter(|mac| counts.get(&(*mac, address.is_ipv6())) == Some(&1));
                 HostRow {
                     address,
                     host,

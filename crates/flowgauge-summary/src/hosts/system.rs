@@ -4,13 +4,15 @@ use flowgauge::Packet;
 
 /// Parts of texts such as user agents, and the system of each. The first one that a text has decides: a text of a mobile system
 /// often names its ancestor too.
-const PARTS: [(&str, &str); 22] = [
+const PARTS: [(&str, &str); 24] = [
     ("Windows NT 10.0", "Windows 10 or later"),
     ("Windows NT 6.3", "Windows 8.1"),
     ("Windows NT 6.2", "Windows 8"),
     ("Windows NT 6.1", "Windows 7"),
     ("Windows NT 6.0", "Windows Vista"),
-    ("Windows NT 5.", "Windows XP"),
+    ("Windows NT 5.2", "Windows XP x64 or Server 2003"),
+    ("Windows NT 5.1", "Windows XP"),
+    ("Windows NT 5.0", "Windows 2000"),
     ("Android", "Android"),
     ("iPhone OS", "iOS"),
     ("iPad", "iPadOS"),
@@ -55,14 +57,19 @@ pub(super) fn windows(version: &str) -> Option<String> {
     }
     let name = match (major, minor) {
         ("10", "0") => match build.parse::<u32>().ok()? {
-            22_000.. => "Windows 11 or Server 2022",
-            _ => "Windows 10 or Server 2016",
+            20_348 => "Windows Server 2022",
+            22_000.. => "Windows 11 or Server 2025",
+            17_763 => "Windows 10 or Server 2019",
+            14_393 => "Windows 10 or Server 2016",
+            _ => "Windows 10",
         },
         ("6", "3") => "Windows 8.1 or Server 2012 R2",
         ("6", "2") => "Windows 8 or Server 2012",
         ("6", "1") => "Windows 7 or Server 2008 R2",
         ("6", "0") => "Windows Vista or Server 2008",
-        ("5", _) => "Windows XP or Server 2003",
+        ("5", "2") => "Windows XP x64 or Server 2003",
+        ("5", "1") => "Windows XP",
+        ("5", "0") => "Windows 2000",
         _ => "Windows",
     };
     Some(format!("{name} ({version})"))
@@ -135,7 +142,12 @@ mod tests {
         assert_eq!(of_vendor_class("MSFT 5.0").as_deref(), Some("Windows"));
         assert_eq!(of_vendor_class("android-dhcp-13").as_deref(), Some("Android 13"));
         assert_eq!(of_vendor_class("dhcpcd-9.4.1:Linux-6.1.0:x86_64").as_deref(), Some("Linux"));
-        assert_eq!(windows("10.0.17763").as_deref(), Some("Windows 10 or Server 2016 (10.0.17763)"));
+        assert_eq!(windows("10.0.17763").as_deref(), Some("Windows 10 or Server 2019 (10.0.17763)"));
+        assert_eq!(windows("10.0.20348").as_deref(), Some("Windows Server 2022 (10.0.20348)"));
+        assert_eq!(windows("10.0.26100").as_deref(), Some("Windows 11 or Server 2025 (10.0.26100)"));
+        assert_eq!(windows("10.0.19045").as_deref(), Some("Windows 10 (10.0.19045)"));
+        assert_eq!(windows("5.0.2195").as_deref(), Some("Windows 2000 (5.0.2195)"));
+        assert_eq!(of_text("Mozilla/4.0 (compatible; MSIE 5.01; Windows NT 5.0)"), Some("Windows 2000"));
         assert_eq!(windows("6.1.0"), None);
     }
 }
