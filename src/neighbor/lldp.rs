@@ -112,10 +112,7 @@ impl LldpId<'_> {
 impl fmt::Display for LldpId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(mac) = self.mac() {
-            for (index, octet) in mac.iter().enumerate() {
-                write!(f, "{}{octet:02x}", if index > 0 { ":" } else { "" })?;
-            }
-            return Ok(());
+            return crate::row::Value::Mac(mac).fmt(f);
         }
         if self.kind == LldpIdKind::Network
             && let Some(address) = network_address(self.octets)

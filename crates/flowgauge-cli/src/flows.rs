@@ -101,7 +101,7 @@ pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure
         || args.records.series.is_used()
         || args.records.joined.is_wanted()
         || args.records.output.groups.is_used();
-    let others = "--sort, --top, --shards, --write, --features, --label, --server-name, --geoip, groups and --time-series";
+    let others = "--sort, --top, --shards, --write, --features, --label, --server-name, --names, --geoip, groups and --time-series";
     args.checkpoint.check(args.records.output.format(), (others, has_others))?;
     args.shift.exclude("--checkpoint", args.checkpoint.is_used())?;
     args.shift.exclude("--jobs", args.jobs.get() > 1)?;
@@ -126,7 +126,7 @@ impl FlowsArgs {
         let refuse = |reason: &str| Err(Failure::Usage(format!("--jobs {reason}")));
         if has_others {
             return refuse(
-                "cannot be combined with --sort, --top, --write, --features, --label, --server-name, --geoip, groups and \
+                "cannot be combined with --sort, --top, --write, --features, --label, --server-name, --names, --geoip, groups and \
                  --time-series",
             );
         }

@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use clap::builder::{PossibleValue, TypedValueParser};
-use flowgauge::row::{Column, Union as _};
+use flowgauge::neighbor::NeighborMessage;
+use flowgauge::row::{Column, RowType as _, Union as _};
 use flowgauge::transaction::Content;
 use flowgauge::{FlowRecord, Message, Packet, Protocols as _, Standard};
 use flowgauge_condition::{ALIASES, field_name};
+use flowgauge_summary::HostRow;
 
 /// Groups of fields of flow records.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -137,13 +139,16 @@ pub(crate) fn help(arguments: &[String]) -> Option<String> {
     FIELD_OPTIONS.iter().find(|option| has_word(option))?;
     let mut list = String::new();
     let command = arguments.get(1).map(String::as_str).unwrap_or_default();
-    let tables = match command {
+    let mut tables = match command {
         "sessions" if arguments.iter().any(|word| word == "--transactions" || word == "-t") => {
             Content::tables()
         }
         "sessions" => Message::tables(),
         _ => Vec::new(),
     };
+    if command == "sessions" {
+        tables.extend(NeighborMessage::tables());
+    }
     if !tables.is_empty() {
         for table in tables {
             let _ = writeln!(list, "Fields of {}", table.name);
@@ -153,11 +158,12 @@ pub(crate) fn help(arguments: &[String]) -> Option<String> {
     }
     let columns = match command {
         "packets" => <Packet<'static> as flowgauge::row::RowType>::columns(),
+        "hosts" => HostRow::columns(),
         _ => flow_columns(),
     };
     list.push_str("Fields\n");
     describe(&mut list, columns.iter().map(|column| (column.name, column.description)));
-    if command != "packets" {
+    if !["packets", "hosts"].contains(&command) {
         list.push_str("\nGroups of fields, for --fields, --by and --group-by\n");
         let groups: Vec<_> = GROUPS.iter().map(|(name, fields)| (*name, fields.join(", "))).collect();
         describe(&mut list, groups.iter().map(|(name, fields)| (*name, fields.as_str())));
@@ -238,6 +244,7 @@ mod tests {
             "flowgauge flows --fields help",
             "flowgauge packets --fields=help",
             "flowgauge sessions -t --where help",
+            "flowgauge hosts --fields help",
         ] {
             let words: Vec<_> = words.split(' ').map(str::to_owned).collect();
             let list = help(&words).unwrap();
@@ -246,6 +253,9 @@ mod tests {
                 "{list}"
             );
         }
+        let list = |words: &str| help(&words.split(' ').map(str::to_owned).collect::<Vec<_>>()).unwrap();
+        assert!(list("flowgauge hosts --fields help").contains("mac_vendor"));
+        assert!(list("flowgauge sessions -p arp --where help").contains("arp_operation"));
         assert_eq!(help(&["flowgauge".to_owned(), "flows".to_owned(), "help".to_owned()]), None);
     }
 }

@@ -122,7 +122,8 @@ impl RecordArgs {
         let format = self.output.format().logs();
         self.written.check(format, (false, has_frames))?;
         if self.joined.is_wanted() && self.written.is_wanted(format) {
-            let usage = "--features, --label, --server-name and --geoip cannot be combined with --write";
+            let usage =
+                "--features, --label, --server-name, --names and --geoip cannot be combined with --write";
             return Err(Failure::Usage(usage.to_owned()));
         }
         if self.output.selection.is_used() && self.written.needs_transactions(format) {

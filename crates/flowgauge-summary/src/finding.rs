@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flowgauge::export::human;
 use flowgauge::reassembler::CaptureSide;
-use flowgauge::row::Name;
+use flowgauge::row::{Name, Value};
 use flowgauge::{FlowRecord, IpProtocol, Timestamp};
 
 use crate::counts::{Attempts, is_group};
@@ -672,7 +672,7 @@ fn capture(frames: &Frames, totals: &Totals, all: &mut Vec<Finding>) {
 
 /// Returns a hardware address as text.
 pub(crate) fn mac_text(mac: [u8; 6]) -> String {
-    mac.map(|octet| format!("{octet:02x}")).join(":")
+    Value::Mac(mac).to_string()
 }
 
 /// Returns the number of connections as text.

@@ -185,6 +185,7 @@ impl JoinArgs {
             writer: self.writer(output)?,
             sorted,
             is_stream: input.is_stream(),
+            number: 0,
             record_count: 0,
             flushed_count: 0,
             outcome: Ok(()),
@@ -197,7 +198,7 @@ impl JoinArgs {
         if let Some(sorted) = sorted {
             Sorted::problem([&sorted].into_iter()).into_iter().for_each(|problem| console.problem(problem));
             for (record, kept) in sorted.into_rows() {
-                known.row(&record, kept.parts(), record_count, |row| writer.write(row))?;
+                known.row(&record, kept.parts(), |row| writer.write(row))?;
                 record_count += 1;
             }
         }
@@ -258,12 +259,11 @@ struct Known {
 }
 
 impl Known {
-    /// Passes on the row of a record, whose number in the output is `number`.
+    /// Passes on the row of a record.
     fn row<R>(
         &mut self,
         record: &FlowRecord,
-        Parts { features, server_name, names }: Parts<'_>,
-        number: u64,
+        Parts { number, features, server_name, names }: Parts<'_>,
         pass: impl FnOnce(&JoinedRow<'_>) -> R,
     ) -> R {
         let label = self.labels.as_ref().and_then(|labels| labels.of(record));
@@ -280,6 +280,8 @@ impl Known {
 /// What is joined by the packets and messages of a flow.
 #[derive(Clone, Copy)]
 struct Parts<'a> {
+    /// Number of the record among all records of flows that the filter selects, from zero.
+    number: u64,
     features: &'a FlowFeatures,
     server_name: Option<&'a ServerName>,
     names: [Option<&'a str>; 2],
@@ -287,6 +289,7 @@ struct Parts<'a> {
 
 /// The same, beside a record of an order.
 struct KeptParts {
+    number: u64,
     features: FlowFeatures,
     server_name: Option<Arc<ServerName>>,
     names: [Option<Box<str>>; 2],
@@ -295,7 +298,8 @@ struct KeptParts {
 impl KeptParts {
     fn parts(&self) -> Parts<'_> {
         let names = self.names.each_ref().map(Option::as_deref);
-        Parts { features: &self.features, server_name: self.server_name.as_deref(), names }
+        let server_name = self.server_name.as_deref();
+        Parts { number: self.number, features: &self.features, server_name, names }
     }
 }
 
@@ -328,6 +332,8 @@ struct JoinSink<'a, G> {
     sorted: Option<Sorted<KeptParts>>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
+    /// Number of the next record.
+    number: u64,
     record_count: u64,
     flushed_count: u64,
     outcome: io::Result<()>,
@@ -371,16 +377,18 @@ impl<G> JoinSink<'_, G> {
         let (server_name, hosts) = (&flow.state.server_name, self.hosts.as_ref());
         let name = |address| hosts.and_then(|hosts| hosts.name(&address));
         let names = [record.source_address(), record.destination_address()].map(name);
-        let parts = Parts { features: &features, server_name: server_name.as_deref(), names };
+        let number = self.number;
+        self.number += 1;
+        let parts = Parts { number, features: &features, server_name: server_name.as_deref(), names };
         let Self { rows, writer, outcome, record_count, sorted, known, .. } = self;
         match (sorted, rank.flatten()) {
             (Some(sorted), Some(rank)) => {
-                if known.row(&record, parts, *record_count, |row| rows.matches(row)) {
+                if known.row(&record, parts, |row| rows.matches(row)) {
                     let (names, server_name) = (names.map(|name| name.map(Box::from)), server_name.clone());
-                    sorted.insert(rank, record, KeptParts { features, server_name, names });
+                    sorted.insert(rank, record, KeptParts { number, features, server_name, names });
                 }
             }
-            _ => known.row(&record, parts, *record_count, |row| {
+            _ => known.row(&record, parts, |row| {
                 if rows.matches(row) {
                     *outcome = writer.write(row);
                     *record_count += 1;

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &LiveArgs, console: &mut Console) -> Result<(), Failure>
         || args.records.series.is_used()
         || args.records.joined.is_wanted()
         || args.records.output.groups.is_used();
-    let others = "--write, --features, --label, --server-name, --geoip, groups and --time-series";
+    let others = "--write, --features, --label, --server-name, --names, --geoip, groups and --time-series";
     args.checkpoint.check(args.records.output.format(), (others, has_others))?;
     let filter = args.records.filter()?;
     let resources = args.records.shared.resources();

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use clap::{Args, ValueEnum};
 use flowgauge::IpProtocol;
 use flowgauge::export::{Lines, RecordWriter, Selection, Style, human};
+use flowgauge::row::Value;
 use flowgauge_summary::{Collector, HostRow, vendor};
 
 use super::pass::{Pass, PassArgs};
@@ -128,7 +129,7 @@ fn table(rows: &[HostRow<'_>]) -> io::Result<()> {
 fn cells(row: &HostRow<'_>) -> [String; 8] {
     let host = row.host();
     let mac = row.mac();
-    let hex = |mac: [u8; 6]| mac.map(|octet| format!("{octet:02x}")).join(":");
+    let hex = |mac: [u8; 6]| Value::Mac(mac).to_string();
     let services = host.services().iter().map(|service| {
         let name = if service.application.is_empty() { "?" } else { &service.application };
         format!("{name}/{}{}", service.port, if service.protocol == IpProtocol::TCP.0 { "" } else { "u" })

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 
 use flowgauge::neighbor::NeighborHead;
-use flowgauge::row::TableRow;
+use flowgauge::row::{TableRow, Value};
 use flowgauge::session::MessageHead;
 use flowgauge::transaction::TransactionHead;
 use flowgauge::{Role, Timestamp};
@@ -116,10 +116,7 @@ impl fmt::Display for End {
         match self {
             Self::Flow(address, Some(port)) => SocketAddr::new(*address, *port).fmt(f),
             Self::Flow(address, None) | Self::Neighbor(Some(address), _) => address.fmt(f),
-            Self::Neighbor(None, Some(mac)) => {
-                let [a, b, c, d, e, last] = mac;
-                write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{last:02x}")
-            }
+            Self::Neighbor(None, Some(mac)) => Value::Mac(*mac).fmt(f),
             Self::Neighbor(None, None) => f.write_str("-"),
         }
     }

@@ -13,6 +13,20 @@ fn rows(capture: &str, options: &[&str]) -> Vec<Value> {
     objects(&run.out)
 }
 
+#[test]
+fn the_number_of_a_record_does_not_depend_on_conditions_and_order() {
+    let ids = |options: &[&str]| {
+        let options = [&["--features", "nfstream", "--fields", "start"], options].concat();
+        rows("web.pcap", &options).iter().map(|row| row["id"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let count = ids(&[]).len() as u64;
+    assert_eq!(ids(&[]), (0..count).collect::<Vec<_>>());
+    assert_eq!(ids(&["--where", "id >= 5 and id < 8"]), [5, 6, 7]);
+    let mut largest = ids(&["--where", "id < 3", "--top", "5"]);
+    largest.sort_unstable();
+    assert_eq!(largest, [0, 1, 2]);
+}
+
 /// Label, source, destination, address, port, destination port, protocol, start and end.
 type Rule = (
     &'static str,

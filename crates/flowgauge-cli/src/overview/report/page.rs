@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowgauge::IpProtocol;
 use flowgauge::export::human;
+use flowgauge::row::Value;
 use flowgauge_summary::{Facts, Finding, Frames, HostRow, Totals, vendor};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -320,7 +321,7 @@ impl Page<'_> {
                 format!("{name}/{}{software}", service.port)
             });
             let users = host.users().iter().map(|user| user.name.clone());
-            let mac = row.mac().map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":"));
+            let mac = row.mac().map(|mac| Value::Mac(mac).to_string());
             vec![
                 row.address().to_string(),
                 host.name().map(|name| format!("{} ({})", name.name, name.source.name())).unwrap_or_default(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flowgauge::export::human::{count, duration, octets};
 use flowgauge::record::SideRecord;
+use flowgauge::row::Value;
 use flowgauge::{ConnState, EndReason, FlowRecord, IpProtocol};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -241,7 +242,7 @@ fn grid(directions: [Direction<'_>; 2], interval: Duration, columns: usize) -> V
         let hop_limits = side
             .hop_limits
             .map(|(min, max)| if min == max { min.to_string() } else { format!("{min}-{max}") });
-        let mac = side.mac.map(|mac| mac.map(|octet| format!("{octet:02x}")).join(":"));
+        let mac = side.mac.map(|mac| Value::Mac(mac).to_string());
         let values = [
             short_rate(recent.bits_per_second(interval)),
             short_rate(recent.packets_per_second(interval)),
