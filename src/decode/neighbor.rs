@@ -64,6 +64,14 @@ pub(in crate::decode) fn message_in<'a>(
 /// Marks a packet if it, or a tunnel in it, contains a message between neighbors.
 #[inline]
 pub(in crate::decode) fn mark(packet: &mut Packet<'_>, other: Option<&OtherPayload>) {
+    if other.is_some() || !matches!(packet.transport, Transport::Tcp | Transport::TcpPorts) {
+        mark_other(packet, other);
+    }
+}
+
+/// Marks a packet that is not TCP, or that a tunnel contains.
+#[inline(never)]
+fn mark_other(packet: &mut Packet<'_>, other: Option<&OtherPayload>) {
     if neighbor_protocol(packet).is_some() || other.is_some_and(|other| in_other(other.what).is_some()) {
         packet.marks = packet.marks.with(PacketMarks::NEIGHBOR, true);
     }

@@ -141,6 +141,11 @@ impl SessionsArgs {
             let usage = "--community-id selects flows, to which messages between neighbors do not belong";
             return Err(Failure::Usage(usage.to_owned()));
         }
+        let mut logs = self.written.outputs().map(|(format, _)| format).chain(self.format);
+        let has_zeek = logs.any(|format| format.logs().is_some_and(|logs| logs != LogFormat::Eve));
+        if self.names_neighbors() && has_zeek {
+            return Err(Failure::Usage("Zeek has no logs of messages between neighbors".to_owned()));
+        }
         let format = self.standard();
         let columns = format.and_then(OutputFormat::columns);
         let others = "--write, --out, --community-id and logs";

@@ -105,6 +105,8 @@ fn messages_of_neighbors_are_written_if_they_are_named() {
         "{}",
         contrary.err
     );
+    let zeek = run(&["sessions", "web.pcap", "-p", "arp", "-f", "zeek"]);
+    assert!(zeek.status == 2 && zeek.err.contains("Zeek has no logs"), "{}", zeek.err);
     let unknown = run(&["sessions", "web.pcap", "-p", "arpp"]);
     assert!(unknown.status == 2 && unknown.err.contains("hsrp, neighbor"), "{}", unknown.err);
 }
