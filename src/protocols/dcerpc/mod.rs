@@ -6,6 +6,7 @@
 //! | [`Binding`] | the interfaces that a client asks for, with the answer of the server |
 //! | [`Endpoint`] | each endpoint in an answer to `ept_map` of the endpoint mapper, over a connection |
 //! | [`Authentication`] | an authentication with NTLM |
+//! | [`kerberos::Exchange`](super::kerberos::Exchange) | an authentication with a ticket of Kerberos |
 //!
 //! Calls are matched by their number, and interfaces by the number of their context. Parameters and results are not read,
 //! except for the results of `ept_map`. A call in several fragments has the length that its first one states.
@@ -21,7 +22,9 @@ mod rows;
 pub use recognition::PROTOCOL;
 pub use rows::{AuthenticationKind, AuthenticationLevel, Binding, Call, Endpoint, EndpointTransport, Uuid};
 
-use super::ntlm::{self, Authentication};
+use super::gss;
+use super::kerberos::Exchange as Ticket;
+use super::ntlm::Authentication;
 use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::codec::{ReadError, Reader};
@@ -36,7 +39,7 @@ const HEAD_LEN: u64 = 16;
 
 open! {
     /// Rows of DCE/RPC.
-    pub(crate) enum Row { 0 = Call, 1 = Binding, 2 = Authentication, 3 = Endpoint }
+    pub(crate) enum Row { 0 = Call, 1 = Binding, 2 = Authentication, 3 = Endpoint, 4 = Ticket in Box }
 }
 
 /// Key of the row of an authentication.
@@ -110,7 +113,7 @@ impl Dcerpc {
     /// from those of other pipes.
     pub(super) fn piped<R>(&mut self, octets: &[u8], key: u64, rows: &mut Rows<'_, R>)
     where
-        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication>,
+        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication> + Stored<Ticket>,
     {
         let mut rest = octets;
         while let [5, 0..=1, 0..=20, ..] = rest {
@@ -138,7 +141,7 @@ impl Dcerpc {
         rows: &mut Rows<'_, R>,
     ) -> Result<(), ReadError>
     where
-        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication>,
+        R: Open + Stored<Call> + Stored<Binding> + Stored<Authentication> + Stored<Ticket>,
     {
         let [_, _, kind, flags, _, _, _, _]: [u8; 8] = fields.reader.array()?;
         let (_, authentication_len, call_id): (u16, u16, u32) =
@@ -217,7 +220,7 @@ impl Dcerpc {
             kind::BIND | kind::BIND_ACK | kind::ALTER_CONTEXT | kind::ALTER_CONTEXT_RESPONSE | kind::AUTH3
         );
         if let Some(trailer) = trailer.filter(|_| has_token) {
-            ntlm::token(trailer.get(8..).unwrap_or_default(), authentication, false, rows);
+            gss::token(trailer.get(8..).unwrap_or_default(), authentication, false, rows);
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ pub static PROTOCOL: Protocol = Protocol::new("dcerpc")
     .over_datagrams(&[135], Some(probe_datagram))
     .streams_begin_with(OctetSet::of(b"\x05"))
     .datagrams_begin_with(OctetSet::of(b"\x04"))
-    .with_kinds(&["dcerpc", "dcerpc_binding", "dcerpc_endpoint", "ntlm"])
+    .with_kinds(&["dcerpc", "dcerpc_binding", "dcerpc_endpoint", "ntlm", "kerberos"])
     .with_limits("32 open calls, 32 contexts; PDUs of 8 KiB, of longer ones the beginning")
     .with_standards("C706 chapter 12; MS-RPCE; MS-NLMP");
 

@@ -1,9 +1,10 @@
 //! Kerberos 5: requests for tickets, with their replies and errors, over TCP and UDP.
 //!
 //! A row is reported with the reply ([`Exchange`]). A reply repeats no number of its request: type and order decide. In datagrams,
-//! a request with the same octets is a repetition. What is encrypted is not read, and tickets are not kept.
+//! a request with the same octets is a repetition. What is encrypted is not read, and tickets are not kept. With a ticket, clients
+//! of other protocols authenticate to a service (`token`).
 //!
-//! Standards: RFC 4120; encryption types and pre-authentication of the IANA registry of Kerberos parameters; RFC 8429 (weak
+//! Standards: RFC 4120, 4121; encryption types and pre-authentication of the IANA registry of Kerberos parameters; RFC 8429 (weak
 //! encryption).
 
 mod numbers;
@@ -17,7 +18,7 @@ use crate::checkpoint::state;
 use crate::codec::ber::{self, Value, Values, tag};
 use crate::row::{Displayed, Name};
 use crate::session::framing::{AfterPdu, Framing, Pdu, Width};
-use crate::session::kit::{Kept, KeptList, Malformed, PduParser, Reply, Rows, exchange, open};
+use crate::session::kit::{Kept, KeptList, Malformed, Open, PduParser, Reply, Rows, Stored, exchange, open};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
 
 /// Protocol `kerberos`, recognized by a message type with version 5.
@@ -38,7 +39,49 @@ mod message {
     pub(super) const AS_REPLY: u8 = 0x6B;
     pub(super) const TGS_REQUEST: u8 = 0x6C;
     pub(super) const TGS_REPLY: u8 = 0x6D;
+    pub(super) const AP_REQUEST: u8 = 0x6E;
+    pub(super) const AP_REPLY: u8 = 0x6F;
     pub(super) const ERROR: u8 = 0x7E;
+}
+
+/// Object identifier of Kerberos in tokens of GSS-API (RFC 1964 section 1.1), with its header.
+const MECHANISM: &[u8] = b"\x06\x09\x2A\x86\x48\x86\xF7\x12\x01\x02\x02";
+
+/// Number of octets of a token in which a message is searched for.
+const SEARCH_LEN: usize = 256;
+
+/// Adds the message of Kerberos in a token of GSS-API (RFC 4121 section 4.1), which may be wrapped in SPNEGO, to the row of a
+/// client that uses a ticket. The reply of the service ends the row.
+pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &mut Rows<'_, R>) {
+    let head = token.get(..SEARCH_LEN).unwrap_or(token);
+    // A list of mechanisms may precede the one that is used, with its message behind it.
+    let found = head.windows(MECHANISM.len() + 3).position(|window| {
+        matches!(
+            window.strip_prefix(MECHANISM),
+            Some([1, 0, message::AP_REQUEST] | [2, 0, message::AP_REPLY] | [3, 0, message::ERROR])
+        )
+    });
+    let Some(octets) = found.and_then(|at| token.get(at + MECHANISM.len() + 2..)) else { return };
+    let Some(kind) = octets.first().copied() else { return };
+    if kind == message::AP_REQUEST {
+        let Some(ticket) = used_ticket(Values(octets)) else { return };
+        rows.acts_as(Role::Client);
+        rows.request(key, |row: &mut Exchange| {
+            row.request_type = Some(MessageType(kind & 0x1F));
+            row.ticket(ticket);
+        });
+    } else {
+        rows.acts_as(Role::Server);
+        rows.response(key, |row: &mut Exchange| {
+            row.reply_type = Some(MessageType(kind & 0x1F));
+            if let Some(fields) =
+                Values(octets).open(message::ERROR).and_then(|mut error| error.open(tag::SEQUENCE))
+            {
+                row.failure(fields);
+            }
+            Reply::Last
+        });
+    }
 }
 
 /// Returns whether octets are a message of `len` octets. An error may lack its version if the port is known.
@@ -92,7 +135,7 @@ fn is_answer(octets: &[u8]) -> Option<bool> {
 const COMMON_ERRORS: [&[u8]; 2] = [b"NEEDED_PREAUTH", b"Need to use PA-ENC-TIMESTAMP/PA-PK-AS-REQ"];
 
 exchange! {
-    /// A request for a ticket with its reply, or the error.
+    /// A request for a ticket with its reply, or the error; in other protocols, the use of a ticket.
     "kerberos" pub struct Exchange {
         /// Type of the request; null if it was not captured.
         pub request_type: Option<MessageType>,
@@ -128,7 +171,7 @@ exchange! {
         pub preauthentication: KeptList<256> [sparse],
         /// Encryption type of the ticket with which the client authenticates, in requests to the ticket-granting service.
         pub granting_ticket_encryption: Option<EncryptionType>,
-        /// Encryption type of the ticket in the reply: that of the key of the service.
+        /// Encryption type of the ticket in the reply, or of the one that is used: that of the key of the service.
         pub ticket_encryption: Option<EncryptionType>,
         /// Encryption type of the part of the reply that the client can read.
         pub reply_encryption: Option<EncryptionType>,
@@ -139,7 +182,7 @@ exchange! {
         request_client: Option<Kept<256>>,
     }
     /// The requests for tickets with their results.
-    zeek "kerberos" ['a] as row if (!row.is_common_error()) {
+    zeek "kerberos" ['a] as row if (!row.is_common_error() && !row.uses_ticket()) {
         /// `AS` or `TGS`.
         "request_type": Option<Name> = row.request_type.map(|kind| Name(if kind.0 == 10 { "AS" } else { "TGS" }));
         /// Name and realm of the client; of a request to the authentication service, the realm that it states.
@@ -170,7 +213,7 @@ exchange! {
         "server_cert_fuid": Option<Text<'a>> = None;
     }
     /// Replies and errors.
-    eve "krb5" ['a] as (row, from) if (from == Role::Server && row.reply_type.is_some()) {
+    eve "krb5" ['a] as (row, from) if (from == Role::Server && row.reply_type.is_some() && !row.uses_ticket()) {
         /// `KRB_AS_REP`, `KRB_TGS_REP` or `KRB_ERROR`.
         "msg_type": Name = row.reply_name();
         /// Type of the request that failed: `KRB_AS_REQ` or `KRB_TGS_REQ`, or `UNKNOWN`.
@@ -195,6 +238,11 @@ exchange! {
 }
 
 impl Exchange {
+    /// Returns whether a client authenticates to a service of another protocol.
+    fn uses_ticket(&self) -> bool {
+        self.request_type == Some(MessageType(14)) || self.reply_type == Some(MessageType(15))
+    }
+
     fn is_common_error(&self) -> bool {
         self.error_text.as_ref().is_some_and(|text| COMMON_ERRORS.contains(&text.text().0))
     }
@@ -398,10 +446,15 @@ fn encryption(content: &[u8]) -> Option<EncryptionType> {
     int32(kind).map(EncryptionType)
 }
 
-/// Returns the encryption type of the ticket in `AP-REQ` (section 5.5.1).
+/// Returns the ticket in `AP-REQ` (section 5.5.1).
+fn used_ticket(mut values: Values<'_>) -> Option<&[u8]> {
+    let request = values.open(message::AP_REQUEST)?.open(tag::SEQUENCE)?;
+    numbered(request).find(|(number, _)| *number == 3).map(|(_, ticket)| ticket)
+}
+
+/// Returns the encryption type of the ticket in `AP-REQ`.
 fn ticket_of_request(content: &[u8]) -> Option<EncryptionType> {
-    let request = Values(content).open(tag::OCTET_STRING)?.open(0x6E)?.open(tag::SEQUENCE)?;
-    let (_, ticket) = numbered(request).find(|(number, _)| *number == 3)?;
+    let ticket = used_ticket(Values(content).open(tag::OCTET_STRING)?)?;
     let ticket = Values(ticket).open(0x61)?.open(tag::SEQUENCE)?;
     let (_, encrypted) = numbered(ticket).find(|(number, _)| *number == 3)?;
     encryption(encrypted)

@@ -5,7 +5,8 @@ use crate::session::kit::names;
 names! {
     /// Type of a message (RFC 4120 section 7.5.7).
     pub struct MessageType: u8 {
-        10 => "as_request", 11 => "as_reply", 12 => "tgs_request", 13 => "tgs_reply", 30 => "error",
+        10 => "as_request", 11 => "as_reply", 12 => "tgs_request", 13 => "tgs_reply", 14 => "ap_request",
+        15 => "ap_reply", 30 => "error",
     }
 }
 

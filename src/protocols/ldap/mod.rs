@@ -5,6 +5,7 @@
 //! | [`Operation`] | a bind, change, comparison or extended operation with its result; an unbind or abandon, at once |
 //! | [`SearchOperation`] | a search with its result, and the number of its entries |
 //! | [`ntlm::Authentication`] | a bind with SASL by NTLM |
+//! | [`kerberos::Exchange`](super::kerberos::Exchange) | a bind with SASL by a ticket of Kerberos |
 //!
 //! After a bind with SASL, messages may have a layer of security (RFC 4422 section 3.7). They are read if it only signs them, with
 //! Kerberos (RFC 4121) or NTLM; if the signature of Kerberos follows the messages of a buffer, those in its first 8 KiB. After
@@ -19,6 +20,8 @@ use std::fmt::Write as _;
 
 use filter::{FILTER_DEPTH_MAX, public, write_filter};
 
+use super::gss;
+use super::kerberos::Exchange as Ticket;
 use super::ntlm::{self, Authentication as Ntlm};
 use super::recognizers::octets::{datagram_in_role, dialogue};
 use super::tls;
@@ -39,7 +42,7 @@ pub static PROTOCOL: Protocol = Protocol::new("ldap")
     .over_datagrams(&[389], Some(probe_datagram))
     .streams_begin_with(OctetSet::of(b"\x30"))
     .datagrams_begin_with(OctetSet::of(b"\x30"))
-    .with_kinds(&["ldap", "ldap_search", "ntlm"])
+    .with_kinds(&["ldap", "ldap_search", "ntlm", "kerberos"])
     .with_message_len_min(7)
     .leading_on()
     .with_limits(
@@ -349,7 +352,7 @@ exchange! {
 
 open! {
     /// Rows of LDAP.
-    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm in Box }
+    pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm in Box, 3 = Ticket in Box }
 }
 
 /// Returns a text, unless it is empty.
@@ -480,7 +483,7 @@ impl Ldap {
             });
         }
         if let Some(token) = token {
-            self.has_logon |= ntlm::token(token.content, NTLM, true, rows).is_some();
+            self.has_logon |= gss::token(token.content, NTLM, true, rows).is_some();
         }
         Some(())
     }
@@ -515,7 +518,7 @@ impl Ldap {
             });
             // The credentials of the server, after those that name another one.
             if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
-                ntlm::token(token.content, NTLM, true, rows);
+                gss::token(token.content, NTLM, true, rows);
             }
             if body.tag == op::BIND_RESPONSE && std::mem::take(&mut self.has_logon) {
                 ntlm::result(code == Some(ResultCode(0)), NTLM, rows);
@@ -667,6 +670,31 @@ mod tests {
             message(id, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&credentials])])
         };
         let challenge = message(8, 0x61, &[&[0x0a, 1, 14, 4, 0, 4, 0], &value(0x87, &[&ntlm(2)])]);
+        // A ticket for one service, behind a list of mechanisms, and the reply in SPNEGO.
+        let number = |tag: u8, number: u8| value(tag, &[&[2, 1, number]]);
+        let sequence = |fields: &[&[u8]]| value(0x30, fields);
+        let name = |name: &str| value(0x1b, &[name.as_bytes()]);
+        let service =
+            sequence(&[&number(0xa0, 2), &value(0xa1, &[&sequence(&[&name("ldap"), &name("dc")])])]);
+        let encrypted = sequence(&[&number(0xa0, 23), &value(0xa2, &[&string(b"?")])]);
+        let ticket = sequence(&[
+            &number(0xa0, 5),
+            &value(0xa1, &[&name("LAB")]),
+            &value(0xa2, &[&service]),
+            &value(0xa3, &[&encrypted]),
+        ]);
+        let asked = value(
+            0x6e,
+            &[&sequence(&[&number(0xa0, 5), &number(0xa1, 14), &value(0xa3, &[&value(0x61, &[&ticket])])])],
+        );
+        let granted = value(0x6f, &[&sequence(&[&number(0xa0, 5), &number(0xa1, 15)])]);
+        let mechanism = [6, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x12, 1, 2, 2];
+        let token = |kind: u8, inner: &[u8]| value(0x60, &[&mechanism, &[kind, 0], inner]);
+        let first =
+            value(0xa0, &[&sequence(&[&value(0xa0, &[&sequence(&[&mechanism])]), &token(1, &asked)])]);
+        let credentials = [string(b"GSS-SPNEGO"), string(&first)].concat();
+        let bind_by_ticket = message(10, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&credentials])]);
+        let bound = message(10, 0x61, &[&[0x0a, 1, 0, 4, 0, 4, 0], &value(0x87, &[&token(2, &granted)])]);
         let operations = vec![
             (CLIENT, bind.clone()),
             (SERVER, result(1, 0x61, 49, b"no")),
@@ -700,14 +728,25 @@ mod tests {
                     (CLIENT, bind_by(8, 1)),
                     (SERVER, challenge),
                     (CLIENT, bind_by(9, 3)),
-                    (SERVER, result(9, 0x61, 49, b"")),
+                    (SERVER, result(9, 0x61, 0, b"")),
                 ],
                 rows: &[
                     "ldap identifier=8 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO \
                     result=sasl_bind_in_progress response_time=10ms",
-                    "ntlm user_name= user_domain= client_host= response_version=anonymous response_time=10ms",
-                    "ldap identifier=9 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO \
-                    result=invalid_credentials response_time=10ms",
+                    "ldap identifier=9 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO result=success \
+                    response_time=10ms",
+                    "ntlm user_name= user_domain= client_host= response_version=anonymous is_accepted=Bool(true) \
+                    response_time=10ms",
+                ],
+            },
+            Case {
+                name: "a bind by Kerberos",
+                turns: vec![(CLIENT, bind_by_ticket), (SERVER, bound)],
+                rows: &[
+                    "ldap identifier=10 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO result=success \
+                    response_time=10ms",
+                    "kerberos request_type=ap_request reply_type=ap_reply service_name=ldap/dc service_realm=LAB \
+                    ticket_encryption=rc4-hmac response_time=10ms",
                 ],
             },
             Case {

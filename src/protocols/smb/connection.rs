@@ -10,13 +10,15 @@ use crate::base::{Timestamp, fnv1a};
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::codec::{Number, Reader};
 use crate::protocols::dcerpc::{Binding, Call, Dcerpc, Endpoint, Uuid};
+use crate::protocols::gss;
+use crate::protocols::kerberos::Exchange as Ticket;
 use crate::protocols::ntlm::{self, Authentication};
 use crate::session::Role;
 use crate::session::kit::{Kept, PduParser as _, Rows, open};
 
 open! {
     /// Rows of SMB.
-    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box, 6 = Endpoint }
+    pub(crate) enum Row { 0 = Exchange, 1 = Connection in Box, 2 = Authentication in Box, 3 = Call, 4 = Binding, 5 = Transfer in Box, 6 = Endpoint, 7 = Ticket in Box }
 }
 
 /// Maximum number of pipes whose calls are read at a time.
@@ -270,7 +272,7 @@ impl Smb {
         if ntlm::is_first(token) {
             self.logon_count = self.logon_count.wrapping_add(1);
         }
-        if let Some(user) = ntlm::token(token, self.logon_count, true, rows) {
+        if let Some(user) = gss::token(token, self.logon_count, true, rows) {
             self.logon = Some(Logon { message, user });
         }
     }
@@ -286,7 +288,7 @@ impl Smb {
         let logon = self.logon.take_if(|logon| logon.message == message);
         match (status, logon) {
             (MORE_PROCESSING_REQUIRED, _) => {
-                ntlm::token(token, self.logon_count, true, rows);
+                gss::token(token, self.logon_count, true, rows);
             }
             (status, Some(Logon { user, .. })) => {
                 let is_accepted = status == Status(0);

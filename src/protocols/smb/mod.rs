@@ -6,6 +6,7 @@
 //! | [`Transfer`] | a file that was read or written, at its end; its octets are passed on in pieces |
 //! | [`Connection`] | a connection, as it was negotiated, at its end |
 //! | [`ntlm::Authentication`](super::ntlm::Authentication) | a logon with NTLM, with the answer of the server |
+//! | [`kerberos::Exchange`](super::kerberos::Exchange) | a logon with a ticket of Kerberos |
 //! | [`dcerpc::Call`](super::dcerpc::Call), [`dcerpc::Binding`](super::dcerpc::Binding), [`dcerpc::Endpoint`](super::dcerpc::Endpoint) | calls over a pipe, as over TCP |
 //!
 //! Requests of a compound and of a chain have a row each. An interim response is no response. Encrypted messages are counted.
@@ -41,7 +42,7 @@ pub static PROTOCOL: Protocol = Protocol::new("smb")
     .in_eve("smb")
     .over_streams(&[445, 139], Some(|opening| either_in_role(opening, probe, is_answer)))
     .streams_begin_with(OctetSet::of(b"\0\x81"))
-    .with_kinds(&["smb", "smb_connection", "smb_file", "ntlm", "dcerpc", "dcerpc_binding", "dcerpc_endpoint"])
+    .with_kinds(&["smb", "smb_connection", "smb_file", "ntlm", "kerberos", "dcerpc", "dcerpc_binding", "dcerpc_endpoint"])
     .with_limits(
         "64 open requests, 64 files, 16 of which are read or written, 32 shares, 8 sessions, 8 pipes; messages of 8 KiB, of longer ones the beginning",
     )
