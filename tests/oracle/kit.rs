@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{nbdgm, nbns, ntp, radius};
+use flowgauge::protocols::{kerberos, nbdgm, nbns, ntp, radius};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
@@ -238,6 +238,56 @@ fn results_of_radius_are_those_of_zeek() {
                 assert_eq!(seconds(elapsed.as_nanos() as u64), row[6], "{row:?}");
             }
         }
+    }
+}
+
+/// Captures with a client of SMB, LDAP or DCE/RPC that uses a ticket of Kerberos.
+const TICKETS: [&str; 8] = [
+    "OISF+suricata-verify/tests/smb-length-5786/input.pcap",
+    "OISF+suricata-verify/tests/smb2-06/20171220_smb_net_user.pcap",
+    "OISF+suricata-verify/tests/dcerpc/dcerpc-dce-iface-01/20171220_smb_psexec_mimikatz_ticket_dump-s2.pcap",
+    "zeek+zeek/testing/btest/Traces/dce-rpc/cs_window7-join_stream092.pcap",
+    "zeek+zeek/testing/btest/Traces/ldap/gap-data-missing.pcapng",
+    "zeek+zeek/testing/btest/Traces/ldap/krb5-sign-seal-01.pcap",
+    "zeek+zeek/testing/btest/Traces/ldap/missing_krbtgt_ldap_request.pcapng",
+    "zeek+zeek/testing/btest/Traces/ldap/modify-request.pcapng",
+];
+
+#[test]
+fn tickets_that_clients_use_are_those_of_tshark() {
+    let Some(folder) = folder() else { return println!("skipped: no captures of single protocols") };
+    for capture in TICKETS {
+        let path = folder.join("../../..").join(capture);
+        let mut rows = Vec::new();
+        each(path.clone(), |message, _| {
+            let Some(row) = message.get::<kerberos::Exchange>().filter(|row| row.request_type.is_some())
+            else {
+                return;
+            };
+            let text = |kept: &Option<Kept<256>>| kept.as_ref().unwrap().text().to_string();
+            assert_eq!(row.request_type.unwrap().0, 14, "{capture}");
+            assert_eq!(row.reply_type.unwrap().0, 15, "{capture}");
+            let encryption = row.ticket_encryption.unwrap().0.to_string();
+            rows.push([text(&row.service_realm), text(&row.service_name).replace('/', ","), encryption]);
+        });
+        let mut command = Command::new("tshark");
+        command.args(["-n", "-Y", "kerberos.msg_type == 14", "-T", "fields", "-e", "kerberos.realm"]);
+        command.args(["-e", "kerberos.SNameString", "-e", "kerberos.etype", "-r"]).arg(path);
+        let Ok(output) = command.output() else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            return println!("skipped: tshark is not installed");
+        };
+        let theirs: Vec<_> = String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| {
+                let values: Vec<_> = line.split('\t').map(str::to_owned).collect();
+                let [realm, service, encryption] = values.try_into().expect("three fields");
+                // The authenticator is encrypted too.
+                [realm, service, encryption.split(',').next().unwrap_or_default().to_owned()]
+            })
+            .collect();
+        assert_eq!(rows, theirs, "{capture}");
+        assert_eq!(rows.len(), 1, "{capture}");
     }
 }
 

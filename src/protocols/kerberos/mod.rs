@@ -39,13 +39,11 @@ mod message {
     pub(super) const AS_REPLY: u8 = 0x6B;
     pub(super) const TGS_REQUEST: u8 = 0x6C;
     pub(super) const TGS_REPLY: u8 = 0x6D;
-    pub(super) const AP_REQUEST: u8 = 0x6E;
-    pub(super) const AP_REPLY: u8 = 0x6F;
     pub(super) const ERROR: u8 = 0x7E;
 }
 
-/// Object identifier of Kerberos in tokens of GSS-API (RFC 1964 section 1.1), with its header.
-const MECHANISM: &[u8] = b"\x06\x09\x2A\x86\x48\x86\xF7\x12\x01\x02\x02";
+/// First fields of a message with which a ticket is used, before its type (section 5.5): version 5.
+const VERSION: &[u8] = b"\xA0\x03\x02\x01\x05\xA1\x03\x02\x01";
 
 /// Number of octets of a token in which a message is searched for.
 const SEARCH_LEN: usize = 256;
@@ -54,33 +52,29 @@ const SEARCH_LEN: usize = 256;
 /// client that uses a ticket. The reply of the service ends the row.
 pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &mut Rows<'_, R>) {
     let head = token.get(..SEARCH_LEN).unwrap_or(token);
-    // A list of mechanisms may precede the one that is used, with its message behind it.
-    let found = head.windows(MECHANISM.len() + 3).position(|window| {
-        matches!(
-            window.strip_prefix(MECHANISM),
-            Some([1, 0, message::AP_REQUEST] | [2, 0, message::AP_REPLY] | [3, 0, message::ERROR])
-        )
-    });
-    let Some(octets) = found.and_then(|at| token.get(at + MECHANISM.len() + 2..)) else { return };
-    let Some(kind) = octets.first().copied() else { return };
-    if kind == message::AP_REQUEST {
-        let Some(ticket) = used_ticket(Values(octets)) else { return };
-        rows.acts_as(Role::Client);
-        rows.request(key, |row: &mut Exchange| {
-            row.request_type = Some(MessageType(kind & 0x1F));
-            row.ticket(ticket);
-        });
-    } else {
-        rows.acts_as(Role::Server);
-        rows.response(key, |row: &mut Exchange| {
-            row.reply_type = Some(MessageType(kind & 0x1F));
-            if let Some(fields) =
-                Values(octets).open(message::ERROR).and_then(|mut error| error.open(tag::SEQUENCE))
-            {
-                row.failure(fields);
-            }
-            Reply::Last
-        });
+    let Some(at) = head.windows(VERSION.len() + 1).position(|window| window.starts_with(VERSION)) else {
+        return;
+    };
+    let fields = Values(token.get(at..).unwrap_or_default());
+    match token.get(at + VERSION.len()) {
+        Some(14) => {
+            rows.acts_as(Role::Client);
+            rows.request(key, |row: &mut Exchange| {
+                row.request_type = Some(MessageType(14));
+                used_ticket(fields).into_iter().for_each(|ticket| row.ticket(ticket));
+            });
+        }
+        // With three messages, the last one is a reply of the client (RFC 4757 section 7.1).
+        Some(kind @ (15 | 30)) if rows.from() == Role::Server => {
+            rows.response(key, |row: &mut Exchange| {
+                row.reply_type = Some(MessageType(*kind));
+                if *kind == 30 {
+                    row.failure(fields);
+                }
+                Reply::Last
+            });
+        }
+        _ => {}
     }
 }
 
@@ -446,16 +440,15 @@ fn encryption(content: &[u8]) -> Option<EncryptionType> {
     int32(kind).map(EncryptionType)
 }
 
-/// Returns the ticket in `AP-REQ` (section 5.5.1).
-fn used_ticket(mut values: Values<'_>) -> Option<&[u8]> {
-    let request = values.open(message::AP_REQUEST)?.open(tag::SEQUENCE)?;
-    numbered(request).find(|(number, _)| *number == 3).map(|(_, ticket)| ticket)
+/// Returns the ticket in the fields of `AP-REQ` (section 5.5.1).
+fn used_ticket(fields: Values<'_>) -> Option<&[u8]> {
+    numbered(fields).find(|(number, _)| *number == 3).map(|(_, ticket)| ticket)
 }
 
 /// Returns the encryption type of the ticket in `AP-REQ`.
 fn ticket_of_request(content: &[u8]) -> Option<EncryptionType> {
-    let ticket = used_ticket(Values(content).open(tag::OCTET_STRING)?)?;
-    let ticket = Values(ticket).open(0x61)?.open(tag::SEQUENCE)?;
+    let request = Values(content).open(tag::OCTET_STRING)?.open(0x6E)?.open(tag::SEQUENCE)?;
+    let ticket = Values(used_ticket(request)?).open(0x61)?.open(tag::SEQUENCE)?;
     let (_, encrypted) = numbered(ticket).find(|(number, _)| *number == 3)?;
     encryption(encrypted)
 }

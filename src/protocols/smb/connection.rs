@@ -297,7 +297,9 @@ impl Smb {
                     self.knows(session, user);
                 }
             }
-            (_, None) => {}
+            (_, None) => {
+                gss::token(token, self.logon_count, true, rows);
+            }
         }
     }
 
