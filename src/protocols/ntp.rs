@@ -17,6 +17,7 @@ use super::recognizers::octets::datagram_in_role;
 use crate::base::Timestamp;
 use crate::checkpoint::state;
 use crate::codec::Reader;
+use crate::row::Displayed;
 use crate::session::framing::{AfterPdu, Pdu};
 use crate::session::kit::{Malformed, Measured, PduParser, Reply, Rows, Wire, exchange, names, open, wire};
 use crate::session::{DatagramOpening, Protocol, Role, Verdict};
@@ -179,6 +180,17 @@ exchange! {
         /// `extension_count`.
         "num_exts": u8 = row.fields(from).extension_count;
     }
+    /// Messages of NTP: an event for a request, and one for its response.
+    eve "ntp" ['a] as (row, from) {
+        /// `version`.
+        "version": u8 = row.version;
+        /// Number of the `mode`.
+        "mode": u8 = row.fields(from).mode.0;
+        /// `stratum`.
+        "stratum": u8 = row.fields(from).stratum;
+        /// The octets of `reference_id`, in hexadecimal digits.
+        "reference_id": Displayed<String> = Displayed(row.fields(from).eve_id());
+    }
 }
 
 /// The fields of a message of the modes 1 to 5.
@@ -209,6 +221,14 @@ impl Fields {
         } else {
             Ipv4Addr::from(self.reference_id).to_string()
         }
+    }
+}
+
+impl Fields {
+    /// Returns the source of the clock as Suricata writes it.
+    fn eve_id(&self) -> String {
+        let [a, b, c, d] = self.reference_id;
+        format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}")
     }
 }
 

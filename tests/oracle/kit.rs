@@ -462,6 +462,79 @@ fn events_of_kerberos_are_those_of_suricata() {
     );
 }
 
+/// What Suricata's tests expect of events of LDAP: requests and results, not the entries, which are not kept.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_ldap_are_those_of_suricata() {
+    use serde_json::json;
+
+    let result = || json!({"result_code": "success", "matched_dn": "", "message": ""});
+    let expected = [
+        (
+            "ldap-search/ldap.pcap",
+            json!({
+                "request": {"message_id": 2, "operation": "search_request", "search_request": {
+                    "base_object": "dc=example,dc=com", "scope": 2, "deref_alias": 0, "size_limit": 1000, "time_limit": 30,
+                    "types_only": false, "attributes": ["*", "+"]
+                }},
+                "responses": [{"operation": "search_result_done", "search_result_done": result()}]
+            }),
+        ),
+        (
+            "ldap-udp/cldap.pcap",
+            json!({
+                "request": {"message_id": 1, "operation": "search_request", "search_request": {
+                    "base_object": "", "scope": 0, "deref_alias": 0, "size_limit": 0, "time_limit": 0,
+                    "types_only": false, "attributes": ["Netlogon"]
+                }},
+                "responses": [{"operation": "search_result_done", "search_result_done": result()}]
+            }),
+        ),
+        (
+            "ldap-modify-dn/ldap.pcap",
+            json!({
+                "request": {"message_id": 2, "operation": "mod_dn_request", "mod_dn_request": {
+                    "entry": "uid=jdoe,ou=People,dc=example,dc=com", "new_rdn": "uid=john.doe", "delete_old_rdn": true
+                }},
+                "responses": [{"operation": "mod_dn_response", "mod_dn_response": result()}]
+            }),
+        ),
+        (
+            "ldap-unbind/ldap.pcap",
+            json!({"request": {"message_id": 3, "operation": "unbind_request"}, "responses": []}),
+        ),
+        (
+            "ldap-abandon/ldap.pcap",
+            json!({"request": {"message_id": 6, "operation": "abandon_request"}, "responses": []}),
+        ),
+    ];
+    for (capture, expected) in expected {
+        let Some(events) = events(capture, "ldap") else { return println!("skipped: no corpus") };
+        let count = events.iter().filter(|event| event["ldap"] == expected).count();
+        assert_eq!(count, 1, "{capture}: {events:#?}");
+    }
+}
+
+/// What Suricata's tests expect of events of NTP.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_ntp_are_those_of_suricata() {
+    let Some(events) = events("ntp-keywords/input.pcap", "ntp") else {
+        return println!("skipped: no corpus");
+    };
+    let count = |name: &str, value: serde_json::Value| {
+        events.iter().filter(|event| event["ntp"][name] == value).count()
+    };
+    assert_eq!(events.len(), 4);
+    for (name, value) in
+        [("version", 3), ("version", 4), ("stratum", 0), ("stratum", 2), ("mode", 3), ("mode", 4)]
+    {
+        assert_eq!(count(name, value.into()), 2, "{name} {value}");
+    }
+    assert_eq!(count("reference_id", "00:00:00:00".into()), 2);
+    assert_eq!(count("reference_id", "4c:4f:43:4c".into()), 2);
+}
+
 /// What Suricata's tests expect of events of DCE/RPC.
 #[cfg(all(feature = "serde", feature = "compression"))]
 #[test]

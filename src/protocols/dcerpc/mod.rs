@@ -286,7 +286,7 @@ fn datagram(fields: &mut Fields<'_>, rows: &mut Rows<'_, Row>) -> Result<(), Rea
             rows.request(key, |row: &mut Call| {
                 (row.call_id, row.operation_number) = (call_id, Some(number));
                 row.parameters_len = Some(len.into());
-                row.set_datagram();
+                row.set_datagram(activity);
                 row.name(uuid);
             });
         }
@@ -296,7 +296,7 @@ fn datagram(fields: &mut Fields<'_>, rows: &mut Rows<'_, Row>) -> Result<(), Rea
             rows.response(key, |row: &mut Call| {
                 (row.call_id, row.operation_number) = (call_id, Some(number));
                 (row.results_len, row.fault_status) = (Some(len.into()), status);
-                row.set_datagram();
+                row.set_datagram(activity);
                 row.name(uuid);
                 Reply::Last
             });

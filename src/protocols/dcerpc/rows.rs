@@ -163,8 +163,8 @@ exchange! {
         /// Level of the authentication of the request.
         pub authentication_level: Option<AuthenticationLevel>,
         ..
-        /// True if the call is over UDP.
-        is_datagram: bool,
+        /// Identifier of the activity of a call over UDP.
+        activity: Option<Uuid>,
     }
     /// Calls of known interfaces.
     zeek "dce_rpc" ['a] as row if (row.is_in_zeek()) {
@@ -190,10 +190,14 @@ exchange! {
         /// The interface, with service and operation.
         "interfaces": List<Vec<Group<Called<'a>>>> =
             List(row.interface_id.map(|uuid| Group(Called(row, uuid))).into_iter().collect());
-        /// `call_id`.
-        "call_id": u32 = row.call_id;
+        /// `call_id`; null over UDP.
+        "call_id": Option<u32> = row.activity.is_none().then_some(row.call_id);
+        /// `call_id` over UDP.
+        "seqnum": Option<u32> = row.activity.map(|_| row.call_id);
+        /// Identifier of the activity of a call over UDP, with its octets in the order in which they are sent.
+        "activityuuid": Option<Uuid> = row.activity.map(|activity| Uuid { octets: activity.little() });
         /// `5.0`, over UDP `4.0`.
-        "rpc_version": Name = Name(if row.is_datagram { "4.0" } else { "5.0" });
+        "rpc_version": Name = Name(if row.activity.is_some() { "4.0" } else { "5.0" });
     }
 }
 
@@ -292,9 +296,9 @@ impl Call {
         }
     }
 
-    /// Says that the call is over UDP.
-    pub(super) const fn set_datagram(&mut self) {
-        self.is_datagram = true;
+    /// Says that the call is over UDP, with its activity.
+    pub(super) const fn set_datagram(&mut self, activity: Uuid) {
+        self.activity = Some(activity);
     }
 
     /// Sets the names of the interface and of the operation.

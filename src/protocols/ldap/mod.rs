@@ -14,8 +14,10 @@
 //! Standards: RFC 4511, RFC 4515 (filters as texts).
 
 mod filter;
+mod rows;
 
-use std::borrow::Cow;
+pub use rows::{Aliases, Authentication, Operation, OperationKind, ResultCode, Scope, SearchOperation};
+
 use std::fmt::Write as _;
 
 use filter::{FILTER_DEPTH_MAX, public, write_filter};
@@ -27,11 +29,8 @@ use super::recognizers::octets::{datagram_in_role, dialogue};
 use super::tls;
 use crate::checkpoint::state;
 use crate::codec::ber::{self, Value, Values, tag};
-use crate::row::{Displayed, List};
 use crate::session::framing::{AfterPdu, Cut, Framing, Pdu, Width};
-use crate::session::kit::{
-    Kept, KeptItem, KeptList, Malformed, PduParser, Reply, Rows, exchange, names, open,
-};
+use crate::session::kit::{Kept, KeptList, Malformed, PduParser, Reply, Rows, open};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
 
 /// Protocol `ldap`, also over UDP, recognized by a message with a message id and a known operation.
@@ -160,195 +159,8 @@ fn cut(_: Role, octets: &[u8]) -> Cut {
     }
 }
 
-names! {
-    /// Operation, by the tag of its request.
-    pub struct OperationKind: u8 {
-        0x60 => "bind", 0x42 => "unbind", 0x63 => "search", 0x66 => "modify", 0x68 => "add", 0x4a => "delete",
-        0x6c => "modify_dn", 0x6e => "compare", 0x50 => "abandon", 0x77 => "extended",
-    }
-}
-
-names! {
-    /// How a client authenticates in a bind (RFC 4511 section 4.2), by the tag of its credentials.
-    pub struct Authentication: u8 { 0x80 => "simple", 0xa3 => "sasl" }
-}
-
-names! {
-    /// Result of an operation (RFC 4511 appendix A, and the IANA registry of result codes).
-    pub struct ResultCode: u32 {
-        0 => "success", 1 => "operations_error", 2 => "protocol_error", 3 => "time_limit_exceeded",
-        4 => "size_limit_exceeded", 5 => "compare_false", 6 => "compare_true", 7 => "auth_method_not_supported",
-        8 => "stronger_auth_required", 9 => "partial_results", 10 => "referral", 11 => "admin_limit_exceeded",
-        12 => "unavailable_critical_extension", 13 => "confidentiality_required", 14 => "sasl_bind_in_progress",
-        16 => "no_such_attribute", 17 => "undefined_attribute_type", 18 => "inappropriate_matching",
-        19 => "constraint_violation", 20 => "attribute_or_value_exists", 21 => "invalid_attribute_syntax",
-        32 => "no_such_object", 33 => "alias_problem", 34 => "invalid_dn_syntax", 35 => "is_leaf",
-        36 => "alias_dereferencing_problem", 48 => "inappropriate_authentication", 49 => "invalid_credentials",
-        50 => "insufficient_access_rights", 51 => "busy", 52 => "unavailable", 53 => "unwilling_to_perform",
-        54 => "loop_detect", 64 => "naming_violation", 65 => "object_class_violation", 66 => "not_allowed_on_nonleaf",
-        67 => "not_allowed_on_rdn", 68 => "entry_already_exists", 69 => "object_class_mods_prohibited",
-        71 => "affects_multiple_dsas", 80 => "other", 118 => "canceled", 119 => "no_such_operation",
-        120 => "too_late", 121 => "cannot_cancel", 4096 => "sync_refresh_required",
-    }
-}
-
-impl ResultCode {
-    /// Returns the name in Zeek's logs.
-    fn zeek_name(self) -> Cow<'static, str> {
-        match self.name() {
-            Some("sasl_bind_in_progress") => "SASL bind in progress".into(),
-            Some(name) => name.replace('_', " ").into(),
-            None => format!("unknown-{}", self.0).into(),
-        }
-    }
-}
-
-names! {
-    /// Extent of a search (RFC 4511 section 4.5.1.2).
-    pub struct Scope: u8 { 0 => "base", 1 => "single", 2 => "tree", 3 => "subordinates" }
-}
-
-names! {
-    /// When aliases are followed in a search (RFC 4511 section 4.5.1.3).
-    pub struct Aliases: u8 { 0 => "never", 1 => "in_searching", 2 => "finding_base", 3 => "always" }
-}
-
 /// Name of the extended operation that begins TLS (RFC 4511 section 4.14).
 const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
-
-/// Extended operations, by the registry of IANA.
-const EXTENDED: &[(&str, &str)] = &[
-    ("1.3.6.1.4.1.1466.20037", "StartTLS"),
-    ("1.3.6.1.4.1.4203.1.11.1", "modify password"),
-    ("1.3.6.1.4.1.4203.1.11.3", "whoami"),
-    ("1.3.6.1.1.8", "cancel"),
-    ("1.2.840.113556.1.4.1781", "fast bind"),
-];
-
-exchange! {
-    /// An operation with its result, other than a search.
-    "ldap" pub struct Operation {
-        /// Number by which the result is matched.
-        pub identifier: u32,
-        /// Operation; null if the request was not captured.
-        pub operation: Option<OperationKind>,
-        /// Version of a bind.
-        pub version: Option<u8>,
-        /// How the client authenticates in a bind.
-        pub authentication: Option<Authentication>,
-        /// Mechanism of a bind with SASL.
-        pub mechanism: Option<Kept<20>>,
-        /// Name of the entry: of the user who binds, of the entry that is changed or compared; of an extended operation its
-        /// identifier.
-        pub object: Option<Kept<512>>,
-        /// What is changed, compared, or the new name.
-        pub argument: Option<Kept<512>>,
-        /// Result.
-        pub result: Option<ResultCode>,
-        /// Text of the server about the result.
-        pub diagnostic_message: Option<Kept<512>>,
-    }
-    /// Operations of LDAP other than searches.
-    zeek "ldap" ['a] as row {
-        /// `identifier`.
-        "message_id": u32 = row.identifier;
-        /// `version`.
-        "version": Option<u8> = row.version;
-        /// `operation`, of a bind with its `authentication`.
-        "opcode": Option<Displayed<Cow<'static, str>>> = row.opcode().map(Displayed);
-        /// `result`.
-        "result": Option<Displayed<Cow<'static, str>>> = row.result.map(|result| Displayed(result.zeek_name()));
-        /// `diagnostic_message`, with `?` for control characters.
-        "diagnostic_message": Option<Displayed<Cow<'a, str>>> = zeek_text(row.diagnostic_message.as_ref());
-        /// `object`; an extended operation with its name in parentheses.
-        "object": Option<Displayed<Cow<'a, str>>> = row.zeek_object().map(Displayed);
-        /// `mechanism` of a bind, or `REDACTED` for its password; otherwise `argument`.
-        "argument": Option<Text<'a>> = row.zeek_argument();
-    }
-}
-
-/// Returns a text without control characters.
-fn zeek_text<const N: usize>(text: Option<&Kept<N>>) -> Option<Displayed<Cow<'_, str>>> {
-    let text = text?.text().to_str_lossy();
-    let is_plain = !text.contains(char::is_control);
-    Some(Displayed(if is_plain { text } else { text.replace(char::is_control, "?").into() }))
-}
-
-impl Operation {
-    fn opcode(&self) -> Option<Cow<'static, str>> {
-        let operation = self.operation?;
-        Some(match (operation.0, self.authentication) {
-            (op::BIND, Some(Authentication(0xa3))) => "bind SASL".into(),
-            (op::BIND, Some(Authentication(0x80))) => "bind simple".into(),
-            _ => operation.to_string().replace('_', " ").into(),
-        })
-    }
-
-    fn zeek_object(&self) -> Option<Cow<'_, str>> {
-        let object = self.object.as_ref()?.text().to_str_lossy();
-        let is_extended = self.operation == Some(OperationKind(op::EXTENDED));
-        let known = EXTENDED.iter().find(|(oid, _)| is_extended && *oid == object);
-        Some(match known {
-            Some((oid, name)) => format!("{oid} ({name})").into(),
-            None => object,
-        })
-    }
-
-    fn zeek_argument(&self) -> Option<Text<'_>> {
-        if self.authentication == Some(Authentication(0x80)) {
-            return Some(Text(b"REDACTED"));
-        }
-        self.mechanism.as_ref().map(Kept::text).or_else(|| self.argument.as_ref().map(Kept::text))
-    }
-}
-
-exchange! {
-    /// A search with its result.
-    "ldap_search" pub struct SearchOperation {
-        /// Number by which the result is matched.
-        pub identifier: u32,
-        /// Entry at which the search begins.
-        pub base_object: Option<Kept<512>>,
-        /// Extent of the search.
-        pub scope: Option<Scope>,
-        /// When aliases are followed.
-        pub aliases: Option<Aliases>,
-        /// Condition on entries (RFC 4515), at most 1024 octets.
-        pub filter: Option<Kept<1024>>,
-        /// Attributes that are requested, in at most 1024 octets.
-        pub attributes: KeptList<1024> [sparse],
-        /// Number of entries of the result.
-        pub entry_count: u32,
-        /// Number of references to other servers.
-        pub reference_count: u32 [sparse],
-        /// Result.
-        pub result: Option<ResultCode>,
-        /// Text of the server about the result.
-        pub diagnostic_message: Option<Kept<512>>,
-    }
-    /// Searches of LDAP.
-    zeek "ldap_search" ['a] as row {
-        /// `identifier`.
-        "message_id": u32 = row.identifier;
-        /// `scope`.
-        "scope": Option<Displayed<String>> = row.scope.map(|scope| Displayed(scope.to_string()));
-        /// `aliases`.
-        "deref_aliases": Option<Displayed<String>> =
-            row.aliases.map(|aliases| Displayed(aliases.to_string().replace('_', " ")));
-        /// `base_object`.
-        "base_object": Option<Text<'a>> = row.base_object.as_ref().map(Kept::text);
-        /// `entry_count`.
-        "result_count": u32 = row.entry_count;
-        /// `result`.
-        "result": Option<Displayed<Cow<'static, str>>> = row.result.map(|result| Displayed(result.zeek_name()));
-        /// `diagnostic_message`, with `?` for control characters.
-        "diagnostic_message": Option<Displayed<Cow<'a, str>>> = zeek_text(row.diagnostic_message.as_ref());
-        /// `filter`.
-        "filter": Option<Text<'a>> = row.filter.as_ref().map(Kept::text);
-        /// Unset, as by default in Zeek: `attributes` of the row of `ldap_search`.
-        "attributes": Option<List<Vec<KeptItem<'a>>>> = None;
-    }
-}
 
 open! {
     /// Rows of LDAP.
@@ -420,13 +232,16 @@ impl Ldap {
             let base = members.next_of(tag::OCTET_STRING)?;
             let small = |value: Option<Value<'_>>| value.and_then(|value| value.content.first().copied());
             let (scope, aliases) = (small(members.next()), small(members.next()));
-            // Limits of size and time, and whether only types are requested.
-            let filter = members.nth(3);
+            let limits = [members.next(), members.next()]
+                .map(|limit| limit.and_then(|limit| ber::unsigned(limit.content)).unwrap_or_default());
+            let types_only = small(members.next()).is_some_and(|octet| octet != 0);
+            let filter = members.next();
             let attributes = members.open(tag::SEQUENCE).unwrap_or(Values(&[]));
             rows.request(key, |row: &mut SearchOperation| {
                 (row.identifier, row.base_object) = (id, text(base));
                 (row.scope, row.aliases) = (scope.map(Scope), aliases.map(Aliases));
                 row.attributes = KeptList::of(attributes);
+                row.set_limits(limits, types_only);
                 row.filter = filter.and_then(|filter| {
                     let mut out = String::new();
                     // A filter that is too long is truncated.
@@ -437,8 +252,7 @@ impl Ldap {
             return Some(());
         }
         let mut token = None;
-        let mut row =
-            Operation { identifier: id, operation: Some(OperationKind(body.tag)), ..Operation::default() };
+        let mut row = Operation::new(id, OperationKind(body.tag));
         match body.tag {
             op::BIND => {
                 row.version = u8::try_from(members.integer(tag::INTEGER)?).ok();
@@ -455,7 +269,11 @@ impl Ldap {
                 row.object = text(members.next_of(tag::OCTET_STRING)?);
                 row.argument = match body.tag {
                     op::MODIFY => changes(members.open(tag::SEQUENCE)?),
-                    op::RENAME => members.next_of(tag::OCTET_STRING).and_then(text),
+                    op::RENAME => {
+                        let name = members.next_of(tag::OCTET_STRING).and_then(text);
+                        row.set_deletes_old(members.next().is_some_and(|value| value.content != [0]));
+                        name
+                    }
                     op::COMPARE => {
                         Values(members.next_of(tag::SEQUENCE)?).next_of(tag::OCTET_STRING).and_then(text)
                     }
@@ -476,11 +294,7 @@ impl Ldap {
         if matches!(body.tag, op::UNBIND | op::ABANDON) {
             rows.single(row);
         } else {
-            rows.request(key, |open: &mut Operation| {
-                let (exchange, result) = (open.exchange.clone(), open.result);
-                let diagnostic_message = open.diagnostic_message.take();
-                *open = Operation { exchange, result, diagnostic_message, ..row };
-            });
+            rows.request(key, |open: &mut Operation| open.request(row));
         }
         if let Some(token) = token {
             self.has_logon |= gss::token(token.content, NTLM, true, rows).is_some();
@@ -504,16 +318,18 @@ impl Ldap {
         }
         let mut members = Values(body.content);
         let code = members.next().and_then(|code| ber::unsigned(code.content)).map(ResultCode);
-        members.next();
+        let matched = members.next_of(tag::OCTET_STRING).unwrap_or_default();
         let diagnostic = members.next_of(tag::OCTET_STRING).unwrap_or_default();
         if body.tag == op::SEARCH_DONE {
             rows.response(key, |row: &mut SearchOperation| {
                 (row.identifier, row.result, row.diagnostic_message) = (id, code, text(diagnostic));
+                row.set_matched(matched);
                 Reply::Last
             });
         } else {
             rows.response(key, |row: &mut Operation| {
                 (row.identifier, row.result, row.diagnostic_message) = (id, code, text(diagnostic));
+                row.set_matched(matched);
                 Reply::Last
             });
             // The credentials of the server, after those that name another one.
