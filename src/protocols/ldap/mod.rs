@@ -21,6 +21,7 @@ pub use rows::{Aliases, Authentication, Operation, OperationKind, ResultCode, Sc
 use std::fmt::Write as _;
 
 use filter::{FILTER_DEPTH_MAX, public, write_filter};
+use rows::{op, text};
 
 use super::gss;
 use super::kerberos::Exchange as Ticket;
@@ -67,31 +68,6 @@ fn operation(octets: &[u8]) -> Result<u8, Verdict> {
         [] | [2] => Err(unknown),
         _ => Err(Verdict::No),
     }
-}
-
-/// Tags of the operations.
-mod op {
-    pub(super) const BIND: u8 = 0x60;
-    pub(super) const BIND_RESPONSE: u8 = 0x61;
-    pub(super) const UNBIND: u8 = 0x42;
-    pub(super) const SEARCH: u8 = 0x63;
-    pub(super) const ENTRY: u8 = 0x64;
-    pub(super) const SEARCH_DONE: u8 = 0x65;
-    pub(super) const MODIFY: u8 = 0x66;
-    pub(super) const MODIFY_RESPONSE: u8 = 0x67;
-    pub(super) const ADD: u8 = 0x68;
-    pub(super) const ADD_RESPONSE: u8 = 0x69;
-    pub(super) const DELETE: u8 = 0x4a;
-    pub(super) const DELETE_RESPONSE: u8 = 0x6b;
-    pub(super) const RENAME: u8 = 0x6c;
-    pub(super) const RENAME_RESPONSE: u8 = 0x6d;
-    pub(super) const COMPARE: u8 = 0x6e;
-    pub(super) const COMPARE_RESPONSE: u8 = 0x6f;
-    pub(super) const ABANDON: u8 = 0x50;
-    pub(super) const REFERENCE: u8 = 0x73;
-    pub(super) const EXTENDED: u8 = 0x77;
-    pub(super) const EXTENDED_RESPONSE: u8 = 0x78;
-    pub(super) const INTERMEDIATE: u8 = 0x79;
 }
 
 const REQUESTS: [u8; 10] = [
@@ -165,11 +141,6 @@ const START_TLS: &[u8] = b"1.3.6.1.4.1.1466.20037";
 open! {
     /// Rows of LDAP.
     pub(crate) enum Row { 0 = Operation, 1 = SearchOperation, 2 = Ntlm in Box, 3 = Ticket in Box }
-}
-
-/// Returns a text, unless it is empty.
-fn text<const N: usize>(octets: &[u8]) -> Option<Kept<N>> {
-    (!octets.is_empty()).then(|| Kept::new(octets))
 }
 
 /// Returns the changes of a modification, as texts.

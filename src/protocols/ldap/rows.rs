@@ -2,10 +2,34 @@
 
 use std::borrow::Cow;
 
-use super::{op, text};
 use crate::row::{Displayed, Group, List, Name};
 use crate::session::kit::{Kept, KeptItem, KeptList, exchange, names};
 use crate::session::{Lack, Text};
+
+/// Tags of the operations.
+pub(super) mod op {
+    pub(in super::super) const BIND: u8 = 0x60;
+    pub(in super::super) const BIND_RESPONSE: u8 = 0x61;
+    pub(in super::super) const UNBIND: u8 = 0x42;
+    pub(in super::super) const SEARCH: u8 = 0x63;
+    pub(in super::super) const ENTRY: u8 = 0x64;
+    pub(in super::super) const SEARCH_DONE: u8 = 0x65;
+    pub(in super::super) const MODIFY: u8 = 0x66;
+    pub(in super::super) const MODIFY_RESPONSE: u8 = 0x67;
+    pub(in super::super) const ADD: u8 = 0x68;
+    pub(in super::super) const ADD_RESPONSE: u8 = 0x69;
+    pub(in super::super) const DELETE: u8 = 0x4a;
+    pub(in super::super) const DELETE_RESPONSE: u8 = 0x6b;
+    pub(in super::super) const RENAME: u8 = 0x6c;
+    pub(in super::super) const RENAME_RESPONSE: u8 = 0x6d;
+    pub(in super::super) const COMPARE: u8 = 0x6e;
+    pub(in super::super) const COMPARE_RESPONSE: u8 = 0x6f;
+    pub(in super::super) const ABANDON: u8 = 0x50;
+    pub(in super::super) const REFERENCE: u8 = 0x73;
+    pub(in super::super) const EXTENDED: u8 = 0x77;
+    pub(in super::super) const EXTENDED_RESPONSE: u8 = 0x78;
+    pub(in super::super) const INTERMEDIATE: u8 = 0x79;
+}
 
 names! {
     /// Operation, by the tag of its request.
@@ -68,6 +92,11 @@ const EXTENDED: &[(&str, &str)] = &[
     ("1.3.6.1.1.8", "cancel"),
     ("1.2.840.113556.1.4.1781", "fast bind"),
 ];
+
+/// Returns a text, unless it is empty.
+pub(super) fn text<const N: usize>(octets: &[u8]) -> Option<Kept<N>> {
+    (!octets.is_empty()).then(|| Kept::new(octets))
+}
 
 exchange! {
     /// An operation with its result, other than a search.
