@@ -27,7 +27,7 @@ pub mod dhcpv6;
 pub mod dns;
 pub mod ftp;
 pub mod ftp_data;
-mod gss;
+pub(crate) mod gss;
 pub mod http1;
 pub mod http2;
 pub mod kerberos;

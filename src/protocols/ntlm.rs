@@ -106,6 +106,14 @@ pub(super) fn token<R: Open + Stored<Authentication>>(
     None
 }
 
+/// Returns what the last message of a client states, if a token has it.
+pub(super) fn authenticated(token: &[u8]) -> Option<Authentication> {
+    let message = message(token).filter(|message| message.u32(8) == Some(3))?;
+    let mut row = Authentication::default();
+    row.authenticate(message);
+    Some(row)
+}
+
 /// Returns whether a token is the first one of a client.
 pub(super) fn is_first(token: &[u8]) -> bool {
     message(token).is_some_and(|message| message.u32(8) == Some(1))

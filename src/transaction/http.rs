@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::config::TransactionConfig;
 use super::file::{BodyHead, BodyKind, File, FilesOpen, name_of};
+use super::identity::Identity;
 use super::open::{Copier, HeapLen, Open, Pending, allocated};
 use super::span::Span;
 use crate::base::Timestamp;
@@ -37,6 +38,12 @@ crate::message! {
         pub referer: Option<Box<str>>,
         /// Value of the Origin field.
         pub origin: Option<Box<str>>,
+        /// User who authenticates with NTLM, with the domain.
+        pub user_name: Option<Box<str>> [sparse],
+        /// Name of the client's host, in an authentication with NTLM.
+        pub client_host: Option<Box<str>> [sparse],
+        /// Service whose ticket of Kerberos the client uses, with its realm.
+        pub service_name: Option<Box<str>> [sparse],
         /// Value of the Content-Type field of the request.
         pub request_content_type: Option<Box<str>>,
         /// Length of the body of the request, including missing octets; absent if its end was not captured.
@@ -96,7 +103,8 @@ crate::message! {
 }
 
 state! { struct Http {
-    number, version, method, host, target, scheme, user_agent, referer, origin, request_content_type,
+    number, version, method, host, target, scheme, user_agent, referer, origin, user_name, client_host, service_name,
+    request_content_type,
     request_body_len, request_missing_len, grpc_service, grpc_method, pushed, interim_statuses, response_time,
     response_timestamp, status, reason, server, location, content_type, content_encoding, response_body_len, response_missing_len,
     range_start, complete_len, range_len, grpc_status,
@@ -179,6 +187,10 @@ impl HttpOpen {
         match message {
             http1::Message::Request(head) => {
                 let mut copier = Copier::default();
+                let authorization = head.credentials.and_then(|_| {
+                    head.headers.find("authorization").or_else(|| head.headers.find("proxy-authorization"))
+                });
+                let identity = Identity::read(authorization, &mut copier);
                 let http = Http {
                     version: head.version.name().into(),
                     method: Some(copier.text(head.method)),
@@ -187,6 +199,9 @@ impl HttpOpen {
                     user_agent: copier.optional(head.user_agent),
                     referer: copier.optional(head.referer),
                     origin: copier.optional(head.headers.find("origin")),
+                    user_name: identity.user_name,
+                    client_host: identity.client_host,
+                    service_name: identity.service_name,
                     request_content_type: copier.optional(head.content_type),
                     proxied: proxied(
                         head.headers.iter().map(|header| (Text(header.name.as_bytes()), header.value)),

@@ -21,6 +21,7 @@ mod ftp;
 mod ftp_data;
 mod head;
 mod http;
+mod identity;
 mod joiner;
 mod joins;
 mod mail;

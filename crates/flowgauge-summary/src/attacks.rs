@@ -303,9 +303,17 @@ impl Attacks {
         if crate::counts::is_group(&to.0) {
             return;
         }
+        let is_to_group = crate::counts::is_group(&from);
+        if received == 0 && !is_to_group {
+            // Requests without an answer count for hosts that have others.
+            if let Some(answers) = self.amplified.get_mut(&to) {
+                answers.sent += sent;
+            }
+            return;
+        }
         let answers = self.amplified.entry(to);
         answers.sent += sent;
-        answers.has_asked_group |= sent > 0 && crate::counts::is_group(&from);
+        answers.has_asked_group |= is_to_group;
         if received > 0 {
             answers.flow_count += 1;
             answers.received += received;

@@ -48,16 +48,31 @@ const VERSION: &[u8] = b"\xA0\x03\x02\x01\x05\xA1\x03\x02\x01";
 /// Number of octets of a token in which a message is searched for.
 const SEARCH_LEN: usize = 256;
 
+/// Finds a message in a token: its type, and its fields.
+fn message_in(token: &[u8]) -> Option<(u8, Values<'_>)> {
+    let head = token.get(..SEARCH_LEN).unwrap_or(token);
+    let at = head.windows(VERSION.len() + 1).position(|window| window.starts_with(VERSION))?;
+    Some((*token.get(at + VERSION.len())?, Values(token.get(at..)?)))
+}
+
+/// Returns the name of the service whose ticket a token uses, with its realm.
+pub(super) fn service_of(token: &[u8]) -> Option<String> {
+    let (14, fields) = message_in(token)? else { return None };
+    let mut row = Exchange::default();
+    row.ticket(used_ticket(fields)?);
+    let service = row.service_name?.text().to_str_lossy().into_owned();
+    Some(match &row.service_realm {
+        Some(realm) => format!("{service}@{}", realm.text().to_str_lossy()),
+        None => service,
+    })
+}
+
 /// Adds the message of Kerberos in a token of GSS-API (RFC 4121 section 4.1), which may be wrapped in SPNEGO, to the row of a
 /// client that uses a ticket. The reply of the service ends the row.
 pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &mut Rows<'_, R>) {
-    let head = token.get(..SEARCH_LEN).unwrap_or(token);
-    let Some(at) = head.windows(VERSION.len() + 1).position(|window| window.starts_with(VERSION)) else {
-        return;
-    };
-    let fields = Values(token.get(at..).unwrap_or_default());
-    match token.get(at + VERSION.len()) {
-        Some(14) => {
+    let Some((kind, fields)) = message_in(token) else { return };
+    match kind {
+        14 => {
             rows.acts_as(Role::Client);
             rows.request(key, |row: &mut Exchange| {
                 row.request_type = Some(MessageType(14));
@@ -65,10 +80,10 @@ pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &m
             });
         }
         // With three messages, the last one is a reply of the client (RFC 4757 section 7.1).
-        Some(kind @ (15 | 30)) if rows.from() == Role::Server => {
+        15 | 30 if rows.from() == Role::Server => {
             rows.response(key, |row: &mut Exchange| {
-                row.reply_type = Some(MessageType(*kind));
-                if *kind == 30 {
+                row.reply_type = Some(MessageType(kind));
+                if kind == 30 {
                     row.failure(fields);
                 }
                 Reply::Last

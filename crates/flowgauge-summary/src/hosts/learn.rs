@@ -120,13 +120,13 @@ impl Hosts {
         let (source, destination) = (record.source_address(), record.destination_address());
         let span = (record.start, record.end);
         // The frames of a tunnel are those of its ends.
-        let is_tunnelled = record.encapsulation.as_ref().is_some_and(|tunnel| {
+        let is_tunneled = record.encapsulation.as_ref().is_some_and(|tunnel| {
             let mut inner = tunnel.encapsulation.headers().iter().rev();
             inner
                 .find(|header| header.endpoints.is_some() || header.kind == HeaderKind::Ethernet)
                 .is_some_and(|header| header.kind != HeaderKind::Ethernet)
         });
-        let mac = |mac: Option<[u8; 6]>| mac.filter(|_| !is_tunnelled);
+        let mac = |mac: Option<[u8; 6]>| mac.filter(|_| !is_tunneled);
         self.note(source, |host| {
             host.note_seen(span.0, span.1);
             host.frame_mac = host.frame_mac.or(mac(record.forward.mac));
@@ -347,6 +347,12 @@ impl Hosts {
     fn http(&mut self, ends: Ends, view: &FlowView<'_>, http: &Http) {
         if let Some(system) = http.user_agent.as_deref().and_then(system::of_text) {
             self.note(ends.client, |host| host.note_system(system, Source::Http, AGENT));
+        }
+        if http.status.is_some_and(|status| ![401, 407].contains(&status)) {
+            self.note(ends.client, |host| {
+                http.user_name.iter().for_each(|user| host.note_user(user, Source::Ntlm));
+                http.client_host.iter().for_each(|name| host.note_name(name, Source::Ntlm));
+            });
         }
         let host = http.host.as_deref().map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
         // The host of a request to a proxy is another one.
