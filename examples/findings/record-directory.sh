@@ -7,6 +7,7 @@
 # Debian 12 packages:
 #   iproute2 util-linux procps ethtool tcpdump zstd samba smbclient
 #   samba-common-bin slapd ldap-utils krb5-kdc krb5-admin-server krb5-user
+#   curl python3
 #
 # The script uses private mount, UTS, network and process namespaces. It does not
 # use or change any interface, address or service of the machine.
@@ -136,11 +137,47 @@ addprinc -pw example +requires_preauth alice
 addprinc -pw example -requires_preauth bob
 addprinc -pw example host/files.lab.example
 addprinc -pw example -e rc4-hmac:normal HTTP/old.lab.example
+addprinc -pw example HTTP/files.lab.example
 END
 start kdc sv krb5kdc -n -P "$T/kdc.pid"
 until_ok 10 listens sv 88
 # ticket USER: logs on.
 ticket() { echo example >password && timeout 20 ip netns exec cl kinit "$1" <password >>log/cl 2>&1; }
+
+# A server that asks for NTLM at /ntlm, and for Kerberos elsewhere. It accepts whoever answers.
+cat >intranet.py <<'END'
+import base64, http.server, struct
+
+class Intranet(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        scheme = "NTLM" if self.path == "/ntlm" else "Negotiate"
+        token = base64.b64decode(self.headers.get("Authorization", " ").split(" ")[1] or "")
+        if token.startswith(b"NTLMSSP\0\1"):
+            # MS-NLMP section 2.2.1.2: names in UTF-16, a challenge, and what is known of the target.
+            name = "EXAMPLE".encode("utf-16-le")
+            known = struct.pack("<HH", 2, len(name)) + name + struct.pack("<HH", 0, 0)
+            head = b"NTLMSSP\0" + struct.pack("<IHHI", 2, len(name), len(name), 56) + struct.pack("<I", 0x00828201)
+            head += bytes(range(8)) + bytes(8) + struct.pack("<HHI", len(known), len(known), 56 + len(name)) + bytes(8)
+            self.answer(401, "NTLM " + base64.b64encode(head + name + known).decode())
+        elif token:
+            self.answer(200, None)
+        else:
+            self.answer(401, scheme)
+
+    def answer(self, status, challenge):
+        self.send_response(status)
+        if challenge:
+            self.send_header("WWW-Authenticate", challenge)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"hello\n")
+
+http.server.HTTPServer(("10.78.0.1", 80), Intranet).serve_forever()
+END
+start intranet sv python3 intranet.py
+until_ok 10 listens sv 80
 
 # ------------------------------------------------------------------ findings
 capture smb-1
@@ -179,5 +216,10 @@ in_ns cl ldapsearch -x -H ldap://10.78.0.1 -b '' -s base namingContexts
 ticket alice
 in_ns cl kvno host/files.lab.example
 end ordinary-files
+
+capture login-intranet
+in_ns cl curl -s --ntlm -u 'EXAMPLE\alice:example' http://files.lab.example/ntlm
+in_ns cl curl -s --negotiate -u : http://files.lab.example/report
+end login-intranet
 
 report "done"

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::status::{Cipher, Command, CreateAction, Dialect, Disposition, Function, ShareType, Status};
+use super::status::{
+    Cipher, Command, CreateAction, Dialect, Disposition, Function, MORE_PROCESSING_REQUIRED, ShareType,
+    Status,
+};
 use crate::base::{Timestamp, fnv1a};
 use crate::protocols::dcerpc::Uuid;
 use crate::row::{Displayed, Group, Name};
@@ -158,6 +161,39 @@ exchange! {
         "native_file_system": Option<Text<'a>> = row.file_system.as_ref().map(Kept::text);
         /// `share_type`.
         "share_type": Option<Name> = row.share_type_name().map(Name);
+    }
+    /// All requests with their responses, as of Zeek's script `policy/protocols/smb/log-cmds`; not steps of a logon.
+    zeek "smb_cmd" ['a] as row if (row.result.is_some_and(|result| result != MORE_PROCESSING_REQUIRED)) {
+        /// `command`.
+        "command": Displayed<String> = Displayed(row.zeek_command());
+        /// `function` of a transaction of SMB 1.
+        "sub_command": Option<Displayed<String>> = row.zeek_function().map(Displayed);
+        /// `dialect` of a negotiation.
+        "argument": Option<Displayed<String>> = row.zeek_dialect().map(Displayed);
+        /// `result`.
+        "status": Option<Displayed<String>> =
+            row.result.map(|status| Displayed(status.to_string().trim_start_matches("STATUS_").to_owned()));
+        /// `response_time`.
+        "rtt": Option<Duration> = row.exchange.response_time;
+        /// `SMB1` or `SMB2`.
+        "version": Displayed<&'static str> = Displayed(if row.command.0 & 0x100 == 0 { "SMB2" } else { "SMB1" });
+        /// `user_name`.
+        "username": Option<Text<'a>> = row.user_name.as_ref().map(Kept::text);
+        /// `share`.
+        "tree": Option<Text<'a>> = row.share.as_ref().map(Kept::text);
+        /// `share_service`.
+        "tree_service": Option<Text<'a>> = row.share_service.as_ref().map(Kept::text);
+        /// As `action` in `smb_files.log`.
+        "referenced_file.action": Option<Name> = row.zeek_action().map(Name);
+        /// `share` of a file.
+        "referenced_file.path": Option<Text<'a>> = row.file_name.as_ref().and(row.share.as_ref()).map(Kept::text);
+        /// `new_file_name`, or else `file_name`.
+        "referenced_file.name": Option<Text<'a>> = row.zeek_name();
+        /// `file_len`.
+        "referenced_file.size": Option<u64> = row.file_len;
+        /// `file_name` of a file that is renamed.
+        "referenced_file.prev_name": Option<Text<'a>> =
+            row.new_file_name.as_ref().and(row.file_name.as_ref()).map(Kept::text);
     }
     /// Requests with their responses.
     eve "smb" ['a] as (row, from) if (from == row.exchange.from && row.is_in_eve()) {
@@ -371,6 +407,26 @@ impl Exchange {
     fn eve_tree(&self) -> u32 {
         let none = if self.command.0 & 0x100 == 0 { 0 } else { 0xFFFF };
         self.tree_number.unwrap_or(none)
+    }
+
+    fn zeek_command(&self) -> String {
+        match self.command.name() {
+            Some("negotiate") => "NEGOTIATE_PROTOCOL".to_owned(),
+            Some(name) => name.trim_start_matches("smb1_").to_uppercase(),
+            None => format!("unknown-{}", self.command),
+        }
+    }
+
+    /// Returns the function of a transaction, whose name is that of the command.
+    fn zeek_function(&self) -> Option<String> {
+        let is_first = self.command.0 & 0x100 != 0;
+        self.function.filter(|_| is_first).map(|function| function.to_string().to_uppercase())
+    }
+
+    fn zeek_dialect(&self) -> Option<String> {
+        let is_negotiation =
+            self.command.name().is_some_and(|name| name.trim_start_matches("smb1_") == "negotiate");
+        self.dialect.filter(|_| is_negotiation).map(|dialect| dialect.to_string())
     }
 
     fn eve_command(&self) -> String {

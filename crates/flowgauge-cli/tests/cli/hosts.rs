@@ -37,6 +37,12 @@ fn hosts_are_known_from_what_they_and_others_state() {
     assert_eq!((&client["name"], &client["name_source"]), (&"DESK-7".into(), &"ntlm".into()));
     let users: Vec<_> = client["users"].as_array().unwrap().iter().map(|user| &user["name"]).collect();
     assert_eq!(users, [r"EXAMPLE\alice", "alice@LAB.EXAMPLE"]);
+    // A user of NTLM over HTTP, whom the server accepted.
+    let intranet = hosts(&capture("login-intranet"));
+    let client = &intranet["10.78.0.2"];
+    let users: Vec<_> = client["users"].as_array().unwrap().iter().map(|user| &user["name"]).collect();
+    assert_eq!(client["name"], "WORKSTATION");
+    assert_eq!(users, [r"EXAMPLE\alice", "alice@LAB.EXAMPLE"]);
     let web = hosts("web.pcap");
     let services = web["10.77.0.1"]["services"].as_array().unwrap();
     assert!(services.iter().any(|service| service["port"] == 80 && service["software"] == "nginx/1.22.1"));

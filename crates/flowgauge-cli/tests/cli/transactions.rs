@@ -3,6 +3,19 @@
 use super::{objects, run};
 
 #[test]
+fn requests_state_who_authenticates_with_ntlm_and_kerberos() {
+    let capture = super::repository().join("examples/findings/login-intranet.pcap.zst");
+    let run = run(&["sessions", capture.to_str().unwrap(), "-q", "--transactions", "-p", "http"]);
+    let all = objects(&run.out);
+    let of = |target: &str| {
+        all.iter().find(|row| row["target"] == target && row["status"] == 200).expect("an accepted request")
+    };
+    let ntlm = of("/ntlm");
+    assert_eq!((&ntlm["user_name"], &ntlm["client_host"]), (&r"EXAMPLE\alice".into(), &"WORKSTATION".into()));
+    assert_eq!(of("/report")["service_name"], "HTTP/files.lab.example@LAB.EXAMPLE");
+}
+
+#[test]
 fn connections_and_certificates_have_one_transaction() {
     let web = objects(&run(&["sessions", "web.pcap", "-q", "--transactions"]).out);
     let of = |kind: &str| web.iter().filter(|row| row["kind"] == kind).collect::<Vec<_>>();
