@@ -548,3 +548,35 @@ fn octets_of_files_are_passed_on() {
         assert_eq!(row, "smb_file file_name=long.bin file_len=40000 seen_len=40000 is_complete=Bool(true)");
     }
 }
+
+/// What attacks of others do: commands that follow themselves, and first fragments of calls that never end.
+#[test]
+fn chains_and_fragments_that_lead_nowhere_are_bounded() {
+    let asks = |command, number, words: &[u8], octets: &[u8]| {
+        (CLIENT, session(&one(command, 0x18, number, words, octets)))
+    };
+    // The end of a logon with another one at an offset that is zero, that of the message itself, and behind it.
+    for offset in [0_u64, 32, 33, 39, 0xFFFF] {
+        let mut chain = Vec::new();
+        for _ in 0..64 {
+            chain.extend(body(7, &[(0, 1, 2), (1, 1, 0x74), (3, 2, offset)], &[]));
+        }
+        let turns = [asks(0x74, 1, &body(4, &[(0, 1, 0x74), (2, 2, offset)], &[]), &chain)];
+        let rows = segmented(&KitEntry::of::<Smb>(), &turns, 1460).rows;
+        assert!(rows.len() <= 17, "{offset}: {}", rows.len());
+    }
+    // Each transaction has 25 fragments of other calls: of a head, and without an end.
+    let turns: Vec<_> = (0..100_u8)
+        .map(|number| {
+            let fragment = |call: u8| [5, 0, 0, 1, 0x10, 0, 0, 0, 16, 0, 0, 0, call, number, 0, 0];
+            let fragments: Vec<u8> = (0..25).flat_map(fragment).collect();
+            let name = b"\\PIPE\\\0";
+            let (len, at) = (fragments.len() as u64, 32 + 29 + 2 + name.len() as u64);
+            let words = body(28, &[(2, 2, len), (6, 2, 0xFFFF), (22, 2, len), (24, 2, at)], &[]);
+            asks(0x25, number, &words, &[&name[..], &fragments].concat())
+        })
+        .collect();
+    let rows = segmented(&KitEntry::of::<Smb>(), &turns, 1400).rows;
+    // A row of each transaction, and of each call at most.
+    assert!(rows.len() <= 100 * 26 + 1, "{}", rows.len());
+}
