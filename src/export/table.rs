@@ -17,6 +17,14 @@ const SAMPLE_COUNT: usize = 1000;
 /// Number of spaces between columns.
 const GAP: usize = 2;
 
+/// Names of the source and the destination of a flow.
+type Names<'n> = [Option<&'n str>; 2];
+
+/// Most characters of a name that are shown.
+const NAME_LEN_MAX: usize = 40;
+
+const SOURCE_ADDRESS: usize = field("source_address");
+
 /// Content of a column: one field of the schema, or several that are shown together. The numbers are indices of fields
 /// in the schema.
 #[derive(Clone, Copy, Debug)]
@@ -100,8 +108,8 @@ impl Column {
         common.max(self.title.len())
     }
 
-    /// Returns the text of this column for the values of a flow record.
-    fn cell(self, values: &[Value]) -> String {
+    /// Returns the text of this column for the values of a flow record, with the names of its hosts if they are known.
+    fn cell(self, values: &[Value], [source, destination]: Names<'_>) -> String {
         let value = |index: usize| values.get(index).unwrap_or(&Value::Null);
         let count = |fields: &[usize]| {
             let known = fields.iter().map(|index| value(*index)).find(|value| **value != Value::Null);
@@ -116,6 +124,16 @@ impl Column {
             }
             Content::Count(fields) => single(unit, count(fields)),
             Content::Sum(forward, reverse) => single(unit, &sum(count(forward), count(reverse))),
+            Content::Endpoint(address, port)
+                if let Some(name) = if address == SOURCE_ADDRESS { source } else { destination } =>
+            {
+                let end = name.char_indices().nth(NAME_LEN_MAX).map_or(name.len(), |(end, _)| end);
+                let name = name.get(..end).unwrap_or(name);
+                match value(port) {
+                    Value::Unsigned(port) => format!("{name}:{port}"),
+                    _ => name.to_owned(),
+                }
+            }
             Content::Endpoint(address, port) => match (value(address), value(port)) {
                 (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
                 (address, Value::Unsigned(port)) => format!("{address}:{port}"),
@@ -283,6 +301,42 @@ impl<W: Write> FlowTable<W> {
         Self { out, columns, wanted, is_chosen: false, line_width, sample, layout, line, row_count: 0 }
     }
 
+    /// Writes a record with the names of its source and destination in place of their addresses, where they are known. At most
+    /// 40 characters of a name are shown.
+    ///
+    /// # Errors
+    ///
+    /// Any error of the destination.
+    pub fn write_named(&mut self, record: &FlowRecord, names: [Option<&str>; 2]) -> io::Result<()> {
+        self.write_row(record, names, &mut |_| true).map(drop)
+    }
+
+    fn write_row(
+        &mut self,
+        record: &FlowRecord,
+        names: Names<'_>,
+        permits: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<bool> {
+        let values = record.values(&self.wanted);
+        let row: Row = self.columns.iter().map(|column| column.cell(&values, names)).collect();
+        let width = |(column, cell): (&Column, &String)| cell.len().max(column.min_width()) + GAP;
+        // Without the spaces that other rows require.
+        if !permits(self.columns.iter().zip(&row).map(width).sum()) {
+            return Ok(false);
+        }
+        self.row_count += 1;
+        match &self.layout {
+            Some(layout) => print(&mut self.out, &mut self.line, layout, &row)?,
+            None => {
+                self.sample.push(row);
+                if self.sample.len() == SAMPLE_COUNT {
+                    self.decide()?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
     fn decide(&mut self) -> io::Result<()> {
         let mut widths: Vec<_> = self.columns.iter().map(|column| column.min_width()).collect();
         for row in &self.sample {
@@ -312,24 +366,7 @@ impl<W: Write> FlowTable<W> {
 
 impl<W: Write> RecordWriter<FlowRecord> for FlowTable<W> {
     fn write_if(&mut self, record: &FlowRecord, permits: &mut dyn FnMut(usize) -> bool) -> io::Result<bool> {
-        let values = record.values(&self.wanted);
-        let row: Row = self.columns.iter().map(|column| column.cell(&values)).collect();
-        let width = |(column, cell): (&Column, &String)| cell.len().max(column.min_width()) + GAP;
-        // Without the spaces that other rows require.
-        if !permits(self.columns.iter().zip(&row).map(width).sum()) {
-            return Ok(false);
-        }
-        self.row_count += 1;
-        match &self.layout {
-            Some(layout) => print(&mut self.out, &mut self.line, layout, &row)?,
-            None => {
-                self.sample.push(row);
-                if self.sample.len() == SAMPLE_COUNT {
-                    self.decide()?;
-                }
-            }
-        }
-        Ok(true)
+        self.write_row(record, [None; 2], permits)
     }
 
     fn flush(&mut self) -> io::Result<()> {

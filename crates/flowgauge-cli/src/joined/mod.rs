@@ -4,7 +4,7 @@ mod labels;
 mod locations;
 mod row;
 
-use std::io;
+use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use flowgauge::export::{Format, Lines, RecordWriter, Selection};
+use flowgauge::export::{FlowTable, Format, Lines, RecordWriter, Selection, Summary};
 use flowgauge::features::{FeatureSet, Features, FlowFeatures, Moment};
 use flowgauge::neighbor::Neighbor;
 use flowgauge::pipeline::boxed;
@@ -24,7 +24,7 @@ use flowgauge::{
 };
 
 use crate::console::{Console, Failure, stdout};
-use crate::formats::{OutputArgs, OutputFormat};
+use crate::formats::{OutputArgs, OutputFormat, line_width};
 use crate::input::Input;
 use crate::order::{BLOCK_LEN, Beside, MEMORY_PART, Sorted};
 use crate::rows::Written;
@@ -78,7 +78,7 @@ pub(crate) struct JoinArgs {
     /// Add the names of both hosts: source_name and destination_name
     ///
     /// The most reliable name that was known when the flow ended, as `flowgauge hosts` shows it, from DHCP, LLDP, NTLM, NetBIOS,
-    /// multicast DNS, DNS, TLS and others; not from HTTP, SSH and certificates.
+    /// multicast DNS, DNS, TLS and others; not from HTTP, SSH and certificates. A table has them in place of addresses.
     #[arg(long, hide_short_help = true)]
     names: bool,
 
@@ -124,9 +124,13 @@ impl JoinArgs {
 
     /// Returns a failure if an option has no effect with the output format.
     pub(crate) fn check(&self, output: &OutputArgs) -> Result<(), Failure> {
+        let has_names_only = self.options().eq(["--names"]);
+        let is_table = matches!(output.format(), OutputFormat::Library(Format::Table));
         match (self.options().next(), output.format()) {
             (None, _)
             | (_, OutputFormat::Library(Format::Ndjson | Format::Csv) | OutputFormat::Columns(_)) => Ok(()),
+            // Names are in place of addresses.
+            _ if has_names_only && is_table && output.fields.is_none() => Ok(()),
             (Some(option), _) => {
                 Err(Failure::Usage(format!("{option} requires --format ndjson, csv, parquet or arrow")))
             }
@@ -217,6 +221,9 @@ impl JoinArgs {
             Selection::of::<JoinedRow<'_>>(names).map_err(|name| Failure::Other(format!("column {name}")))?;
         let style = output.style.style();
         Ok(match output.format() {
+            OutputFormat::Library(Format::Table) => {
+                Box::new(NamedTable(FlowTable::new(stdout(), line_width())))
+            }
             OutputFormat::Library(Format::Csv) => Box::new(Lines::csv(stdout(), Some(selection), style)),
             #[cfg(feature = "arrow")]
             OutputFormat::Columns(format) => {
@@ -233,6 +240,27 @@ impl JoinArgs {
 type JoinedRow<'r> = ((&'r FlowRecord, Features<'r>), Joined<'r>);
 
 type Writer = Box<dyn for<'r> RecordWriter<JoinedRow<'r>> + Send>;
+
+/// A table in which names are in place of addresses.
+struct NamedTable<W>(FlowTable<W>);
+
+impl<W: Write> RecordWriter<JoinedRow<'_>> for NamedTable<W> {
+    fn write_if(
+        &mut self,
+        ((record, _), joined): &JoinedRow<'_>,
+        _: &mut dyn FnMut(usize) -> bool,
+    ) -> io::Result<bool> {
+        self.0.write_named(record, joined.names).map(|()| true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Summary> {
+        Box::new(self.0).finish()
+    }
+}
 
 /// A stage whose messages may name a server.
 pub(crate) trait Named: Stage {

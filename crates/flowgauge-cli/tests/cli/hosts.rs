@@ -155,6 +155,10 @@ fn flows_have_the_names_of_their_hosts() {
     // Names that are known later are not those of earlier flows.
     let files = rows(&[&capture("ordinary-files")]);
     assert!(files.iter().any(|row| row["source_name"] == "DESK-7"), "{files:?}");
+    let table = run(&["flows", "web.pcap", "-q", "--names", "--top", "1"]);
+    assert!(table.out.contains("10.77.0.2:60260") && table.out.contains("web.example:443"), "{}", table.out);
+    let chosen = run(&["flows", "web.pcap", "--names", "--fields", "start"]);
+    assert!(chosen.status == 2 && chosen.err.contains("--names requires --format ndjson"), "{}", chosen.err);
     let refused = run(&["flows", "web.pcap", "--format", "ndjson", "--names", "--shards", "3"]);
     assert!(refused.status == 2 && refused.err.contains("--names cannot be combined"), "{}", refused.err);
 }
