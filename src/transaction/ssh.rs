@@ -39,6 +39,10 @@ crate::message! {
         pub client_compression: Option<Box<str>>,
         /// Compression method from server to client.
         pub server_compression: Option<Box<str>>,
+        /// Number of attempts to authenticate, as the lengths of encrypted segments indicate them.
+        pub attempt_count: u32 [sparse],
+        /// True if the server accepted the user, false if there were only refusals, as the lengths of encrypted segments indicate.
+        pub is_accepted: Option<bool>,
         /// Description of the reason for which a side ended the connection in the clear.
         pub disconnect: Option<Box<str>>,
         ..
@@ -49,7 +53,8 @@ crate::message! {
 
 state! { struct Ssh {
     version, client, server, hassh, hassh_server, kex_algorithm, host_key_algorithm, host_key_fingerprint, client_cipher,
-    server_cipher, client_mac, server_mac, client_compression, server_compression, disconnect, common_macs,
+    server_cipher, client_mac, server_mac, client_compression, server_compression,
+    attempt_count, is_accepted, disconnect, common_macs,
 } }
 
 /// The open connection of a flow.
@@ -120,11 +125,15 @@ impl SshOpen {
                 ssh.server_compression = copier.optional(all.compression_algorithm_server_to_client);
             }
             Message::HostKey(key) => ssh.host_key_fingerprint = Some(copier.display(key.fingerprint)),
+            Message::Authentication(says) => {
+                ssh.attempt_count += 1;
+                ssh.is_accepted = Some(says.is_accepted);
+            }
             Message::Disconnect(end) => ssh.disconnect = Some(copier.text(end.description)),
         }
         pending.add(&copier);
-        // Nothing in the clear follows.
-        if matches!(message, Message::HostKey(_))
+        // Nothing that is looked at follows.
+        if matches!(message, Message::Authentication(says) if says.is_accepted)
             && let Some(pending) = self.open.take(0)
         {
             self.is_over = true;
@@ -139,7 +148,9 @@ impl SshOpen {
             let has_no_key = |method: &str| method.starts_with("gss-") || method.starts_with("rsa");
             if ssh.server.is_none() {
                 pending.lack(Lack::Response);
-            } else if !ssh.kex_algorithm.as_deref().is_some_and(has_no_key) {
+            } else if ssh.host_key_fingerprint.is_none()
+                && !ssh.kex_algorithm.as_deref().is_some_and(has_no_key)
+            {
                 pending.lack(Lack::End);
             }
             out(pending);

@@ -161,6 +161,11 @@ fn algorithms_are_reported_and_encrypted_octets_are_ignored() {
     dialogue.send_octets(Server, turns[3].1);
     assert!(dialogue.held_bytes() < held, "the KEXINIT is released");
     dialogue.send_octets(Server, &reply(31));
+    dialogue.send_octets(Server, &packet(&[21]));
+    let (state, segment) = (dialogue.held_bytes(), [7; 1 << 16]);
+    dialogue.send_octets(Server, &segment);
+    assert_eq!(dialogue.held_bytes(), state, "encrypted octets are not buffered");
+    (0..32).for_each(|_| dialogue.send_octets(Server, &segment));
     assert_eq!(dialogue.held_bytes(), 0);
     assert_eq!(dialogue.finish().reports, [&EXPECTED[..], &[KEY]].concat());
 }

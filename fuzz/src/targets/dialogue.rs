@@ -97,6 +97,8 @@ impl<'a> Arbitrary<'a> for Input<'a> {
 pub enum Line {
     Whole(String),
     Part(String, Vec<u8>),
+    /// Of a message that depends on the pieces.
+    None,
 }
 
 pub type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Line;
@@ -160,6 +162,7 @@ impl<P: Protocols> Receiver<P> for Collector<P> {
                 self.end_part();
                 self.lines.push(text);
             }
+            Line::None => {}
             Line::Part(name, bytes) => match &mut self.part {
                 Some((known, all)) if *known == name => all.extend(bytes),
                 _ => {

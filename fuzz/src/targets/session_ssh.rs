@@ -1,6 +1,6 @@
 //! SSH: the reports of identifications and packets do not depend on the pieces of the input.
 
-use flowgauge::protocols::ssh::SshParser;
+use flowgauge::protocols::ssh::{Message, SshParser};
 use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Expectations, Line, json, run_all_variants};
@@ -9,6 +9,10 @@ crate::one_parser!(SshParser, "ssh", 22);
 
 fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
     let json = json(&message);
+    // What lengths of segments say.
+    if matches!(message, Message::Authentication(_)) {
+        return Line::None;
+    }
     Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 

@@ -46,10 +46,10 @@ crate::table! {
     impl['a] "zeek.ssh" for Ssh<'a> as row {
         /// `version`.
         "version": Option<u64> = row.ssh.version.map(u64::from);
-        /// Always unset: flowgauge does not guess from the lengths of encrypted packets.
-        "auth_success": Option<bool> = None;
-        /// Always 0, for the same reason.
-        "auth_attempts": u64 = 0;
+        /// `is_accepted`.
+        "auth_success": Option<bool> = row.ssh.is_accepted;
+        /// `attempt_count`.
+        "auth_attempts": u64 = row.ssh.attempt_count.into();
         /// `OUTBOUND` from a local network to another one, `INBOUND` the other way.
         "direction": Option<Name> = row.direction();
         /// `client`.
@@ -67,7 +67,8 @@ crate::table! {
         "kex_alg": Option<&'a str> => row.ssh.kex_algorithm.as_deref();
         /// `host_key_algorithm`.
         "host_key_alg": Option<&'a str> => row.ssh.host_key_algorithm.as_deref();
-        /// `host_key_fingerprint`.
-        "host_key_fingerprint": Option<&'a str> => row.ssh.host_key_fingerprint.as_deref();
+        /// `host_key_fingerprint`, of which Zeek writes 32 letters.
+        "host_key_fingerprint": Option<&'a str> =>
+            row.ssh.host_key_fingerprint.as_deref().map(|text| text.get(.."SHA256:".len() + 32).unwrap_or(text));
     }
 }

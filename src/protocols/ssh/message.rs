@@ -23,6 +23,8 @@ crate::messages! {
         HostKey(HostKey<'m>),
         /// An SSH_MSG_DISCONNECT that a side sends before its KEXINIT.
         Disconnect(Disconnect<'m>),
+        /// What the length of an encrypted segment of the server says about the authentication.
+        Authentication(Authentication),
     }
 }
 
@@ -49,6 +51,16 @@ crate::message! {
         pub reason_code: u32,
         /// Description of the reason, for human readers.
         pub description: Text<'m>,
+    }
+}
+
+crate::message! {
+    /// What the length of an encrypted segment of the server says about the authentication: an inference, which depends on the
+    /// segments in which the server sends.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    "ssh.authentication" pub struct Authentication {
+        /// True if the user is accepted, false if an attempt is refused.
+        pub is_accepted: bool,
     }
 }
 

@@ -20,9 +20,9 @@
 //!
 //! The parser reads the identification of both sides, including lines that a server may send before its own (section
 //! 4.2), and packets up to the first SSH_MSG_KEXINIT of each side (section 7.1) or an SSH_MSG_DISCONNECT before it, in
-//! any number of segments. The direction of the client is done after its KEXINIT, that of the server after its key (section
-//! 8, RFC 4419, RFC 5656), so that the rest of the connection causes no cost. Octets behind a KEXINIT that are no packet of the
-//! key exchange are no fault.
+//! any number of segments; the key of the server (section 8, RFC 4419, RFC 5656); and the lengths of up to 32 encrypted segments of
+//! the server, by which a successful authentication is recognized. The rest of the connection causes no cost. Octets behind a
+//! KEXINIT that are no packet of the key exchange are no fault.
 //! For SSH 1, only the identification is reported; 1.99 is SSH 2 (section 5.1).
 //!
 //! | message | reported for |
@@ -32,21 +32,23 @@
 //! | [`Message::Negotiated`] | the second KEXINIT |
 //! | [`Message::HostKey`] | the key of the server, with its fingerprint; not with the methods `gss-*` and `rsa*` |
 //! | [`Message::Disconnect`] | a disconnect before KEXINIT |
+//! | [`Message::Authentication`] | a segment of the server whose length is that of a refusal or of a success |
 //!
 //! Limits: an identification line of [`IDENTIFICATION_LEN_MAX`] octets, [`LINES_BEFORE_MAX`] lines before it, packets
-//! of [`PACKET_LEN_MAX`] octets, [`PACKETS_BEFORE_MAX`] packets before KEXINIT, and before the key. Exceeding one is a fault. The lists of
+//! of [`PACKET_LEN_MAX`] octets, [`PACKETS_BEFORE_MAX`] packets before KEXINIT, and before NEWKEYS. Exceeding one is a fault. The lists of
 //! the first side are stored until those of the other side arrive. Parsing stops after a gap, because packet boundaries
 //! are not marked.
 //!
 //! Standards: RFC 4250, 4251, 4253, 4419, 5656; HASSH as published with github.com/salesforce/hassh.
 
+mod guess;
 mod kexinit;
 mod message;
 mod parser;
 mod probe;
 
 pub use kexinit::{KexInit, NameList, Negotiated};
-pub use message::{Disconnect, Fingerprint, HostKey, Identification, Message};
+pub use message::{Authentication, Disconnect, Fingerprint, HostKey, Identification, Message};
 pub use parser::SshParser;
 pub use probe::LINES_BEFORE_MAX;
 

@@ -1,9 +1,10 @@
-//! Parser of SSH: an identification line, then packets, separately for each side.
+//! Parser of SSH: an identification line, then packets, then what is encrypted, separately for each side.
 
 use memchr::memchr;
 
+use super::guess::Guess;
 use super::kexinit::{KexInit, Negotiated};
-use super::message::{Disconnect, HostKey, Identification, Message};
+use super::message::{Authentication, Disconnect, HostKey, Identification, Message};
 use super::probe::LINES_BEFORE_MAX;
 use super::{IDENTIFICATION_LEN_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
 use crate::checkpoint::state;
@@ -13,8 +14,10 @@ use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 const SSH_MSG_DISCONNECT: u8 = 1;
 /// Message number of SSH_MSG_KEXINIT (RFC 4250 section 4.1.2).
 const SSH_MSG_KEXINIT: u8 = 20;
+/// Message number of SSH_MSG_NEWKEYS, after which a side encrypts (RFC 4250 section 4.1.2).
+const SSH_MSG_NEWKEYS: u8 = 21;
 
-/// Parser of an SSH connection, up to the KEXINIT of the client and the key of the server; see the [module](super).
+/// Parser of an SSH connection, up to the answer of the server to the authentication; see the [module](super).
 #[derive(Debug, Default)]
 pub struct SshParser {
     sides: [Stage; 2],
@@ -25,6 +28,8 @@ pub struct SshParser {
     is_version_1: bool,
     /// Message number of the packet with the key of the server, which depends on the key exchange method.
     key_reply: Option<u8>,
+    /// What the lengths of encrypted segments say.
+    guess: Guess,
 }
 
 /// Stage of parsing what one side sends.
@@ -34,12 +39,14 @@ enum Stage {
     Lines(u8),
     /// Before KEXINIT; contains the number of packets received so far.
     Packets(u8),
-    /// Behind the KEXINIT of the server, before its key; contains the number of packets received so far.
+    /// Behind the KEXINIT of a side; contains the number of packets received so far.
     KeyExchange(u8),
+    /// What follows is encrypted.
+    Encrypted,
 }
 
-state! { struct SshParser { sides, offer, is_version_1, key_reply } }
-state! { enum Stage { 0 = Lines(count), 1 = Packets(count), 2 = KeyExchange(count) } }
+state! { struct SshParser { sides, offer, is_version_1, key_reply, guess } }
+state! { enum Stage { 0 = Lines(count), 1 = Packets(count), 2 = KeyExchange(count), 3 = Encrypted } }
 
 impl Default for Stage {
     fn default() -> Self {
@@ -68,7 +75,8 @@ impl Parser for SshParser {
                 Stage::Packets(_) if self.is_version_1 => Step::Done,
                 Stage::Lines(count) => self.line(rest, seen_len, input.from, count, out)?,
                 Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
-                Stage::KeyExchange(count) => self.key_exchange(rest, count, out),
+                Stage::KeyExchange(count) => self.key_exchange(rest, input.from, count, out),
+                Stage::Encrypted => self.encrypted(rest, input.from, out),
             };
             match step {
                 Step::Took(len) => taken += len,
@@ -132,9 +140,6 @@ impl SshParser {
         match payload.split_first() {
             Some((&SSH_MSG_KEXINIT, rest)) => {
                 self.kexinit(rest, from, out)?;
-                if from == Role::Client {
-                    return Ok(Step::Done);
-                }
                 *from.of_mut(&mut self.sides) = Stage::KeyExchange(0);
                 Ok(Step::Took(len))
             }
@@ -152,27 +157,45 @@ impl SshParser {
         }
     }
 
-    /// Parses one packet of the server behind its KEXINIT. Octets that are no such packet end the direction.
-    fn key_exchange(&mut self, bytes: &[u8], count: u8, out: Out<'_, Self>) -> Step {
+    /// Parses one packet of a side behind its KEXINIT. Octets that are no such packet end the direction.
+    fn key_exchange(&mut self, bytes: &[u8], from: Role, count: u8, out: Out<'_, Self>) -> Step {
         let (len, payload) = match split_packet(bytes) {
             Ok(Split::Needs(need)) => return Step::Needs(need),
             Ok(Split::Packet(len, payload)) => (len, payload),
             Err(_) => return Step::Done,
         };
+        let stage = from.of_mut(&mut self.sides);
         match payload.split_first() {
-            Some((kind, rest)) if Some(*kind) == self.key_reply => {
-                if let Some(key) = HostKey::parse(rest) {
+            Some((&SSH_MSG_NEWKEYS, _)) => *stage = Stage::Encrypted,
+            // Messages of the key exchange, and harmless ones.
+            Some((kind @ (2..=4 | 30..=49), rest)) if count < PACKETS_BEFORE_MAX => {
+                *stage = Stage::KeyExchange(count + 1);
+                if from == Role::Server
+                    && self.key_reply.take_if(|reply| *reply == *kind).is_some()
+                    && let Some(key) = HostKey::parse(rest)
+                {
                     out(Message::HostKey(key));
                 }
-                Step::Done
             }
-            // Messages of the key exchange, and harmless ones.
-            Some((2..=4 | 30..=49, _)) if count < PACKETS_BEFORE_MAX => {
-                *Role::Server.of_mut(&mut self.sides) = Stage::KeyExchange(count + 1);
-                Step::Took(len)
-            }
-            _ => Step::Done,
+            _ => return Step::Done,
         }
+        Step::Took(len)
+    }
+
+    /// Looks at the length of a segment. That the client sends something is all that is wanted of it.
+    fn encrypted(&mut self, bytes: &[u8], from: Role, out: Out<'_, Self>) -> Step {
+        if bytes.is_empty() {
+            return Step::Needs(1);
+        }
+        if from == Role::Client {
+            self.guess.client_sent();
+            return Step::Done;
+        }
+        let is_accepted = self.guess.server_sent(bytes.len());
+        is_accepted
+            .into_iter()
+            .for_each(|is_accepted| out(Message::Authentication(Authentication { is_accepted })));
+        if is_accepted == Some(true) || self.guess.is_over() { Step::Done } else { Step::Took(bytes.len()) }
     }
 
     fn kexinit(&mut self, payload: &[u8], from: Role, out: Out<'_, Self>) -> Result<(), Fault> {
