@@ -124,21 +124,24 @@ impl Column {
             }
             Content::Count(fields) => single(unit, count(fields)),
             Content::Sum(forward, reverse) => single(unit, &sum(count(forward), count(reverse))),
-            Content::Endpoint(address, port)
-                if let Some(name) = if address == SOURCE_ADDRESS { source } else { destination } =>
-            {
-                let end = name.char_indices().nth(NAME_LEN_MAX).map_or(name.len(), |(end, _)| end);
-                let name = name.get(..end).unwrap_or(name);
-                match value(port) {
-                    Value::Unsigned(port) => format!("{name}:{port}"),
-                    _ => name.to_owned(),
+            Content::Endpoint(address, port) => {
+                let name = if address == SOURCE_ADDRESS { source } else { destination };
+                match (name, value(address), value(port)) {
+                    (Some(name), _, port) => {
+                        let end = name.char_indices().nth(NAME_LEN_MAX).map_or(name.len(), |(end, _)| end);
+                        let name = name.get(..end).unwrap_or(name);
+                        match port {
+                            Value::Unsigned(port) => format!("{name}:{port}"),
+                            _ => name.to_owned(),
+                        }
+                    }
+                    (None, Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => {
+                        format!("[{address}]:{port}")
+                    }
+                    (None, address, Value::Unsigned(port)) => format!("{address}:{port}"),
+                    (None, address, _) => address.to_string(),
                 }
             }
-            Content::Endpoint(address, port) => match (value(address), value(port)) {
-                (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
-                (address, Value::Unsigned(port)) => format!("{address}:{port}"),
-                (address, _) => address.to_string(),
-            },
             Content::Protocol(indices) => protocol_name(indices.map(value)),
             Content::State([state, kind, code]) => match (value(kind), value(code)) {
                 (Value::Unsigned(kind), Value::Unsigned(code)) => format!("{kind}/{code}"),
