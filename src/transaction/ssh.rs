@@ -126,7 +126,7 @@ impl SshOpen {
             }
             Message::HostKey(key) => ssh.host_key_fingerprint = Some(copier.display(key.fingerprint)),
             Message::Authentication(says) => {
-                ssh.attempt_count += 1;
+                ssh.attempt_count = ssh.attempt_count.saturating_add(1);
                 ssh.is_accepted = Some(says.is_accepted);
             }
             Message::Disconnect(end) => ssh.disconnect = Some(copier.text(end.description)),

@@ -36,6 +36,9 @@ const AMPLIFIERS: [u16; 12] = [17, 19, 53, 111, 123, 137, 161, 389, 520, 1900, 3
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REQUEST_V6: u8 = 128;
 
+/// Least number of connections with data in one direction that say something about a capture.
+const ONE_WAY_MIN: u64 = 16;
+
 /// Port of SNMP, whose clients ask for long answers in regular operation.
 pub(crate) const SNMP: u16 = 161;
 
@@ -324,7 +327,7 @@ impl Attacks {
     /// Returns whether connections with data were mostly captured in one direction only. What a host receives without having
     /// asked for it is not known then.
     pub(crate) const fn is_one_way(&self) -> bool {
-        self.one_way_count > self.two_way_count
+        self.one_way_count >= ONE_WAY_MIN && self.one_way_count > self.two_way_count
     }
 
     fn tcp(&mut self, record: &FlowRecord) {

@@ -46,6 +46,11 @@ impl<T: Ord> Few<T> {
         self.values.len()
     }
 
+    /// Returns whether there are more values than are known.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.has_more
+    }
+
     /// Returns whether a value is among those that are known.
     pub(crate) fn contains(&self, value: &T) -> bool {
         self.values.contains(value)

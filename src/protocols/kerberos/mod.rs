@@ -75,14 +75,14 @@ pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &m
         14 => {
             rows.acts_as(Role::Client);
             rows.request(key, |row: &mut Exchange| {
-                row.request_type = Some(MessageType(14));
+                (row.request_type, row.uses_ticket) = (Some(MessageType(14)), true);
                 used_ticket(fields).into_iter().for_each(|ticket| row.ticket(ticket));
             });
         }
         // With three messages, the last one is a reply of the client (RFC 4757 section 7.1).
         15 | 30 if rows.from() == Role::Server => {
             rows.response(key, |row: &mut Exchange| {
-                row.reply_type = Some(MessageType(kind));
+                (row.reply_type, row.uses_ticket) = (Some(MessageType(kind)), true);
                 if kind == 30 {
                     row.failure(fields);
                 }
@@ -189,9 +189,11 @@ exchange! {
         request_realm: Option<Kept<256>>,
         /// Name of the client that the request states.
         request_client: Option<Kept<256>>,
+        /// True if a client authenticates to a service of another protocol.
+        uses_ticket: bool,
     }
     /// The requests for tickets with their results.
-    zeek "kerberos" ['a] as row if (!row.is_common_error() && !row.uses_ticket()) {
+    zeek "kerberos" ['a] as row if (!row.is_common_error() && !row.uses_ticket) {
         /// `AS` or `TGS`.
         "request_type": Option<Name> = row.request_type.map(|kind| Name(if kind.0 == 10 { "AS" } else { "TGS" }));
         /// Name and realm of the client; of a request to the authentication service, the realm that it states.
@@ -222,7 +224,7 @@ exchange! {
         "server_cert_fuid": Option<Text<'a>> = None;
     }
     /// Replies and errors.
-    eve "krb5" ['a] as (row, from) if (from == Role::Server && row.reply_type.is_some() && !row.uses_ticket()) {
+    eve "krb5" ['a] as (row, from) if (from == Role::Server && row.reply_type.is_some() && !row.uses_ticket) {
         /// `KRB_AS_REP`, `KRB_TGS_REP` or `KRB_ERROR`.
         "msg_type": Name = row.reply_name();
         /// Type of the request that failed: `KRB_AS_REQ` or `KRB_TGS_REQ`, or `UNKNOWN`.
@@ -247,11 +249,6 @@ exchange! {
 }
 
 impl Exchange {
-    /// Returns whether a client authenticates to a service of another protocol.
-    fn uses_ticket(&self) -> bool {
-        self.request_type == Some(MessageType(14)) || self.reply_type == Some(MessageType(15))
-    }
-
     fn is_common_error(&self) -> bool {
         self.error_text.as_ref().is_some_and(|text| COMMON_ERRORS.contains(&text.text().0))
     }

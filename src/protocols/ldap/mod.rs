@@ -173,11 +173,11 @@ fn changes(list: Values<'_>) -> Option<Kept<512>> {
 pub(crate) struct Ldap {
     /// Number of the request to begin TLS, until it is answered.
     start_tls: Option<u32>,
-    /// True if an authentication with NTLM waits for the answer to a bind.
-    has_logon: bool,
+    /// Number of the bind whose answer is that to an authentication with NTLM.
+    logon: Option<u32>,
 }
 
-state! { struct Ldap { start_tls, has_logon } }
+state! { struct Ldap { start_tls, logon } }
 
 impl Ldap {
     /// Reads a message. Returns `None` if it is malformed.
@@ -268,7 +268,11 @@ impl Ldap {
             rows.request(key, |open: &mut Operation| open.request(row));
         }
         if let Some(token) = token {
-            self.has_logon |= gss::token(token.content, NTLM, true, rows).is_some();
+            let has_user = gss::token(token.content, NTLM, true, rows).is_some();
+            // Another token may follow before the answer.
+            if has_user || self.logon.is_some() {
+                self.logon = Some(id);
+            }
         }
         Some(())
     }
@@ -307,7 +311,8 @@ impl Ldap {
             if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
                 gss::token(token.content, NTLM, true, rows);
             }
-            if body.tag == op::BIND_RESPONSE && std::mem::take(&mut self.has_logon) {
+            let is_over = body.tag == op::BIND_RESPONSE && code != Some(SASL_BIND_IN_PROGRESS);
+            if is_over && self.logon.take_if(|logon| *logon == id).is_some() {
                 ntlm::result(code == Some(ResultCode(0)), NTLM, rows);
             }
         }
@@ -321,6 +326,9 @@ impl Ldap {
         }
     }
 }
+
+/// Result of a step of a bind.
+const SASL_BIND_IN_PROGRESS: ResultCode = ResultCode(14);
 
 /// Key of the row of an authentication with NTLM.
 const NTLM: u64 = 1 << 32;

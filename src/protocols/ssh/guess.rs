@@ -12,8 +12,8 @@ const SUCCESS_SHORTER: usize = 16;
 /// Number of octets by which a banner is longer than the answer to a service request, at least.
 const BANNER_LONGER: usize = 256;
 
-/// Least number of octets of an encrypted packet: a block, and an authentication of it.
-const PACKET_LEN_MIN: usize = 28;
+/// Least number of octets of an encrypted packet: a block, and the shortest authentication of it (`umac-64@openssh.com`).
+const PACKET_LEN_MIN: usize = 24;
 
 /// Number of segments of the server that are looked at.
 const SEGMENT_MAX: u8 = 32;

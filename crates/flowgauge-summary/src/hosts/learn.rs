@@ -350,7 +350,10 @@ impl Hosts {
         }
         if http.status.is_some_and(|status| ![401, 407].contains(&status)) {
             self.note(ends.client, |host| {
-                http.user_name.iter().for_each(|user| host.note_user(user, Source::Ntlm));
+                // The account of a machine is its name.
+                let is_user = |user: &&str| !user.ends_with('$');
+                let user = http.user_name.as_deref().filter(is_user);
+                user.iter().for_each(|user| host.note_user(user, Source::Ntlm));
                 http.client_host.iter().for_each(|name| host.note_name(name, Source::Ntlm));
             });
         }
