@@ -350,7 +350,7 @@ impl Hosts {
         }
         if http.status.is_some_and(|status| ![401, 407].contains(&status)) {
             self.note(ends.client, |host| {
-                // The account of a machine is its name.
+                // Accounts of machines are no users; the host states its name itself.
                 let is_user = |user: &&str| !user.ends_with('$');
                 let user = http.user_name.as_deref().filter(is_user);
                 user.iter().for_each(|user| host.note_user(user, Source::Ntlm));
