@@ -1,6 +1,6 @@
 //! NTLM, inside of other protocols: who logs on to which server, from the three messages of an authentication.
 //!
-//! A parser calls `token` with each token of its authentication. The row [`Authentication`] is reported with the last message
+//! A parser calls `read` with each token of its authentication. The row [`Authentication`] is reported with the last message
 //! of the client, or, if there is none, at the end of the flow. Responses to challenges, which serve to guess passwords, are not kept.
 //!
 //! Standard: [MS-NLMP] section 2.2.
@@ -70,26 +70,20 @@ const SEARCH_LEN: usize = 256;
 
 /// Adds the message of NTLM in a token, which may be wrapped in SPNEGO, to the row with this key. The last one of the client ends
 /// the row, unless [`result`] follows. With a result, returns the user that it states, with the domain.
-pub(super) fn token<R: Open + Stored<Authentication>>(
+pub(super) fn read<R: Open + Stored<Authentication>>(
     token: &[u8],
     key: u64,
     has_result: bool,
     rows: &mut Rows<'_, R>,
 ) -> Option<Kept<256>> {
     let message = message(token)?;
-    match message.u32(8) {
-        Some(1) => {
-            rows.acts_as(Role::Client);
-            rows.request(key, |_: &mut Authentication| {});
-        }
-        Some(2) => {
-            rows.acts_as(Role::Server);
-            rows.response(key, |row: &mut Authentication| {
-                row.challenge(message);
-                Reply::More
-            });
-        }
-        Some(3) => {
+    match (message.u32(8)?, rows.from()) {
+        (1, Role::Client) => rows.request(key, |_: &mut Authentication| {}),
+        (2, Role::Server) => rows.response(key, |row: &mut Authentication| {
+            row.challenge(message);
+            Reply::More
+        }),
+        (3, Role::Client) => {
             // The client continues the row that waits for the server.
             let mut user = None;
             rows.acts_as(Role::Server);
@@ -128,10 +122,7 @@ fn message(token: &[u8]) -> Option<Message<'_>> {
 
 /// Ends the row with this key with the answer of the server.
 pub(super) fn result<R: Open + Stored<Authentication>>(is_accepted: bool, key: u64, rows: &mut Rows<'_, R>) {
-    rows.response(key, |row: &mut Authentication| {
-        row.is_accepted = Some(is_accepted);
-        Reply::Last
-    });
+    rows.complete(key, |row: &mut Authentication| row.is_accepted = Some(is_accepted));
 }
 
 /// A message from its signature on.

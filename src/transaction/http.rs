@@ -187,10 +187,10 @@ impl HttpOpen {
         match message {
             http1::Message::Request(head) => {
                 let mut copier = Copier::default();
-                let authorization = head.credentials.and_then(|_| {
-                    head.headers.find("authorization").or_else(|| head.headers.find("proxy-authorization"))
-                });
-                let identity = Identity::read(authorization, &mut copier);
+                // To a proxy by one scheme, and to the server by another.
+                let names = head.credentials.map_or(&[][..], |_| &["authorization", "proxy-authorization"]);
+                let fields = names.iter().filter_map(|name| head.headers.find(name));
+                let identity = Identity::read(fields, &mut copier);
                 let http = Http {
                     version: head.version.name().into(),
                     method: Some(copier.text(head.method)),

@@ -23,9 +23,9 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Reads the value of a field Authorization or Proxy-Authorization; of none, and of other schemes, there is nothing.
-    pub(super) fn read(value: Option<Text<'_>>, copier: &mut Copier) -> Self {
-        let Some(states) = value.and_then(token).and_then(|token| gss::stated(&token)) else {
+    /// Reads the values of the fields Authorization and Proxy-Authorization, of which the first one counts that states a name.
+    pub(super) fn read<'t>(mut values: impl Iterator<Item = Text<'t>>, copier: &mut Copier) -> Self {
+        let Some(states) = values.find_map(|value| gss::stated(&token(value)?)) else {
             return Self::default();
         };
         Self {
@@ -50,7 +50,8 @@ mod tests {
     use super::*;
 
     fn read(value: &str) -> Identity {
-        Identity::read(Some(Text(value.as_bytes())), &mut Copier::default())
+        let values = ["Basic dXNlcjpwYXNz", value].map(|value| Text(value.as_bytes()));
+        Identity::read(values.into_iter(), &mut Copier::default())
     }
 
     #[test]

@@ -2,24 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
-use std::time::Duration;
 
 use flowgauge::export::human;
 
-use crate::attacks::{Attacks, Requests, SNMP};
-use crate::counts::Attempts;
+use crate::attacks::{Attacks, Handshakes, Requests, SNMP};
 use crate::facts::Facts;
+use crate::few::Few;
 use crate::finding::{FINDING_MAX, Finding, FindingCommand, FindingKind, mac_text};
 use crate::text::plural;
 
 /// Connections that a flood has at least, and the part of all connections to the service that nobody completes.
 const FLOOD_COUNT_MIN: u64 = 200;
 const FLOOD_PART: u64 = 4;
-/// Sources of a flood at least, which are also a quarter of its connections; or connections of few sources at least, and how
-/// many of them begin in a second.
+/// Sources of a flood at least, which are also a quarter of its connections; or connections of few sources at least that begin in
+/// two minutes.
 const FLOOD_SOURCE_MIN: u64 = 16;
 const FLOOD_COUNT_MANY: u64 = 1000;
-const FLOOD_RATE_MIN: u64 = 20;
 
 /// Addresses for which a host asks at least: one that talks with many others asks for their addresses too.
 const REQUEST_TARGET_MIN: usize = 64;
@@ -77,10 +75,11 @@ impl Attacks {
 
     fn sweeps(&self, all: &mut Vec<Finding>) {
         for ((_, source), Requests { attempts, answered }) in self.requests.first(FINDING_MAX) {
-            let unanswered_count = attempts.hosts.iter().filter(|host| !answered.contains(host)).count();
-            if attempts.is_scan() && unanswered_count >= REQUEST_TARGET_MIN {
+            if attempts.is_scan() && attempts.hosts.len() >= REQUEST_TARGET_MIN {
                 let name = if source.is_ipv6() { "neighbor solicitations" } else { "requests of ARP" };
-                let text = sweep(source, attempts, name, self.requests.at_least());
+                let mut asked = answered.clone();
+                asked.add(&attempts.hosts);
+                let text = sweep(source, attempts.flow_count, name, &asked, self.requests.at_least());
                 all.push(Finding {
                     source: Some(*source),
                     command: neighbors(source, &format!("source_address = '{source}'")),
@@ -90,7 +89,8 @@ impl Attacks {
         }
         for (source, pings) in self.pings.first(FINDING_MAX) {
             if pings.is_scan() {
-                let text = sweep(source, pings, "unanswered flows of echo requests", self.pings.at_least());
+                let what = "unanswered flows of echo requests";
+                let text = sweep(source, pings.flow_count, what, &pings.hosts, self.pings.at_least());
                 let protocol = if source.is_ipv6() { "icmp6" } else { "icmp" };
                 all.push(Finding {
                     source: Some(*source),
@@ -103,23 +103,22 @@ impl Attacks {
 
     fn floods(&self, all: &mut Vec<Finding>) {
         for ((host, port), half_open) in self.half_open.first(FINDING_MAX) {
-            let is_most = half_open.count >= half_open.completed_count.saturating_mul(FLOOD_PART);
+            let is_most = |counts: Handshakes| counts.open >= counts.completed.saturating_mul(FLOOD_PART);
+            let (all_counts, fastest) = (half_open.handshakes, half_open.fastest());
+            let source_count = half_open.sources.len() as u64;
             // Clients that try again and again are a few sources, and do so in seconds.
             let is_spread = half_open.sources.has_more()
-                || half_open.sources.len() as u64 >= FLOOD_SOURCE_MIN
-                    && half_open.sources.len() as u64 * FLOOD_PART >= half_open.count;
-            let span = half_open.span.map_or(Duration::ZERO, |(first, last)| last.saturating_since(first));
-            let is_fast = half_open.count >= FLOOD_COUNT_MANY
-                && half_open.count >= span.as_secs().saturating_mul(FLOOD_RATE_MIN);
-            let is_flood = is_spread || is_fast;
-            if half_open.count < FLOOD_COUNT_MIN || !is_most || !is_flood {
+                || source_count >= FLOOD_SOURCE_MIN && source_count * FLOOD_PART >= all_counts.open;
+            let is_slow = is_spread && is_most(all_counts) && all_counts.open >= FLOOD_COUNT_MIN;
+            let is_fast = is_most(fastest) && fastest.open >= FLOOD_COUNT_MANY;
+            if !is_slow && !is_fast {
                 continue;
             }
             let port_text = port.map(|port| format!(" port {port}")).unwrap_or_default();
             let text = format!(
                 "{host}{port_text}: {}{} that nobody completed, from {} addresses",
                 self.half_open.at_least(),
-                plural(half_open.count, "connection"),
+                plural(all_counts.open, "connection"),
                 half_open.sources.count()
             );
             let port_condition = port.map(|port| format!(" and dst port {port}")).unwrap_or_default();
@@ -127,7 +126,7 @@ impl Attacks {
                 destination: Some(*host),
                 port: *port,
                 command: FindingCommand::filtered(format!("tcp and dst host {host}{port_condition}")),
-                ..finding(FindingKind::SynFlood, half_open.count, text)
+                ..finding(FindingKind::SynFlood, all_counts.open, text)
             });
         }
     }
@@ -196,8 +195,8 @@ impl Attacks {
     }
 }
 
-fn sweep(source: &IpAddr, attempts: &Attempts, what: &str, at_least: &str) -> String {
-    format!("{source}: {at_least}{} {what} for {} addresses", attempts.flow_count, attempts.hosts.count())
+fn sweep(source: &IpAddr, count: u64, what: &str, hosts: &Few<IpAddr>, at_least: &str) -> String {
+    format!("{source}: {at_least}{count} {what} for {} addresses", hosts.count())
 }
 
 fn plural_of(count: &str, len: usize, one: &str) -> String {
@@ -206,6 +205,8 @@ fn plural_of(count: &str, len: usize, one: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use flowgauge::{FlowKey, FlowRecord, IpProtocol, TcpFlags, Timestamp};
 
     use super::*;
@@ -256,6 +257,27 @@ mod tests {
         assert_eq!(kinds(attempts(240, 16, 5)), []);
     }
 
+    #[test]
+    fn what_happens_at_other_times_hides_no_flood() {
+        let delayed = |mut record: FlowRecord, minutes: u64| {
+            record.start = record.start.saturating_add(Duration::from_secs(60 * minutes));
+            record
+        };
+        // One attempt an hour before or after.
+        let fast = || attempts(2000, 1, 5).map(move |record| delayed(record, 60));
+        assert_eq!(kinds(attempts(1, 1, 0).chain(fast())), [FindingKind::SynFlood]);
+        assert_eq!(kinds(fast().chain(attempts(1, 1, 0))), [FindingKind::SynFlood]);
+        // A day of connections that were completed, which records of all minutes interrupt.
+        let regular = |count| {
+            attempts(count, 50, 3000).map(|mut record| {
+                record.forward.tcp_flags |= TcpFlags::ACK;
+                carrying(record, [100, 100])
+            })
+        };
+        assert_eq!(kinds(regular(20_000).chain(fast()).chain(regular(100))), [FindingKind::SynFlood]);
+        assert_eq!(kinds(regular(20_000)), []);
+    }
+
     /// Returns answers of servers to a host of which no request was captured.
     fn answers(count: u16, payload_len: u64) -> impl Iterator<Item = FlowRecord> {
         (0..count).map(move |number| {
@@ -281,8 +303,11 @@ mod tests {
         assert_eq!(kinds([of([victim, server], [0, 200_000])]), [FindingKind::Amplification]);
         assert_eq!(kinds([of([server, victim], [200_000, 0])]), [FindingKind::Amplification]);
         assert_eq!(kinds([of([victim, server], [50_000, 200_000])]), []);
-        // Requests whose answers were not captured count too.
-        assert_eq!(kinds([of([victim, server], [0, 200_000]), of([victim, server], [50_000, 0])]), []);
+        // Requests whose answers were not captured count too, in any order.
+        let (answer, request) =
+            (of([victim, server], [0, 200_000]), of([("10.0.0.1", 50_001), server], [50_000, 0]));
+        assert_eq!(kinds([answer.clone(), request.clone()]), []);
+        assert_eq!(kinds([request, answer]), []);
         let search = of([victim, ("239.255.255.250", 1900)], [200, 0]);
         assert_eq!(kinds([search, of([("10.0.0.2", 1900), victim], [200_000, 0])]), []);
         assert_eq!(kinds([of([victim, ("10.0.0.2", 161)], [2000, 200_000])]), []);

@@ -39,6 +39,9 @@ const ECHO_REQUEST_V6: u8 = 128;
 /// Least number of connections with data in one direction that say something about a capture.
 const ONE_WAY_MIN: u64 = 16;
 
+/// Number of minutes in which connections to a service are counted.
+const MINUTE_COUNT: usize = 8;
+
 /// Port of SNMP, whose clients ask for long answers in regular operation.
 pub(crate) const SNMP: u16 = 161;
 
@@ -61,19 +64,69 @@ impl Weight for Claims {
     }
 }
 
-/// Connections to a service that nobody completed.
+/// Connections to a service, and those that nobody completed.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct HalfOpen {
-    pub(crate) count: u64,
-    pub(crate) completed_count: u64,
+    pub(crate) handshakes: Handshakes,
     pub(crate) sources: Few<IpAddr>,
-    /// Times of the first and the last one.
-    pub(crate) span: Option<(Timestamp, Timestamp)>,
+    minutes: [Minute; MINUTE_COUNT],
+}
+
+/// Numbers of connections that nobody completed, and of others.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Handshakes {
+    pub(crate) open: u64,
+    pub(crate) completed: u64,
+}
+
+impl Handshakes {
+    fn add(&mut self, is_complete: bool) {
+        *(if is_complete { &mut self.completed } else { &mut self.open }) += 1;
+    }
+}
+
+/// The connections that began in a minute, counted from 1970.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Minute {
+    number: u64,
+    handshakes: Handshakes,
+}
+
+impl HalfOpen {
+    /// Counts a connection. Of the minutes, those remain in which most connections were not completed.
+    fn add(&mut self, start: Timestamp, is_complete: bool) {
+        self.handshakes.add(is_complete);
+        let number = start.as_nanos() / 60_000_000_000;
+        let known = self.minutes.iter().position(|minute| minute.number == number);
+        let least = || {
+            let count = |(_, minute): &(usize, &Minute)| (minute.handshakes.open, minute.number);
+            self.minutes.iter().enumerate().min_by_key(count).map(|(index, _)| index)
+        };
+        let Some(minute) = known.or_else(least).and_then(|index| self.minutes.get_mut(index)) else { return };
+        if minute.number != number {
+            *minute = Minute { number, ..Minute::default() };
+        }
+        minute.handshakes.add(is_complete);
+    }
+
+    /// Returns the connections of the two successive minutes in which most were not completed.
+    pub(crate) fn fastest(&self) -> Handshakes {
+        let of = |number| {
+            let minute = self.minutes.iter().find(|minute| minute.number == number);
+            minute.map(|minute| minute.handshakes).unwrap_or_default()
+        };
+        let both = self.minutes.iter().map(|minute| {
+            let next = of(minute.number + 1);
+            let Handshakes { open, completed } = minute.handshakes;
+            Handshakes { open: open + next.open, completed: completed + next.completed }
+        });
+        both.max_by_key(|handshakes| handshakes.open).unwrap_or_default()
+    }
 }
 
 impl Weight for HalfOpen {
     fn weight(&self) -> u64 {
-        self.count
+        self.handshakes.open
     }
 
     fn heap_bytes(&self) -> usize {
@@ -132,7 +185,7 @@ impl Offers {
     }
 }
 
-/// Requests for the addresses of a link.
+/// Requests for the addresses of a link, of which the hosts are those that did not answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Requests {
     pub(crate) attempts: Attempts,
@@ -231,13 +284,16 @@ impl Attacks {
             self.claim((link, address), mac, head.timestamp);
         }
         if let Some((source, target)) = request.filter(|(source, _)| is_address(source)) {
-            let attempts = &mut self.requests.entry((link, source)).attempts;
+            let Requests { attempts, answered } = self.requests.entry((link, source));
             attempts.flow_count += 1;
-            attempts.hosts.insert(target);
+            if !answered.contains(&target) {
+                attempts.hosts.insert(target);
+            }
         }
         if let Some((owner, source)) = answer.filter(|(_, source)| is_address(source))
             && let Some(requests) = self.requests.get_mut(&(link, source))
         {
+            requests.attempts.hosts.remove(&owner);
             requests.answered.insert(owner);
         }
     }
@@ -306,17 +362,10 @@ impl Attacks {
         if crate::counts::is_group(&to.0) {
             return;
         }
-        let is_to_group = crate::counts::is_group(&from);
-        if received == 0 && !is_to_group {
-            // Requests without an answer count for hosts that have others.
-            if let Some(answers) = self.amplified.get_mut(&to) {
-                answers.sent += sent;
-            }
-            return;
-        }
+        // Requests without an answer count too.
         let answers = self.amplified.entry(to);
         answers.sent += sent;
-        answers.has_asked_group |= is_to_group;
+        answers.has_asked_group |= crate::counts::is_group(&from);
         if received > 0 {
             answers.flow_count += 1;
             answers.received += received;
@@ -343,13 +392,11 @@ impl Attacks {
         if has(there, TcpFlags::SYN) {
             let service = self.half_open.entry((destination, record.destination_port()));
             // A second one with the acknowledgment would complete it.
-            if !has(there, TcpFlags::ACK) && !has(there, TcpFlags::RST) && !has(back, TcpFlags::RST) {
-                service.count += 1;
+            let is_complete =
+                has(there, TcpFlags::ACK) || has(there, TcpFlags::RST) || has(back, TcpFlags::RST);
+            service.add(record.start, is_complete);
+            if !is_complete {
                 service.sources.insert(source);
-                let (first, last) = service.span.unwrap_or((record.start, record.start));
-                service.span = Some((first.min(record.start), last.max(record.start)));
-            } else {
-                service.completed_count += 1;
             }
         }
         // Either side may be taken for the initiator of a connection without its first segment.

@@ -31,6 +31,11 @@ impl<T: Ord> Few<T> {
         }
     }
 
+    /// Removes a value.
+    pub(crate) fn remove(&mut self, value: &T) {
+        self.values.remove(value);
+    }
+
     /// Adds the values of others.
     pub fn add(&mut self, others: &Self)
     where

@@ -209,10 +209,13 @@ impl Dcerpc {
                     Reply::Last
                 });
             }
-            kind::BIND_NAK => rows.response(key, |row: &mut Binding| {
-                row.accepted_count = Some(0);
-                Reply::Last
-            }),
+            kind::BIND_NAK => {
+                rows.response(key, |row: &mut Binding| {
+                    row.accepted_count = Some(0);
+                    Reply::Last
+                });
+                gss::result(false, authentication, rows);
+            }
             _ => {}
         }
         let has_token = matches!(
@@ -220,7 +223,7 @@ impl Dcerpc {
             kind::BIND | kind::BIND_ACK | kind::ALTER_CONTEXT | kind::ALTER_CONTEXT_RESPONSE | kind::AUTH3
         );
         if let Some(trailer) = trailer.filter(|_| has_token) {
-            gss::token(trailer.get(8..).unwrap_or_default(), authentication, false, rows);
+            gss::read(trailer.get(8..).unwrap_or_default(), authentication, false, rows);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! encryption).
 
 mod numbers;
+pub(super) mod token;
 
 pub use numbers::{EncryptionType, ErrorCode, MessageType, PreAuthentication};
 
@@ -18,7 +19,7 @@ use crate::checkpoint::state;
 use crate::codec::ber::{self, Value, Values, tag};
 use crate::row::{Displayed, Name};
 use crate::session::framing::{AfterPdu, Framing, Pdu, Width};
-use crate::session::kit::{Kept, KeptList, Malformed, Open, PduParser, Reply, Rows, Stored, exchange, open};
+use crate::session::kit::{Kept, KeptList, Malformed, PduParser, Reply, Rows, exchange, open};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Text, Verdict};
 
 /// Protocol `kerberos`, recognized by a message type with version 5.
@@ -40,57 +41,6 @@ mod message {
     pub(super) const TGS_REQUEST: u8 = 0x6C;
     pub(super) const TGS_REPLY: u8 = 0x6D;
     pub(super) const ERROR: u8 = 0x7E;
-}
-
-/// First fields of a message with which a ticket is used, before its type (section 5.5): version 5.
-const VERSION: &[u8] = b"\xA0\x03\x02\x01\x05\xA1\x03\x02\x01";
-
-/// Number of octets of a token in which a message is searched for.
-const SEARCH_LEN: usize = 256;
-
-/// Finds a message in a token: its type, and its fields.
-fn message_in(token: &[u8]) -> Option<(u8, Values<'_>)> {
-    let head = token.get(..SEARCH_LEN).unwrap_or(token);
-    let at = head.windows(VERSION.len() + 1).position(|window| window.starts_with(VERSION))?;
-    Some((*token.get(at + VERSION.len())?, Values(token.get(at..)?)))
-}
-
-/// Returns the name of the service whose ticket a token uses, with its realm.
-pub(super) fn service_of(token: &[u8]) -> Option<String> {
-    let (14, fields) = message_in(token)? else { return None };
-    let mut row = Exchange::default();
-    row.ticket(used_ticket(fields)?);
-    let service = row.service_name?.text().to_str_lossy().into_owned();
-    Some(match &row.service_realm {
-        Some(realm) => format!("{service}@{}", realm.text().to_str_lossy()),
-        None => service,
-    })
-}
-
-/// Adds the message of Kerberos in a token of GSS-API (RFC 4121 section 4.1), which may be wrapped in SPNEGO, to the row of a
-/// client that uses a ticket. The reply of the service ends the row.
-pub(super) fn token<R: Open + Stored<Exchange>>(token: &[u8], key: u64, rows: &mut Rows<'_, R>) {
-    let Some((kind, fields)) = message_in(token) else { return };
-    match kind {
-        14 => {
-            rows.acts_as(Role::Client);
-            rows.request(key, |row: &mut Exchange| {
-                (row.request_type, row.uses_ticket) = (Some(MessageType(14)), true);
-                used_ticket(fields).into_iter().for_each(|ticket| row.ticket(ticket));
-            });
-        }
-        // With three messages, the last one is a reply of the client (RFC 4757 section 7.1).
-        15 | 30 if rows.from() == Role::Server => {
-            rows.response(key, |row: &mut Exchange| {
-                (row.reply_type, row.uses_ticket) = (Some(MessageType(kind)), true);
-                if kind == 30 {
-                    row.failure(fields);
-                }
-                Reply::Last
-            });
-        }
-        _ => {}
-    }
 }
 
 /// Returns whether octets are a message of `len` octets. An error may lack its version if the port is known.
@@ -184,6 +134,8 @@ exchange! {
         pub ticket_encryption: Option<EncryptionType>,
         /// Encryption type of the part of the reply that the client can read.
         pub reply_encryption: Option<EncryptionType>,
+        /// True if the service accepts a ticket that is used; null if the other protocol does not say it in the clear.
+        pub is_accepted: Option<bool>,
         ..
         /// Realm that the request states.
         request_realm: Option<Kept<256>>,

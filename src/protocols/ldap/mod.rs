@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Operation`] | a bind, change, comparison or extended operation with its result; an unbind or abandon, at once |
 //! | [`SearchOperation`] | a search with its result, and the number of its entries |
-//! | [`ntlm::Authentication`] | a bind with SASL by NTLM |
+//! | [`Authentication`](super::ntlm::Authentication) | a bind with SASL by NTLM |
 //! | [`kerberos::Exchange`](super::kerberos::Exchange) | a bind with SASL by a ticket of Kerberos |
 //!
 //! After a bind with SASL, messages may have a layer of security (RFC 4422 section 3.7). They are read if it only signs them, with
@@ -23,9 +23,9 @@ use std::fmt::Write as _;
 use filter::{FILTER_DEPTH_MAX, public, write_filter};
 use rows::{op, text};
 
-use super::gss;
+use super::gss::Logons;
 use super::kerberos::Exchange as Ticket;
-use super::ntlm::{self, Authentication as Ntlm};
+use super::ntlm::Authentication as Ntlm;
 use super::recognizers::octets::{datagram_in_role, dialogue};
 use super::tls;
 use crate::checkpoint::state;
@@ -173,11 +173,10 @@ fn changes(list: Values<'_>) -> Option<Kept<512>> {
 pub(crate) struct Ldap {
     /// Number of the request to begin TLS, until it is answered.
     start_tls: Option<u32>,
-    /// Number of the bind whose answer is that to an authentication with NTLM.
-    logon: Option<u32>,
+    logons: Logons,
 }
 
-state! { struct Ldap { start_tls, logon } }
+state! { struct Ldap { start_tls, logons } }
 
 impl Ldap {
     /// Reads a message. Returns `None` if it is malformed.
@@ -232,8 +231,11 @@ impl Ldap {
                 row.authentication = Some(Authentication(credentials.tag));
                 if credentials.tag == 0xa3 {
                     let mut members = Values(credentials.content);
-                    row.mechanism = members.next_of(tag::OCTET_STRING).and_then(text);
-                    token = members.captured();
+                    let mechanism = members.next_of(tag::OCTET_STRING)?;
+                    row.mechanism = text(mechanism);
+                    // Later requests of an authentication may have none.
+                    let has_token = mechanism.starts_with(b"GS") || mechanism == b"NTLM";
+                    token = has_token.then(|| members.captured().map_or(&[][..], |token| token.content));
                 }
             }
             op::MODIFY | op::ADD | op::RENAME | op::COMPARE => {
@@ -268,11 +270,7 @@ impl Ldap {
             rows.request(key, |open: &mut Operation| open.request(row));
         }
         if let Some(token) = token {
-            let has_user = gss::token(token.content, NTLM, true, rows).is_some();
-            // Another token may follow before the answer.
-            if has_user || self.logon.is_some() {
-                self.logon = Some(id);
-            }
+            self.logons.requested(key, token, rows);
         }
         Some(())
     }
@@ -307,14 +305,12 @@ impl Ldap {
                 row.set_matched(matched);
                 Reply::Last
             });
+        }
+        if body.tag == op::BIND_RESPONSE {
             // The credentials of the server, after those that name another one.
-            if let Some(token) = members.captured_values().find(|value| value.tag == 0x87) {
-                gss::token(token.content, NTLM, true, rows);
-            }
-            let is_over = body.tag == op::BIND_RESPONSE && code != Some(SASL_BIND_IN_PROGRESS);
-            if is_over && self.logon.take_if(|logon| *logon == id).is_some() {
-                ntlm::result(code == Some(ResultCode(0)), NTLM, rows);
-            }
+            let token = members.captured_values().find(|value| value.tag == 0x87);
+            let is_accepted = (code != Some(SASL_BIND_IN_PROGRESS)).then_some(code == Some(ResultCode(0)));
+            self.logons.answered(key, token.map_or(&[], |token| token.content), is_accepted, rows);
         }
         let starts_tls = body.tag == op::EXTENDED_RESPONSE && self.start_tls == Some(id);
         if starts_tls {
@@ -329,9 +325,6 @@ impl Ldap {
 
 /// Result of a step of a bind.
 const SASL_BIND_IN_PROGRESS: ResultCode = ResultCode(14);
-
-/// Key of the row of an authentication with NTLM.
-const NTLM: u64 = 1 << 32;
 
 /// Octets of a buffer by which its layer is known: its length, a signature, and the head of a message.
 const SIGNATURE_LEN_MAX: usize = 64;
@@ -357,6 +350,10 @@ impl PduParser for Ldap {
     const OPEN_MAX: usize = 64;
     const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(60);
     type Row = Row;
+
+    fn heap_len(&self) -> usize {
+        self.logons.heap_len()
+    }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         if let [0, _, _, _, buffer @ ..] = pdu.bytes {
@@ -488,7 +485,8 @@ mod tests {
         let first =
             value(0xa0, &[&sequence(&[&value(0xa0, &[&sequence(&[&mechanism])]), &token(1, &asked)])]);
         let credentials = [string(b"GSS-SPNEGO"), string(&first)].concat();
-        let bind_by_ticket = message(10, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&credentials])]);
+        let bind_by_ticket =
+            |id| message(id, 0x60, &[&[2, 1, 3], &string(b""), &value(0xa3, &[&credentials])]);
         let bound = message(10, 0x61, &[&[0x0a, 1, 0, 4, 0, 4, 0], &value(0x87, &[&token(2, &granted)])]);
         let operations = vec![
             (CLIENT, bind.clone()),
@@ -536,12 +534,22 @@ mod tests {
             },
             Case {
                 name: "a bind by Kerberos",
-                turns: vec![(CLIENT, bind_by_ticket), (SERVER, bound)],
+                // The first one is refused without a token.
+                turns: vec![
+                    (CLIENT, bind_by_ticket(9)),
+                    (SERVER, result(9, 0x61, 49, b"")),
+                    (CLIENT, bind_by_ticket(10)),
+                    (SERVER, bound),
+                ],
                 rows: &[
+                    "ldap identifier=9 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO \
+                    result=invalid_credentials response_time=10ms",
+                    "kerberos request_type=ap_request service_name=ldap/dc service_realm=LAB ticket_encryption=rc4-hmac \
+                    response_time=10ms",
                     "ldap identifier=10 operation=bind version=3 authentication=sasl mechanism=GSS-SPNEGO result=success \
                     response_time=10ms",
                     "kerberos request_type=ap_request reply_type=ap_reply service_name=ldap/dc service_realm=LAB \
-                    ticket_encryption=rc4-hmac response_time=10ms",
+                    ticket_encryption=rc4-hmac is_accepted=Bool(true) response_time=10ms",
                 ],
             },
             Case {

@@ -10,9 +10,9 @@ use crate::base::{Timestamp, fnv1a};
 use crate::checkpoint::{COUNT_MAX, state};
 use crate::codec::{Number, Reader};
 use crate::protocols::dcerpc::{Binding, Call, Dcerpc, Endpoint, Uuid};
-use crate::protocols::gss;
+use crate::protocols::gss::Logons;
 use crate::protocols::kerberos::Exchange as Ticket;
-use crate::protocols::ntlm::{self, Authentication};
+use crate::protocols::ntlm::Authentication;
 use crate::session::Role;
 use crate::session::kit::{Kept, PduParser as _, Rows, open};
 
@@ -37,10 +37,7 @@ pub(crate) struct Smb {
     request_count: u64,
     /// Key of a negotiation of SMB 1, which a server may answer with SMB 2.
     pub(super) negotiation: Option<u64>,
-    /// Number of the last message of a logon, and its user.
-    logon: Option<Logon>,
-    /// Number of logons, by which their rows are found.
-    logon_count: u64,
+    logons: Logons,
     sessions: Known<Session>,
     trees: Known<Tree>,
     files: Known<File>,
@@ -48,13 +45,6 @@ pub(crate) struct Smb {
     recent: Vec<Recent>,
     /// Files that are read and written.
     pub(super) contents: Contents,
-}
-
-/// The last message of a logon.
-#[derive(Clone, Debug)]
-struct Logon {
-    message: u64,
-    user: Kept<256>,
 }
 
 /// An open pipe with its calls.
@@ -71,11 +61,10 @@ struct Recent {
     time: Timestamp,
 }
 
-state! { struct Logon { message, user } }
 state! { struct Pipe { file, calls } }
 state! { struct Recent { digest, time } }
 state! {
-    struct Smb { dialect, request_count, negotiation, logon, logon_count, sessions, trees, files, pipes, recent, contents }
+    struct Smb { dialect, request_count, negotiation, logons, sessions, trees, files, pipes, recent, contents }
     if |smb| smb.pipes.len() <= PIPE_COUNT_MAX && smb.recent.len() <= RECENT_COUNT_MAX && smb.request_count < COUNT_MAX
 }
 
@@ -114,10 +103,9 @@ impl Smb {
             self.pipes.iter().map(|pipe| size_of::<Dcerpc>() + pipe.calls.heap_len()).sum();
         let own_len =
             self.pipes.capacity() * size_of::<Pipe>() + self.recent.capacity() * size_of::<Recent>();
-        let logon_len = self.logon.as_ref().map_or(0, |logon| logon.user.text().0.len());
         own_len
             + pipes_len
-            + logon_len
+            + self.logons.heap_len()
             + self.sessions.heap_len()
             + self.trees.heap_len()
             + self.files.heap_len()
@@ -269,12 +257,7 @@ impl Smb {
 
     /// Reads the token of a request of a logon.
     pub(super) fn logs_on(&mut self, message: u64, token: &[u8], rows: &mut Rows<'_, Row>) {
-        if ntlm::is_first(token) {
-            self.logon_count = self.logon_count.wrapping_add(1);
-        }
-        if let Some(user) = gss::token(token, self.logon_count, true, rows) {
-            self.logon = Some(Logon { message, user });
-        }
+        self.logons.requested(message, token, rows);
     }
 
     /// Processes the response to a request of a logon.
@@ -285,21 +268,9 @@ impl Smb {
         token: &[u8],
         rows: &mut Rows<'_, Row>,
     ) {
-        let logon = self.logon.take_if(|logon| logon.message == message);
-        match (status, logon) {
-            (MORE_PROCESSING_REQUIRED, _) => {
-                gss::token(token, self.logon_count, true, rows);
-            }
-            (status, Some(Logon { user, .. })) => {
-                let is_accepted = status == Status(0);
-                ntlm::result(is_accepted, self.logon_count, rows);
-                if is_accepted {
-                    self.knows(session, user);
-                }
-            }
-            (_, None) => {
-                gss::token(token, self.logon_count, true, rows);
-            }
+        let is_accepted = (status != MORE_PROCESSING_REQUIRED).then_some(status == Status(0));
+        if let Some(user) = self.logons.answered(message, token, is_accepted, rows) {
+            self.knows(session, user);
         }
     }
 

@@ -292,7 +292,6 @@ impl Smb {
             let len: u16 = if body.words.0.len() == 8 { body.words.number(6).unwrap_or_default() } else { 0 };
             let token = body.octets.get(..len.into()).unwrap_or(body.octets);
             self.logged_on((message, user), head.status, token, rows);
-            rows.acts_as(Role::Server);
         }
         if command == command::NEGOTIATE {
             self.negotiation = None;

@@ -234,7 +234,6 @@ impl Smb {
         let is_logon = head.command == command::SESSION_SETUP;
         if is_logon {
             self.logged_on((head.message, head.session), head.status, octets.buffer(4), rows);
-            rows.acts_as(Role::Server);
         }
         let is_filled = matches!(head.status, Status(0) | BUFFER_OVERFLOW);
         if head.command == command::NEGOTIATE && is_filled {

@@ -37,6 +37,11 @@ impl Guess {
         self.has_client_sent = true;
     }
 
+    /// Looks at no further segments.
+    pub(super) const fn stop(&mut self) {
+        self.segment_count = SEGMENT_MAX;
+    }
+
     /// Returns whether further segments are of no interest.
     pub(super) const fn is_over(&self) -> bool {
         self.segment_count >= SEGMENT_MAX

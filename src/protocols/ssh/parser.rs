@@ -8,7 +8,7 @@ use super::message::{Authentication, Disconnect, HostKey, Identification, Messag
 use super::probe::LINES_BEFORE_MAX;
 use super::{IDENTIFICATION_LEN_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
 use crate::checkpoint::state;
-use crate::session::{Fault, Input, Out, Parser, Progress, Role};
+use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role};
 
 /// Message number of SSH_MSG_DISCONNECT (RFC 4250 section 4.1.2).
 const SSH_MSG_DISCONNECT: u8 = 1;
@@ -84,6 +84,15 @@ impl Parser for SshParser {
                 Step::Done => return Ok(Progress::Done),
             }
         }
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+        if !matches!(missing.from.of(&self.sides), Stage::Encrypted) {
+            return AfterGap::Stop;
+        }
+        // Nothing is missing of what is read, but the lengths that follow say nothing.
+        self.guess.stop();
+        AfterGap::Resume
     }
 
     fn heap_len(&self) -> usize {
@@ -191,11 +200,14 @@ impl SshParser {
             self.guess.client_sent();
             return Step::Done;
         }
+        if self.guess.is_over() {
+            return Step::Done;
+        }
         let is_accepted = self.guess.server_sent(bytes.len());
         is_accepted
             .into_iter()
             .for_each(|is_accepted| out(Message::Authentication(Authentication { is_accepted })));
-        if is_accepted == Some(true) || self.guess.is_over() { Step::Done } else { Step::Took(bytes.len()) }
+        if is_accepted == Some(true) { Step::Done } else { Step::Took(bytes.len()) }
     }
 
     fn kexinit(&mut self, payload: &[u8], from: Role, out: Out<'_, Self>) -> Result<(), Fault> {

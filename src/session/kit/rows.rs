@@ -459,6 +459,28 @@ impl<R: Open> Rows<'_, R> {
                 }
             };
         };
+        self.answer(index, fill);
+    }
+
+    /// Completes the open row of the other side with this key, if there is one.
+    pub(crate) fn complete<T: KitRow>(&mut self, key: u64, fill: impl FnOnce(&mut T))
+    where
+        R: Stored<T>,
+    {
+        if let Some(index) = self.find::<T>(key, self.from.other()) {
+            self.answer(index, |row: &mut T| {
+                fill(row);
+                Reply::Last
+            });
+        }
+    }
+
+    /// Adds a response to an open row, and delivers it unless further ones follow.
+    fn answer<T: KitRow>(&mut self, index: usize, fill: impl FnOnce(&mut T) -> Reply)
+    where
+        R: Stored<T>,
+    {
+        let now = self.now;
         let reply = self.change(index, |row: &mut T, awaits| {
             let reply = fill(row);
             let head = row.head_mut();

@@ -57,15 +57,20 @@ impl Hosts {
     /// Returns the rows of all hosts that sent something, in the order of their addresses. `traffic` returns that of a host.
     pub(crate) fn rows(&self, traffic: impl Fn(&IpAddr) -> Option<Traffic>) -> Vec<HostRow<'_>> {
         let all = self.all();
-        let mut counts: HashMap<([u8; 6], bool), u32> = HashMap::new();
+        // A host has an address of each scope.
+        let scope = |address: &IpAddr| match address {
+            IpAddr::V4(_) => 0,
+            IpAddr::V6(address) => 1 + u8::from(address.is_unicast_link_local()),
+        };
+        let mut counts: HashMap<([u8; 6], u8), u32> = HashMap::new();
         for (address, host) in &all {
             let mac = host.mac.or(host.frame_mac);
-            mac.into_iter().for_each(|mac| *counts.entry((mac, address.is_ipv6())).or_default() += 1);
+            mac.into_iter().for_each(|mac| *counts.entry((mac, scope(address))).or_default() += 1);
         }
         all.into_iter()
             .map(|(address, host)| {
                 // Frames of several addresses are forwarded by a router, one of which may be that of the router.
-                let own = host.frame_mac.filter(|mac| counts.get(&(*mac, address.is_ipv6())) == Some(&1));
+                let own = host.frame_mac.filter(|mac| counts.get(&(*mac, scope(&address))) == Some(&1));
                 HostRow {
                     address,
                     host,
