@@ -50,13 +50,15 @@ pub struct CompleteReply<'a> {
     pub is_malformed: bool,
 }
 
-/// The result of one or more lines of a server: a reply, or an invalid line.
+/// The result of one or more lines of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A complete reply of the server.
     Reply(CompleteReply<'a>),
     /// A line of text without a code where a reply must begin.
     Invalid,
+    /// An empty line where a reply must begin.
+    Empty,
 }
 
 /// Parser of the replies in one direction of a stream.
@@ -105,14 +107,11 @@ impl ReplyReader {
             self.text = Vec::new();
         }
         if self.follows_gap {
-            // A reply that begins here is complete; anything else is the rest of a line.
-            let Some(start) = bytes.get(..4) else { return Ok((0, None)) };
-            self.follows_gap = false;
+            if !self.follow_gap(bytes) {
+                return Ok((0, None));
+            }
             // These octets were not searched for the end of a line.
             seen_len = 0;
-            if coded(start).is_none() {
-                self.lines.resynchronize();
-            }
         }
         let mut taken = 0;
         loop {
@@ -123,12 +122,24 @@ impl ReplyReader {
             match self.line(&line, middle)? {
                 None => {}
                 Some(Item::Invalid) => return Ok((taken, Some(Item::Invalid))),
+                Some(Item::Empty) => return Ok((taken, Some(Item::Empty))),
                 Some(Item::Reply(reply)) => {
                     let text = if self.is_returned { &self.text } else { reply.text };
                     return Ok((taken, Some(Item::Reply(CompleteReply { text, ..reply }))));
                 }
             }
         }
+    }
+
+    /// Decides what follows a gap: a reply that begins here is complete; anything else is the rest of a line. Returns false if there
+    /// are too few octets.
+    fn follow_gap(&mut self, bytes: &[u8]) -> bool {
+        let Some(start) = bytes.get(..4) else { return false };
+        self.follows_gap = false;
+        if coded(start).is_none() {
+            self.lines.resynchronize();
+        }
+        true
     }
 
     /// Processes a line. Returns the reply that ends with it. The returned text is that of this line only; `self.text`
@@ -179,7 +190,7 @@ impl ReplyReader {
                 Ok(None)
             }
             // Some servers send an empty line after a reply.
-            None if line.text.is_empty() => Ok(None),
+            None if line.text.is_empty() => Ok(Some(Item::Empty)),
             None => {
                 let Some((code, text)) = split_code(line.text) else {
                     self.count_invalid(line.text)?;
@@ -231,10 +242,11 @@ impl ReplyReader {
         }
     }
 
-    /// Drops the rest of a truncated line before the next reply, for a parser that examines the octets at which a reply
-    /// begins. Returns the number of octets dropped.
+    /// Drops the rest of a line that is truncated, or follows a gap, before the next reply, for a parser that examines the octets at
+    /// which a reply begins. Returns the number of octets dropped.
     pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
-        if self.code.is_some() || self.follows_gap { 0 } else { self.lines.skip(bytes) }
+        let is_known = !self.follows_gap || self.follow_gap(bytes);
+        if self.code.is_some() || !is_known { 0 } else { self.lines.skip(bytes) }
     }
 
     /// Drops an incomplete reply, because octets are missing. The next octets may begin a reply.
@@ -295,7 +307,7 @@ mod tests {
                         all.push((reply.code, text, reply.is_truncated));
                     }
                     Some(Item::Invalid) => all.push((0, String::new(), false)),
-                    None => {}
+                    Some(Item::Empty) | None => {}
                 }
                 kept.drain(..taken);
                 assert!(reader.heap_len() <= 2 * REPLY_LEN_MAX);

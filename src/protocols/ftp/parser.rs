@@ -327,6 +327,7 @@ impl FtpParser {
                     taken += len;
                     match item {
                         Item::Reply(reply) => is_tls = self.reply(&reply, out),
+                        Item::Empty => {}
                         // It may replace a reply.
                         Item::Invalid => {
                             self.reply_order.gap(Role::Server);

@@ -494,6 +494,7 @@ impl SmtpParser {
                     taken += len;
                     match item {
                         Item::Reply(reply) => is_tls = self.reply(&reply, out),
+                        Item::Empty => {}
                         // It may replace a reply.
                         Item::Invalid => self.lose_replies(Role::Server),
                     }
