@@ -139,11 +139,15 @@ fn add_properties(root: &Value, schema: &Value, path: &str, out: &mut BTreeSet<S
 fn the_schema_has_the_keys_of_the_tables() {
     let schema = schema();
     let head = TableInfo::of::<Head>();
-    let mut of_heads = BTreeSet::new();
+    // Events of a type may have several tables.
+    let mut types: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
     for table in tables() {
         let (_, kind) = table.name.split_once('.').expect("a name with a dot");
-        let (mut columns, mut properties) = (BTreeSet::new(), BTreeSet::new());
-        add_columns(table.columns, "", &mut columns);
+        add_columns(table.columns, "", types.entry(kind).or_default());
+    }
+    let mut of_heads = BTreeSet::new();
+    for (kind, columns) in types {
+        let mut properties = BTreeSet::new();
         add_properties(&schema, &schema["$defs"][kind], "", &mut properties);
         let missing: Vec<_> = columns.difference(&properties).collect();
         assert!(missing.is_empty(), "{kind}: the schema has no {missing:?}");
@@ -327,9 +331,13 @@ fn the_documentation_of_events_is_up_to_date() {
     let head = TableInfo::of::<Head>();
     let titles =
         tables().into_iter().map(|table| (table.name.split_once('.').expect("a name with a dot").1, table));
+    let mut previous = "";
     for (title, table) in std::iter::once(("Keys of all events", head)).chain(titles) {
-        let description = table.description;
-        write!(section, "\n### {title}\n\n{description}\n\n| key | rule |\n|---|---|\n").expect("a string");
+        // Events of a type may have several tables.
+        if std::mem::replace(&mut previous, title) != title {
+            write!(section, "\n### {title}\n").expect("a string");
+        }
+        write!(section, "\n{}\n\n| key | rule |\n|---|---|\n", table.description).expect("a string");
         write_columns(&mut section, table.columns, "");
     }
     let path = root().join("docs/formats.md");

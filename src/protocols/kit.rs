@@ -3,8 +3,8 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, recognizers, rfb, smb, snmp,
-    syslog,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, recognizers, rfb, smb,
+    snmp, syslog,
 };
 use std::net::IpAddr;
 
@@ -28,6 +28,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
+    KitEntry::of::<mqtt::Mqtt>(),
     KitEntry::of::<nbdgm::Nbdgm>(),
     KitEntry::of::<nbns::Nbns>(),
     KitEntry::of::<ntp::Ntp>(),
@@ -216,7 +217,8 @@ impl Union for KitTransaction {
 fn distinct(all: impl Iterator<Item = &'static TableInfo>) -> Vec<&'static TableInfo> {
     let mut tables: Vec<&TableInfo> = Vec::new();
     for table in all {
-        if tables.iter().all(|other| other.name != table.name) {
+        // Events of EVE have what their row has.
+        if tables.iter().all(|other| other.name != table.name || other.columns != table.columns) {
             tables.push(table);
         }
     }

@@ -34,6 +34,7 @@ pub mod kerberos;
 mod kit;
 pub mod ldap;
 pub mod modbus;
+pub mod mqtt;
 pub mod nbdgm;
 pub mod nbns;
 pub mod ntlm;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{kerberos, nbdgm, nbns, ntp, radius};
+use flowgauge::protocols::{kerberos, mqtt, nbdgm, nbns, ntp, radius};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
@@ -315,6 +315,9 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     // A datagram without a priority is not recognized as syslog.
     ("syslog-missing-pri.pcap", "protocols.syslog.missing-pri", "syslog", 0, 1),
     ("tcp-syslog-nontransparent.pcap", "protocols.syslog.tcp-framing-nontransparent", "syslog", 2, 0),
+    ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_connect", 2, 0),
+    ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_publish", 3, 0),
+    ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_subscribe", 1, 0),
     ("modbus/fuzz-1011.pcap", "protocols.modbus.register_parsing", "modbus", 5, 0),
     ("krb/optional-service-name.pcap", "protocols.krb.krb-service-name", "kerberos", 1, 0),
     ("krb/error-preauth-padata.pcap", "protocols.krb.error-preauth-padata", "kerberos", 1, 0),
@@ -465,6 +468,126 @@ fn events_of_kerberos_are_those_of_suricata() {
             ["KRB_TGS_REP", "user01", realm, "HTTP/epgidvwman1088.epga.dom.lo.com"],
         ]
     );
+}
+
+/// What Suricata's tests expect of events of MQTT.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_mqtt_are_those_of_suricata() {
+    use serde_json::json;
+
+    let answer = |number: u16, rest: serde_json::Value| {
+        let mut answer = json!({"qos": 0, "retain": false, "dup": false, "message_id": number});
+        let members = rest.as_object().unwrap().clone();
+        answer.as_object_mut().unwrap().extend(members);
+        answer
+    };
+    let publish = |number: u16, qos: u8, topic: &str, message: &str| {
+        let rest = json!({"qos": qos, "topic": topic, "message": message});
+        answer(number, rest)
+    };
+    let reason = || json!({"reason_code": 0});
+    let expected = [
+        (
+            "mqtt5-pub-qos2/input.pcap",
+            json!({
+                "publish": publish(1, 2, "topicX", "baabaablacksheep"), "pubrec": answer(1, reason()),
+                "pubrel": answer(1, json!({"qos": 1, "reason_code": 0})), "pubcomp": answer(1, reason())
+            }),
+        ),
+        (
+            "mqtt31-pub-qos2/input.pcap",
+            json!({
+                "publish": publish(1, 2, "topicX", "baabaablacksheep"), "pubrec": answer(1, json!({})),
+                "pubrel": answer(1, json!({"qos": 1})), "pubcomp": answer(1, json!({}))
+            }),
+        ),
+        (
+            "mqtt5-sub-mosquittoprops/input.pcap",
+            json!({
+                "subscribe": answer(1, json!({
+                    "qos": 1, "topics": [{"topic": "topicX", "qos": 0}, {"topic": "topicY", "qos": 0}]
+                })),
+                "suback": answer(1, json!({"qos_granted": [0, 0]}))
+            }),
+        ),
+        (
+            "mqtt5-unsub-userpass/input.pcap",
+            json!({
+                "unsubscribe": answer(3, json!({"qos": 1, "topics": ["topicY"]})),
+                "unsuback": answer(3, json!({"reason_codes": [17]}))
+            }),
+        ),
+        ("mqtt31-unsub-qos1/input.pcap", json!({"disconnect": {"qos": 0, "retain": false, "dup": false}})),
+    ];
+    for (capture, expected) in expected {
+        let Some(events) = events(capture, "mqtt") else { return println!("skipped: no corpus") };
+        let count = events.iter().filter(|event| event["mqtt"] == expected).count();
+        assert_eq!(count, 1, "{capture}: {events:#?}");
+    }
+}
+
+/// The captures in which tshark finds MQTT.
+const CAPTURES_OF_MQTT: [&str; 4] = [
+    "captures/nDPI/mqtt.pcap",
+    "captures/nDPI/coap_mqtt.pcap",
+    "captures/ipfixprobe/mqtt.pcap",
+    "../protocol-captures/zeek+zeek/testing/btest/Traces/mqtt.pcap",
+];
+
+#[test]
+fn packets_of_mqtt_are_those_of_tshark() {
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let mut packet_count = 0;
+    for capture in CAPTURES_OF_MQTT {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        each(root.join(capture), |message, _| {
+            let text = |kept: &Kept<256>| kept.text().to_str_lossy().into_owned();
+            if let Some(row) = message.get::<mqtt::Connect>() {
+                let client = row.client_id.as_ref().map(text).unwrap_or_default();
+                ours.extend(row.version.map(|_| format!("1 {client}")));
+                ours.extend(row.reason.map(|_| String::from("2 ")));
+            } else if let Some(row) = message.get::<mqtt::Publish>() {
+                ours.push(format!("3 {}", row.topic.as_ref().map(text).unwrap_or_default()));
+            } else if let Some(row) = message.get::<mqtt::Subscribe>() {
+                ours.extend(row.topics.iter().map(|topic| format!("8 {topic}")));
+            }
+        });
+        let mut tshark = Command::new("tshark");
+        tshark.args([
+            "-n",
+            "-d",
+            "tcp.port==17501,mqtt",
+            "-Y",
+            "mqtt",
+            "-T",
+            "json",
+            "-J",
+            "mqtt",
+            "--no-duplicate-keys",
+            "-r",
+        ]);
+        let Ok(output) = tshark.arg(root.join(capture)).output() else {
+            return println!("skipped: tshark cannot be run");
+        };
+        let frames: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+        for frame in frames {
+            let layer = &frame["_source"]["layers"]["mqtt"];
+            for packet in layer.as_array().map_or(std::slice::from_ref(layer), |all| all) {
+                let kind = packet["mqtt.hdrflags_tree"]["mqtt.msgtype"].as_str().unwrap_or_default();
+                let text = |name: &str| packet[name].as_str().unwrap_or_default();
+                match kind {
+                    "1" => theirs.push(format!("1 {}", text("mqtt.clientid"))),
+                    "2" => theirs.push(String::from("2 ")),
+                    "3" | "8" => theirs.push(format!("{kind} {}", text("mqtt.topic"))),
+                    _ => {}
+                }
+            }
+        }
+        packet_count += theirs.len();
+        assert_eq!(counted(ours), counted(theirs), "{capture}");
+    }
+    assert!(packet_count > 30, "{packet_count}");
 }
 
 /// What Suricata's tests expect of events of LDAP: requests and results, not the entries, which are not kept.

@@ -1,4 +1,4 @@
-//! mosquitto's broker and clients: MQTT is recognized by content on an unregistered port.
+//! mosquitto's broker and clients: MQTT is recognized by content on an unregistered port, and parsed.
 
 use crate::lab::record;
 use crate::observe::to_port;
@@ -26,8 +26,18 @@ fn mosquitto_connections_are_recognized_as_mqtt() {
     let Some(recorded) = record("mqtt", &programs, &[("server", SERVER)], SCRIPT) else { return };
     let dialogues = to_port(&recorded.capture(), 11883);
     assert_eq!(dialogues.len(), 4, "a publisher and a subscriber of each version");
-    for dialogue in &dialogues {
+    for (dialogue, version) in dialogues.iter().zip(["3.1.1", "3.1.1", "5.0", "5.0"]) {
         assert_eq!(dialogue.recognized, [("mqtt", "content")]);
+        let connect = dialogue.only("mqtt", "mqtt_connect");
+        assert_eq!((&connect["version"], &connect["reason"]), (&version.into(), &"success".into()));
+        let message = dialogue.only("mqtt", "mqtt_publish");
+        assert_eq!((&message["topic"], &message["payload"]), (&"house/kitchen".into(), &"21.5".into()));
+        assert_eq!(message["is_retained"], true);
+        let wanted = dialogue.all("mqtt", "mqtt_subscribe");
+        assert!(
+            wanted.iter().all(|row| row["topics"][0] == "house/kitchen" && row["reasons"][0] == "success")
+        );
+        assert_eq!(wanted.len(), usize::from(message["from"] == "server"), "{dialogue:?}");
     }
     assert!(["mqttv311.txt", "mqttv5.txt"].iter().all(|name| recorded.file(name).trim() == "21.5"));
 }

@@ -162,6 +162,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_kerberos(args = (("kerberos-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_ldap(args = (("ldap-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_modbus(args = (("modbus-tcp", 32)), setup = inputs::kit::of_cases)]
+#[bench::cases_of_mqtt(args = (("mqtt-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_nbdgm(args = (("nbdgm-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_nbns(args = (("nbns-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_ntp(args = (("ntp-udp", 32)), setup = inputs::kit::of_cases)]

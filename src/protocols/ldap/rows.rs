@@ -143,7 +143,7 @@ exchange! {
         /// `mechanism` of a bind, or `REDACTED` for its password; otherwise `argument`.
         "argument": Option<Text<'a>> = row.zeek_argument();
     }
-    /// Operations of LDAP with their results.
+    /// Operations of LDAP with their results. Entries are not kept.
     eve "ldap" ['a] as (row, from) if (from == row.exchange.from) {
         /// The request; null if it was not captured.
         "request": Option<Group<EveRequest<'a>>> = EveRequest::of_operation(row).map(Group);
@@ -261,11 +261,11 @@ exchange! {
         /// Unset, as by default in Zeek: `attributes` of the row of `ldap_search`.
         "attributes": Option<List<Vec<KeptItem<'a>>>> = None;
     }
-    /// Searches of LDAP with their results. Entries are not kept.
+    /// Operations of LDAP with their results. Entries are not kept.
     eve "ldap" ['a] as (row, from) if (from == row.exchange.from) {
         /// The request; null if it was not captured.
         "request": Option<Group<EveRequest<'a>>> = EveRequest::of_search(row).map(Group);
-        /// The last response: its result.
+        /// The response.
         "responses": List<Vec<Group<EveResponse<'a>>>> = List(EveResponse::of_search(row).map(Group).into_iter().collect());
     }
 }

@@ -1,15 +1,7 @@
-//! Recognizers of messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
+//! Recognizers of messaging for people and devices: AMQP, CoAP, XMPP, IRC.
 
-use super::octets::{begins_with, begins_with_word, datagram_in_role, dialogue, is_printable, u16_at};
+use super::octets::{begins_with, begins_with_word, datagram_in_role, dialogue, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
-
-/// MQTT 3.1 to 5, recognized by a CONNECT packet with the protocol name, or a PUBLISH packet that fills the octets; on
-/// port 1883 also by other packets that fill the octets.
-pub static MQTT: Protocol = Protocol::new("mqtt")
-    .in_zeek("mqtt")
-    .in_eve("mqtt")
-    .over_streams(&[1883], Some(mqtt))
-    .streams_begin_with(OctetSet::range(0x20..=0xEF).and(OctetSet::of(b"\x10")));
 
 /// AMQP 0.9 and 1.0, recognized by the protocol header.
 pub static AMQP: Protocol =
@@ -39,77 +31,6 @@ const HEAD_LEN_MAX: usize = 256;
 
 /// Maximum number of CoAP options of a message that are examined; messages usually have a handful.
 const OPTION_COUNT_MAX: usize = 32;
-
-/// Parses the Remaining Length field of an MQTT packet (MQTT 5.0 section 1.5.5). Returns the length in octets, and the
-/// octets after the field.
-fn remaining(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let mut len = 0;
-    for (place, octet) in bytes.iter().take(4).enumerate() {
-        len |= usize::from(octet & 0x7F) << (7 * place);
-        if *octet < 0x80 {
-            return Some((len, bytes.get(place + 1..)?));
-        }
-    }
-    None
-}
-
-fn mqtt(opening: &StreamOpening<'_>) -> Verdict {
-    let is_on_port = opening.has_port(1883);
-    let packets = |bytes: &[u8]| match is_publish(bytes) {
-        true => Verdict::Match,
-        false if is_on_port => filled(bytes),
-        false => Verdict::No,
-    };
-    let connect = |bytes: &[u8]| match bytes {
-        [] => Verdict::More,
-        [0x10, rest @ ..] => match remaining(rest) {
-            Some((10.., rest)) => {
-                begins_with(rest, &[b"\0\x04MQTT\x04", b"\0\x04MQTT\x05", b"\0\x06MQIsdp\x03"])
-            }
-            None if rest.len() < 4 => Verdict::More,
-            _ => Verdict::No,
-        },
-        // A ping request: the response decides.
-        [0xC0, 0] => match opening.server {
-            [] => Verdict::More,
-            server => Verdict::of(*server == [0xD0, 0]),
-        },
-        [0xC0] => Verdict::More,
-        _ => packets(bytes),
-    };
-    let answers = |bytes: &[u8]| if bytes.is_empty() { Verdict::More } else { packets(bytes) };
-    dialogue(opening, connect, answers)
-}
-
-/// Returns whether `bytes` are exactly one MQTT PUBLISH packet with a printable topic of at most 255 octets.
-fn is_publish(bytes: &[u8]) -> bool {
-    let [0x30..=0x35 | 0x38..=0x3D, rest @ ..] = bytes else { return false };
-    match remaining(rest) {
-        Some((len, [0, topic_len, topic @ ..])) if len == 2 + topic.len() => {
-            topic.get(..usize::from(*topic_len)).is_some_and(is_printable)
-        }
-        _ => false,
-    }
-}
-
-/// Matches if MQTT packets of types that follow CONNECT fill the octets.
-fn filled(mut bytes: &[u8]) -> Verdict {
-    while let [first, rest @ ..] = bytes {
-        let is_sound = match first >> 4 {
-            3 => first & 6 != 6,
-            6 | 8 | 10 => first & 0x0F == 2,
-            2 | 4 | 5 | 7 | 9 | 11..=14 => first & 0x0F == 0,
-            _ => false,
-        };
-        match remaining(rest) {
-            _ if !is_sound => return Verdict::No,
-            Some((len, rest)) if len <= rest.len() => bytes = rest.get(len..).unwrap_or_default(),
-            None if rest.len() >= 4 => return Verdict::No,
-            _ => return Verdict::More,
-        }
-    }
-    Verdict::Match
-}
 
 fn amqp(opening: &StreamOpening<'_>) -> Verdict {
     let header = |bytes: &[u8]| {
@@ -244,16 +165,12 @@ fn irc(opening: &StreamOpening<'_>) -> Verdict {
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram, server};
-    use super::{AMQP, COAP, IRC, MQTT, XMPP};
+    use super::{AMQP, COAP, IRC, XMPP};
 
     const GET: &[u8] = b"\x41\x01\x7D\x34\x20\xBBtemperature";
     const ACK: &[u8] = b"\x61\x45\x7D\x34\x20\xFF22.3 C";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
-        client(&MQTT, 9001, b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3C\x00\x04nemo"),
-        client(&MQTT, 1883, b"\x10\x12\x00\x06MQIsdp\x03\x02\x00\x3C\x00\x04nemo"),
-        client(&MQTT, 9001, b"\xC0\x00").answered(b"\xD0\x00"),
-        client(&MQTT, 1883, b"\x82\x08\x00\x01\x00\x03a/b\x00"),
         client(&AMQP, 5672, b"AMQP\0\0\x09\x01"),
         datagram(&COAP, 5683, GET),
         datagram(&COAP, 40_000, ACK).answered(GET),
@@ -266,9 +183,6 @@ pub(super) mod samples {
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
-        client(&MQTT, 1883, b"\x10\x10\x00\x04MQTS\x04\x02\x00\x3C\x00\x04nemo"),
-        client(&MQTT, 1883, b"\x36\x07\x00\x04short"),
-        client(&MQTT, 9001, b"\xC0\x00").answered(b"\xD0\x01"),
         client(&AMQP, 5672, b"AMQP\0\0\x09\x09"),
         datagram(&COAP, 40_000, ACK).answered(b"\x41\x01\x7D\x35\x20\xBBtemperature"),
         datagram(&COAP, 5683, b"\x41\x01\x7D\x34\x20\xFE"),

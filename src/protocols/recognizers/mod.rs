@@ -5,8 +5,8 @@
 //! possible, and none allocates.
 //!
 //! A protocol that gets a parser keeps its place in [`ALL`]: `docs/adding-a-protocol.md` shows the steps. A parser of an
-//! application needs only one line in a set that extends [`Standard`](super::Standard): `extends Standard; parsers { Mqtt: MyMqtt =
-//! &recognizers::MQTT }`.
+//! application needs only one line in a set that extends [`Standard`](super::Standard): `extends Standard; parsers { Sip: MySip =
+//! &recognizers::SIP }`.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
@@ -47,7 +47,7 @@ mod tunnel;
 mod voice;
 
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, syslog,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, syslog,
 };
 use crate::session::Protocol;
 
@@ -56,7 +56,7 @@ pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS}
 pub use files::{GIT, NFS, RSYNC, SUNRPC};
 pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
 pub use mail::{IMAP, POP3};
-pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
+pub use messaging::{AMQP, COAP, IRC, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW};
 pub use network::SSDP;
 pub use routing::{BGP, OPENFLOW, RIP};
@@ -78,7 +78,7 @@ pub const ALL: &[&Protocol] = &[
     &RTSP,
     &SSDP,
     &dhcp::PROTOCOL,
-    &MQTT,
+    &mqtt::PROTOCOL,
     &AMQP,
     &rfb::PROTOCOL,
     &XMPP,

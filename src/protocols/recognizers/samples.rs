@@ -62,7 +62,7 @@ pub(super) const fn with<const N: usize>(mut bytes: [u8; N], at: usize, octet: u
 
 impl Sample {
     /// Sets the octets that the other side has sent before this sample.
-    pub(super) const fn answered(self, answered: &'static [u8]) -> Self {
+    pub(in crate::protocols) const fn answered(self, answered: &'static [u8]) -> Self {
         Self { answered, ..self }
     }
 
@@ -119,6 +119,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (kerberos::samples::SAMPLES, kerberos::samples::LOOK_ALIKES),
     (ldap::samples::SAMPLES, ldap::samples::LOOK_ALIKES),
     (modbus::samples::SAMPLES, modbus::samples::LOOK_ALIKES),
+    (mqtt::samples::SAMPLES, mqtt::samples::LOOK_ALIKES),
     (nbns::samples::SAMPLES, nbns::samples::LOOK_ALIKES),
     (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),
     (rdp::samples::SAMPLES, rdp::samples::LOOK_ALIKES),
