@@ -4,7 +4,7 @@ use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
     dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, recognizers, rfb, smb,
-    snmp, syslog,
+    snmp, socks, syslog,
 };
 use std::net::IpAddr;
 
@@ -37,6 +37,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<rfb::Rfb>(),
     KitEntry::of::<smb::Smb>(),
     KitEntry::of::<snmp::Snmp>(),
+    KitEntry::of::<socks::Socks>(),
     KitEntry::of::<syslog::Syslog>(),
 ];
 

@@ -50,6 +50,7 @@ mod server_name;
 pub mod smb;
 pub mod smtp;
 pub mod snmp;
+pub mod socks;
 pub mod ssh;
 mod standard;
 mod starttls;

@@ -318,6 +318,8 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_connect", 2, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_publish", 3, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_subscribe", 1, 0),
+    // The password, which is never written.
+    ("socks-auth.pcap", "protocols.socks.socks-auth", "socks", 0, 1),
     ("modbus/fuzz-1011.pcap", "protocols.modbus.register_parsing", "modbus", 5, 0),
     ("krb/optional-service-name.pcap", "protocols.krb.krb-service-name", "kerberos", 1, 0),
     ("krb/error-preauth-padata.pcap", "protocols.krb.error-preauth-padata", "kerberos", 1, 0),

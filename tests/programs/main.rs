@@ -24,6 +24,7 @@ mod mqtt;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod observe;
 #[cfg(all(feature = "protocols", feature = "serde"))]
+mod proxies;
 mod recognized;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;

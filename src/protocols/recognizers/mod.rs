@@ -47,7 +47,8 @@ mod tunnel;
 mod voice;
 
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, syslog,
+    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, socks,
+    syslog,
 };
 use crate::session::Protocol;
 
@@ -62,7 +63,7 @@ pub use network::SSDP;
 pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, WHOIS, X11};
-pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
+pub use tunnel::{IPSEC, L2TP, OPENVPN, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
@@ -135,7 +136,7 @@ pub const ALL: &[&Protocol] = &[
     // By several datagrams, or by the response.
     &WIREGUARD,
     &OPENVPN,
-    &SOCKS,
+    &socks::PROTOCOL,
     // A quarter of all first octets match the version of RTP.
     &RTP,
 ];

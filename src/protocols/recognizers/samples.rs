@@ -125,6 +125,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (rdp::samples::SAMPLES, rdp::samples::LOOK_ALIKES),
     (radius::samples::SAMPLES, radius::samples::LOOK_ALIKES),
     (snmp::samples::SAMPLES, snmp::samples::LOOK_ALIKES),
+    (socks::samples::SAMPLES, socks::samples::LOOK_ALIKES),
     (syslog::samples::SAMPLES, syslog::samples::LOOK_ALIKES),
     (routing::samples::SAMPLES, routing::samples::LOOK_ALIKES),
     (sharing::samples::SAMPLES, sharing::samples::LOOK_ALIKES),

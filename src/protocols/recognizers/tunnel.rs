@@ -1,4 +1,4 @@
-//! Recognizers of tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
+//! Recognizers of tunnels: WireGuard, OpenVPN, IPsec, L2TP, Teredo.
 
 use super::octets::{datagram_in_role, u16_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, StreamOpening, Verdict};
@@ -30,13 +30,6 @@ pub static L2TP: Protocol = Protocol::new("l2tp").over_datagrams(&[1701], Some(l
 pub static TEREDO: Protocol = Protocol::new("teredo")
     .over_datagrams(&[3544], Some(teredo))
     .datagrams_begin_with(OctetSet::range(0x60..=0x6F).and(OctetSet::of(b"\0")));
-
-/// SOCKS 4, 4a and 5 (RFC 1928), recognized by a client's request of valid length, and the server's response or port
-/// 1080.
-pub static SOCKS: Protocol = Protocol::new("socks")
-    .in_zeek("socks")
-    .over_streams(&[1080], Some(socks))
-    .streams_begin_with(OctetSet::range(4..=5));
 
 fn wireguard(opening: &DatagramOpening<'_>) -> Verdict {
     let [kind @ 1..=4, 0, 0, 0, ..] = opening.bytes else { return Verdict::No };
@@ -186,41 +179,10 @@ fn teredo(opening: &DatagramOpening<'_>) -> Verdict {
     })
 }
 
-fn socks(opening: &StreamOpening<'_>) -> Verdict {
-    let is_on_port = opening.has_port(1080);
-    let (is_complete, is_answered) = match opening.client {
-        [5, method_count @ 1..=16, methods @ ..] => {
-            let offered = methods.get(..usize::from(*method_count)).unwrap_or(methods);
-            // Registered and private methods.
-            if !offered.iter().all(|method| matches!(method, 0..=9 | 0x80..=0xFE)) {
-                return Verdict::No;
-            }
-            (
-                offered.len() == usize::from(*method_count),
-                matches!(opening.server, [5, 0..=9 | 0x80..=0xFF, ..]),
-            )
-        }
-        [4, 1 | 2, rest @ ..] => {
-            let user = rest.get(6..).unwrap_or_default();
-            if user.iter().take_while(|octet| **octet != 0).any(|octet| !(b' '..=b'~').contains(octet)) {
-                return Verdict::No;
-            }
-            (user.last() == Some(&0), matches!(opening.server, [0, 0x5A..=0x5D, ..]))
-        }
-        [5] | [4] => (false, false),
-        _ => return Verdict::No,
-    };
-    match (is_complete, opening.server.is_empty()) {
-        (true, _) if is_answered || is_on_port => Verdict::Match,
-        (_, true) => Verdict::More,
-        _ => Verdict::No,
-    }
-}
-
 #[cfg(test)]
 pub(super) mod samples {
     use super::super::samples::{Sample, client, datagram};
-    use super::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
+    use super::{IPSEC, L2TP, OPENVPN, TEREDO, WIREGUARD};
 
     const INITIATION: &[u8; 148] = &{
         let mut bytes = [0x5A; 148];
@@ -266,11 +228,6 @@ pub(super) mod samples {
             3544,
             b"\x00\x01\x00\x00noncenon\x00\x60\x00\x00\x00\x00\x00\x3B\x15sixteen octets..sixteen octets..",
         ),
-        client(&SOCKS, 1080, b"\x05\x02\x00\x02"),
-        client(&SOCKS, 9050, b"\x05\x01\x00").answered(b"\x05\x00"),
-        client(&SOCKS, 1080, b"\x04\x01\x00\x50\x0A\x00\x00\x01nemo\0"),
-        client(&SOCKS, 9050, b"\x04\x01\x00\x50\x00\x00\x00\x01\0example.com\0")
-            .answered(b"\0\x5A\0\0\0\0\0\0"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
@@ -283,8 +240,5 @@ pub(super) mod samples {
         datagram(&IPSEC, 4500, b"\x12\x34\x56\x78\x00\x00"),
         datagram(&L2TP, 1701, b"\xC8\x03\x00\x0C\x00\x01\x00\x00\x00\x00\x00\x01"),
         datagram(&TEREDO, 3544, b"\x60\x00\x00\x00\x00\x01\x3B\x15"),
-        client(&SOCKS, 1080, b"\x05\x00"),
-        client(&SOCKS, 9050, b"\x05\x01\x00").answered(b"HTTP/1.1 400"),
-        client(&SOCKS, 1080, b"\x04\x01\x00\x50\x0A\x00\x00\x01\xFF\0"),
     ];
 }

@@ -12,6 +12,8 @@ use crate::session::protocol::{Protocol, Role, Search};
 pub enum AfterPdu {
     /// Another PDU.
     More,
+    /// Another PDU, which is found in another way: the caller calls again with what follows.
+    Reframe,
     /// Nothing more in this direction.
     Done,
     /// Another protocol in both directions; `None` if the probes must identify it.
@@ -143,6 +145,10 @@ impl Lane {
             }
             match next {
                 AfterPdu::More => {}
+                AfterPdu::Reframe => {
+                    rest = self.skipped(rest);
+                    return Ok(Progress::Took(taken(rest)));
+                }
                 AfterPdu::Done => return Ok(Progress::Done),
                 AfterPdu::Handover(next) => {
                     rest = self.skipped(rest);
@@ -198,7 +204,7 @@ impl Lane {
             let len = self.torn_len(framing, from, rest);
             let is_over = len.is_some_and(|len| {
                 let pdu = Pdu { bytes: self.torn(framing, rest), len, is_rest: false, from, timestamp };
-                !matches!(each(&pdu), Ok(AfterPdu::More))
+                !matches!(each(&pdu), Ok(AfterPdu::More | AfterPdu::Reframe))
             });
             if is_over {
                 return AfterGap::Stop;

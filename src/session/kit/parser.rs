@@ -45,6 +45,12 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
         0
     }
 
+    /// Returns how the next PDU of a side is found, for a protocol in which that follows from the PDUs before: `pdu` returns
+    /// [`AfterPdu::Reframe`] when it changes.
+    fn framing(&self, _from: Role) -> &'static Option<Framing> {
+        const { &Self::FRAMING }
+    }
+
     /// Processes a PDU.
     ///
     /// # Errors
@@ -171,7 +177,7 @@ impl<P: PduParser> KitParser for Kit<P> {
 
     fn bytes(&mut self, input: &Input<'_>, out: Deliver<'_>) -> Result<Progress, Fault> {
         let Self { grammar, lanes, store, .. } = self;
-        let Some(framing) = &P::FRAMING else { return Err(Fault::UNSUPPORTED_TRANSPORT) };
+        let Some(framing) = grammar.framing(input.from) else { return Err(Fault::UNSUPPORTED_TRANSPORT) };
         let lane = input.from.of_mut(lanes);
         let progress = lane.cut(framing, input, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
         match progress {
@@ -198,14 +204,14 @@ impl<P: PduParser> KitParser for Kit<P> {
 
     fn gap(&mut self, missing: &Missing<'_>, out: Deliver<'_>) -> AfterGap {
         let Self { grammar, lanes, store, .. } = self;
-        let Some(framing) = &P::FRAMING else { return AfterGap::Stop };
+        let Some(framing) = grammar.framing(missing.from) else { return AfterGap::Stop };
         let lane = missing.from.of_mut(lanes);
         lane.gap(framing, missing, &mut |pdu| pass_of_stream((grammar, store), pdu, out))
     }
 
     fn end(&mut self, end: &End<'_>, out: Deliver<'_>) {
         let Self { grammar, lanes, store, .. } = self;
-        if let Some(framing) = &P::FRAMING {
+        if let Some(framing) = grammar.framing(end.from) {
             let lane = end.from.of_mut(lanes);
             lane.end(framing, end, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
         }
