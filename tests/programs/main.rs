@@ -25,6 +25,7 @@ mod mqtt;
 mod observe;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod proxies;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod recognized;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
