@@ -10,13 +10,13 @@ use crate::session::framing::{AfterPdu, Framing, Pdu, counted};
 use crate::session::kit::{Kept, Malformed, PduParser, Rows, exchange, names, open};
 use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Search, StreamOpening, Text, Verdict};
 
-/// Protocol `syslog`: recognized by a priority in angle brackets, and text; on ports other than 514 also by a date or a
-/// version, which is then required. In streams, a priority of a client on port 514 or 601, after the length of the message
+/// Protocol `syslog`: recognized by a priority in angle brackets, and text; on port 514 also by text without a priority; on other
+/// ports by a date or a version in addition. In streams, a priority of a client on port 514 or 601, after the length of the message
 /// or at its beginning.
 pub static PROTOCOL: Protocol = Protocol::new("syslog")
     .in_zeek("syslog")
     .over_datagrams(&[514], Some(probe))
-    .datagrams_begin_with(OctetSet::of(b"<"))
+    .datagrams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b"<")))
     .over_streams(&[514, 601], Some(probe_stream))
     .streams_begin_with(OctetSet::of(b"<123456789"))
     .with_kinds(&["syslog"])
@@ -36,7 +36,11 @@ fn priority(message: &[u8]) -> Option<(u8, &[u8])> {
 }
 
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
-    let Some((_, text)) = priority(opening.bytes) else { return Verdict::No };
+    let Some((_, text)) = priority(opening.bytes) else {
+        // A message without a priority (RFC 3164 section 4.3.3) begins with its text.
+        let is_text = |text: &[u8]| is_printable(text) && text.contains(&b' ') && !text.starts_with(b"<");
+        return Verdict::of(opening.has_port(514) && opening.bytes.get(..16).is_some_and(is_text));
+    };
     if !is_printable(text.get(..8).unwrap_or(text)) {
         return Verdict::No;
     }
@@ -253,6 +257,7 @@ pub(super) mod samples {
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         datagram(&PROTOCOL, 514, b"<34>su: failed"),
+        datagram(&PROTOCOL, 514, b"su: failed without a priority"),
         datagram(&PROTOCOL, 5140, b"<34>Oct 11 22:14:15 host su: failed"),
         datagram(&PROTOCOL, 5140, b"<165>1 2003-10-11T22:14:15.003Z host app - - - x"),
         client(&PROTOCOL, 514, b"<34>Oct 11 22:14:15 host su: failed\n"),
@@ -262,6 +267,7 @@ pub(super) mod samples {
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
         datagram(&PROTOCOL, 514, b"<192>su: failed"),
         datagram(&PROTOCOL, 5140, b"<34>su: failed"),
+        datagram(&PROTOCOL, 5140, b"su: failed without a priority"),
         datagram(&PROTOCOL, 514, b"<?xml version"),
         client(&PROTOCOL, 514, b"<?xml version"),
         client(&PROTOCOL, 5140, b"<34>Oct 11 22:14:15 host su: failed\n"),

@@ -312,8 +312,7 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("ntp/ntpmode67.pcap", "protocols.ntp.ntpmode67", "ntp_control", 6, 0),
     ("ntp/ntpmode67.pcap", "protocols.ntp.ntpmode67", "ntp_private", 3, 0),
     ("syslog-single-udp.pcap", "protocols.syslog.trace", "syslog", 1, 0),
-    // A datagram without a priority is not recognized as syslog.
-    ("syslog-missing-pri.pcap", "protocols.syslog.missing-pri", "syslog", 0, 1),
+    ("syslog-missing-pri.pcap", "protocols.syslog.missing-pri", "syslog", 1, 0),
     ("tcp-syslog-nontransparent.pcap", "protocols.syslog.tcp-framing-nontransparent", "syslog", 2, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_connect", 2, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_publish", 3, 0),
