@@ -1,7 +1,8 @@
 //! Logins without encryption, each of which counts once.
 
 use flowgauge::Message;
-use flowgauge::protocols::{ftp, http1, http2, ldap, smtp};
+use flowgauge::protocols::{ftp, http1, http2, ldap, mqtt, smtp, snmp, socks};
+use flowgauge::session::kit::KitMessage;
 
 /// Kinds of credentials of HTTP that each request of a connection repeats. A bit of [`ConnectionLogins`] stands for each, and
 /// the last one for all others.
@@ -49,13 +50,7 @@ impl ConnectionLogins {
                 };
                 self.request(kind, find(b"authorization").or_else(|| find(b"proxy-authorization")))
             }
-            Message::Kit(message) => {
-                let bind = message.get::<ldap::Operation>()?;
-                // Without a name, the client is anonymous.
-                let has_name = bind.object.as_ref().is_some_and(|name| !name.text().0.is_empty());
-                let is_simple = bind.authentication?.name()? == "simple" && has_name;
-                is_simple.then_some("simple")
-            }
+            Message::Kit(message) => of_kit(message),
             _ => None,
         }
     }
@@ -84,6 +79,28 @@ impl ConnectionLogins {
         self.0 |= bit;
         is_new.then_some(kind)
     }
+}
+
+/// Communities of SNMP that devices have before somebody changes them.
+const DEFAULT_COMMUNITIES: [&[u8]; 2] = [b"public", b"private"];
+
+/// Returns the kind of credentials of a message, which are not repeated.
+fn of_kit(message: &KitMessage<'_>) -> Option<&'static str> {
+    if let Some(bind) = message.get::<ldap::Operation>() {
+        // Without a name, the client is anonymous.
+        let has_name = bind.object.as_ref().is_some_and(|name| !name.text().0.is_empty());
+        let is_simple = bind.authentication?.name()? == "simple" && has_name;
+        return is_simple.then_some("simple");
+    }
+    if let Some(connection) = message.get::<mqtt::Connect>() {
+        return connection.has_password.then_some("password");
+    }
+    if let Some(session) = message.get::<socks::Session>() {
+        return session.is_accepted.map(|_| "password");
+    }
+    let conversation = message.get::<snmp::Conversation>()?;
+    let community = conversation.community.as_ref()?.text().0;
+    Some(if DEFAULT_COMMUNITIES.contains(&community) { "default community" } else { "community" })
 }
 
 /// Returns the first word of a value, and what follows.

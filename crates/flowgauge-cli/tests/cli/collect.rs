@@ -32,12 +32,12 @@ fn packet(protocol: u8, transport: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
+pub(super) fn udp(port: u16, payload: &[u8]) -> Vec<u8> {
     let head = [40_000, port, 8 + payload.len() as u16, 0].map(u16::to_be_bytes).concat();
     packet(17, &[&head, payload].concat())
 }
 
-fn tcp(port: u16, seq: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn tcp(port: u16, seq: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut segment = [40_000, port].map(u16::to_be_bytes).concat();
     segment.extend([seq, 1].map(u32::to_be_bytes).concat());
     segment.extend([0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
@@ -60,7 +60,7 @@ fn sctp(port: u16, fragments: &[(u8, u32, &[u8])]) -> Vec<u8> {
 }
 
 /// Returns a capture of raw IP packets, a millisecond apart.
-fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut capture = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 0x4_0000, 101] {
         capture.extend(word.to_le_bytes());

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::{objects, repository, run};
+use super::collect::{capture, tcp, udp};
+use super::{Folder, objects, repository, run};
 
 /// The heading of the section that the test writes.
 const HEADING: &str = "## Precision and recall\n";
@@ -160,4 +161,42 @@ fn every_capture_has_an_answer_and_some_have_no_finding() {
     assert_eq!(captures, expected.keys().cloned().collect(), "files and rows");
     assert!(captures.len() >= 30, "{captures:?}");
     assert!(expected.values().filter(|findings| findings.is_empty()).count() >= 8);
+}
+
+#[test]
+fn passwords_of_brokers_and_communities_are_clear_text_logins() {
+    // One packet without an answer is no login.
+    let exchanged = |mut packet: Vec<u8>| {
+        packet[12..20].rotate_left(4);
+        packet[20..24].rotate_left(2);
+        packet
+    };
+    let connect = |flags: u8, credentials: &[u8]| {
+        let body = [b"\0\x04MQTT\x04", &[flags, 0, 60, 0, 1, b'n'][..], credentials].concat();
+        let packet = [&[0x10, body.len() as u8], &body[..]].concat();
+        vec![tcp(1883, 0, 2, &[]), exchanged(tcp(1883, 0, 0x12, &[])), tcp(1883, 1, 0x18, &packet)]
+    };
+    let community = |community: &[u8]| {
+        let request = b"\xa0\x19\x02\x01\x01\x02\x01\0\x02\x01\0\x30\x0e\x30\x0c\x06\x08\x2b\x06\x01\x02\x01\x01\x01\0\x05\0";
+        let rest = [&[2, 1, 1, 4, community.len() as u8], community, &request[..]].concat();
+        let packet = udp(161, &[&[0x30, rest.len() as u8], &rest[..]].concat());
+        vec![packet.clone(), exchanged(packet)]
+    };
+    for (packets, expected) in [
+        (connect(0xC2, b"\0\x05alice\0\x06secret"), Some("1 login over mqtt without encryption (password)")),
+        (connect(2, b""), None),
+        (community(b"public"), Some("1 login over snmp without encryption (default community)")),
+        (community(b"k7Ux"), Some("1 login over snmp without encryption (community)")),
+    ] {
+        let folder = Folder::new();
+        let path = folder.file("capture.pcap", &capture(&packets));
+        let findings = objects(&run(&["summary", &path, "-q", "--format", "ndjson"]).out);
+        let logins: Vec<_> =
+            findings.iter().filter(|finding| finding["finding"] == "clear_text_login").collect();
+        assert_eq!(logins.len(), usize::from(expected.is_some()), "{logins:?}");
+        for (login, expected) in logins.iter().zip(expected) {
+            let evidence = text(login, "evidence");
+            assert!(evidence.ends_with(expected) && !evidence.contains("k7Ux"), "{evidence}");
+        }
+    }
 }
