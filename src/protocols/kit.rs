@@ -3,8 +3,8 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, recognizers, rfb, smb,
-    snmp, socks, syslog,
+    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp,
+    recognizers, rfb, smb, snmp, socks, syslog,
 };
 use std::net::IpAddr;
 
@@ -25,6 +25,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<dcerpc::Dcerpc>(),
     KitEntry::of::<dhcp::Dhcp>(),
     KitEntry::of::<dhcpv6::Dhcpv6>(),
+    KitEntry::of::<imap::Imap>(),
     KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),
@@ -32,6 +33,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<nbdgm::Nbdgm>(),
     KitEntry::of::<nbns::Nbns>(),
     KitEntry::of::<ntp::Ntp>(),
+    KitEntry::of::<pop3::Pop3>(),
     KitEntry::of::<radius::Radius>(),
     KitEntry::of::<rdp::Rdp>(),
     KitEntry::of::<rfb::Rfb>(),

@@ -38,7 +38,9 @@ fn priority(message: &[u8]) -> Option<(u8, &[u8])> {
 fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some((_, text)) = priority(opening.bytes) else {
         // A message without a priority (RFC 3164 section 4.3.3) begins with its text.
-        let is_text = |text: &[u8]| is_printable(text) && text.contains(&b' ') && !text.starts_with(b"<");
+        let is_text = |text: &[u8]| {
+            is_printable(text) && text.contains(&b' ') && text.first().is_some_and(u8::is_ascii_alphabetic)
+        };
         return Verdict::of(opening.has_port(514) && opening.bytes.get(..16).is_some_and(is_text));
     };
     if !is_printable(text.get(..8).unwrap_or(text)) {

@@ -402,8 +402,7 @@ impl Facts {
                     plural(count.0, "login")
                 ),
                 command: FindingCommand::flows(format!(
-                    "--where \"destination_address = '{host}' and application = '{protocol}' and \
-                     application_evidence = 'content'\""
+                    "--where \"destination_address = '{host}' and application = '{protocol}'\""
                 )),
             });
         }

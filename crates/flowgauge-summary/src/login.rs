@@ -1,7 +1,7 @@
 //! Logins without encryption, each of which counts once.
 
 use flowgauge::Message;
-use flowgauge::protocols::{ftp, http1, http2, ldap, mqtt, smtp, snmp, socks};
+use flowgauge::protocols::{ftp, http1, http2, imap, ldap, mqtt, pop3, smtp, snmp, socks};
 use flowgauge::session::kit::KitMessage;
 
 /// Kinds of credentials of HTTP that each request of a connection repeats. A bit of [`ConnectionLogins`] stands for each, and
@@ -98,9 +98,29 @@ fn of_kit(message: &KitMessage<'_>) -> Option<&'static str> {
     if let Some(session) = message.get::<socks::Session>() {
         return session.is_accepted.map(|_| "password");
     }
+    if let Some(row) = message.get::<pop3::Exchange>() {
+        return match row.command.as_ref()?.text().0 {
+            b"PASS" => Some("password"),
+            b"AUTH" => mechanism(row.argument.as_ref()?.text().0),
+            _ => None,
+        };
+    }
+    if let Some(row) = message.get::<imap::Exchange>() {
+        return match row.command.as_ref()?.text().0 {
+            b"LOGIN" => Some("password"),
+            b"AUTHENTICATE" => mechanism(row.argument.as_ref()?.text().0),
+            _ => None,
+        };
+    }
     let conversation = message.get::<snmp::Conversation>()?;
     let community = conversation.community.as_ref()?.text().0;
     Some(if DEFAULT_COMMUNITIES.contains(&community) { "default community" } else { "community" })
+}
+
+/// Returns the name of a mechanism of SASL that sends a secret as it is.
+fn mechanism(name: &[u8]) -> Option<&'static str> {
+    let known = ["login", "oauthbearer", "plain", "xoauth2"];
+    known.into_iter().find(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
 /// Returns the first word of a value, and what follows.

@@ -33,7 +33,6 @@ mod applications;
 mod database;
 mod files;
 mod industry;
-mod mail;
 mod messaging;
 mod monitoring;
 mod network;
@@ -47,8 +46,8 @@ mod tunnel;
 mod voice;
 
 use super::{
-    dcerpc, dhcp, dhcpv6, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, radius, rdp, rfb, smb, snmp, socks,
-    syslog,
+    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb, smb,
+    snmp, socks, syslog,
 };
 use crate::session::Protocol;
 
@@ -56,7 +55,6 @@ pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
 pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 pub use files::{GIT, NFS, RSYNC, SUNRPC};
 pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
-pub use mail::{IMAP, POP3};
 pub use messaging::{AMQP, COAP, IRC, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW};
 pub use network::SSDP;
@@ -90,8 +88,8 @@ pub const ALL: &[&Protocol] = &[
     &DROPBOX,
     &SPOTIFY,
     &WHATSAPP,
-    &IMAP,
-    &POP3,
+    &imap::PROTOCOL,
+    &pop3::PROTOCOL,
     &REDIS,
     &IRC,
     &TELNET,

@@ -18,7 +18,7 @@ pub(in crate::protocols) struct Sample {
 }
 
 const PLAIN: Sample = Sample {
-    protocol: &IMAP,
+    protocol: &pop3::PROTOCOL,
     stream_of: None,
     server_port: 0,
     ip_protocol: 17,
@@ -106,7 +106,8 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (database::samples::SAMPLES, database::samples::LOOK_ALIKES),
     (files::samples::SAMPLES, files::samples::LOOK_ALIKES),
     (industry::samples::SAMPLES, industry::samples::LOOK_ALIKES),
-    (mail::samples::SAMPLES, mail::samples::LOOK_ALIKES),
+    (imap::samples::SAMPLES, imap::samples::LOOK_ALIKES),
+    (pop3::samples::SAMPLES, pop3::samples::LOOK_ALIKES),
     (messaging::samples::SAMPLES, messaging::samples::LOOK_ALIKES),
     (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
     (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
