@@ -185,6 +185,10 @@ impl PduParser for Imap {
     const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(1800);
     type Row = Row;
 
+    fn asked_for(&self) -> Option<&'static Protocol> {
+        self.leaves.is_some_and(|(_, is_tls)| is_tls).then_some(&tls::PROTOCOL)
+    }
+
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         let end = memchr::memchr(b'\n', pdu.bytes);
         let (line, literal) =
@@ -214,7 +218,7 @@ impl Imap {
         rows: &mut Rows<'_, Row>,
     ) -> Result<(), Malformed> {
         // The end of IDLE (RFC 2177), and what an authentication sends.
-        if self.is_proof || line.eq_ignore_ascii_case(b"DONE") {
+        if self.is_proof || line.is_empty() || line.eq_ignore_ascii_case(b"DONE") {
             return Ok(());
         }
         let (tag, rest) = word(line);

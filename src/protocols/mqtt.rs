@@ -72,8 +72,16 @@ fn probe(opening: &StreamOpening<'_>) -> Verdict {
         false if is_on_port => filled(bytes),
         false => Verdict::No,
     };
-    let connect = |bytes: &[u8]| match bytes {
+    // What the side has sent whose octets are not the ones that are tested.
+    let other = if opening.client.is_empty() { &[] } else { opening.server };
+    // A ping: the other side decides, which may be captured first.
+    let is_answered_by = |answer: [u8; 2]| match other {
         [] => Verdict::More,
+        [first] if *first == answer[0] => Verdict::More,
+        other => Verdict::of(*other == answer),
+    };
+    let connect = |bytes: &[u8]| match bytes {
+        [] | [0xC0] => Verdict::More,
         [0x10, rest @ ..] => match remaining(rest) {
             Some((10.., rest)) => {
                 begins_with(rest, &[b"\0\x04MQTT\x04", b"\0\x04MQTT\x05", b"\0\x06MQIsdp\x03"])
@@ -81,15 +89,14 @@ fn probe(opening: &StreamOpening<'_>) -> Verdict {
             None if rest.len() < 4 => Verdict::More,
             _ => Verdict::No,
         },
-        // A ping request: the response decides.
-        [0xC0, 0] => match opening.server {
-            [] => Verdict::More,
-            server => Verdict::of(*server == [0xD0, 0]),
-        },
-        [0xC0] => Verdict::More,
+        [0xC0, 0] => is_answered_by([0xD0, 0]),
         _ => packets(bytes),
     };
-    let answers = |bytes: &[u8]| if bytes.is_empty() { Verdict::More } else { packets(bytes) };
+    let answers = |bytes: &[u8]| match bytes {
+        [] | [0xD0] => Verdict::More,
+        [0xD0, 0] => is_answered_by([0xC0, 0]),
+        _ => packets(bytes),
+    };
     dialogue(opening, connect, answers)
 }
 
@@ -885,13 +892,14 @@ impl<'p> Properties<'p> {
 
 #[cfg(test)]
 pub(super) mod samples {
-    use super::super::recognizers::samples::{Sample, client};
+    use super::super::recognizers::samples::{Sample, client, server};
     use super::PROTOCOL;
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&PROTOCOL, 9001, b"\x10\x10\x00\x04MQTT\x04\x02\x00\x3C\x00\x04nemo"),
         client(&PROTOCOL, 1883, b"\x10\x12\x00\x06MQIsdp\x03\x02\x00\x3C\x00\x04nemo"),
         client(&PROTOCOL, 9001, b"\xC0\x00").answered(b"\xD0\x00"),
+        server(&PROTOCOL, 9001, b"\xD0\x00").answered(b"\xC0\x00"),
         client(&PROTOCOL, 1883, b"\x82\x08\x00\x01\x00\x03a/b\x00"),
     ];
 

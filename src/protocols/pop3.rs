@@ -98,11 +98,13 @@ const OPEN_MAX: usize = 32;
 pub(crate) struct Pop3 {
     expected: Vec<Expects>,
     has_greeted: bool,
+    /// True if the first command is one with which connections begin.
+    is_opened: bool,
     /// Number of octets of the lines that follow an answer, while they do.
     data_len: Option<u64>,
 }
 
-state! { struct Pop3 { expected, has_greeted, data_len } if |parser| parser.expected.len() <= OPEN_MAX }
+state! { struct Pop3 { expected, has_greeted, is_opened, data_len } if |parser| parser.expected.len() <= OPEN_MAX }
 
 impl PduParser for Pop3 {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
@@ -115,12 +117,16 @@ impl PduParser for Pop3 {
         self.expected.capacity() * size_of::<Expects>()
     }
 
+    fn asked_for(&self) -> Option<&'static Protocol> {
+        self.expected.contains(&Expects::Tls).then_some(&tls::PROTOCOL)
+    }
+
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         let line = pdu.bytes.strip_suffix(b"\n").unwrap_or(pdu.bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         match pdu.from {
             Role::Client => self.command(line, rows),
-            Role::Server => Ok(self.answer(line, pdu.len, rows)),
+            Role::Server => Ok(self.answer(line, (pdu.offset, pdu.len), rows)),
         }
     }
 }
@@ -133,10 +139,17 @@ impl Pop3 {
         }
         let (verb, rest) = split(line);
         let is_verb = (3..=8).contains(&verb.len()) && verb.iter().all(u8::is_ascii_alphanumeric);
-        if !is_verb || self.expected.len() == OPEN_MAX {
+        if !is_verb {
             return Err(Malformed);
         }
+        // As of the open rows, the oldest one is displaced.
+        if self.expected.len() == OPEN_MAX {
+            self.expected.remove(0);
+        }
         let command = verb.to_ascii_uppercase();
+        self.is_opened |= !self.has_greeted
+            && self.expected.is_empty()
+            && matches!(&*command, b"APOP" | b"AUTH" | b"CAPA" | b"STLS" | b"USER");
         let argument = match &*command {
             b"PASS" => &[][..],
             b"APOP" | b"AUTH" => split(rest).0,
@@ -156,7 +169,7 @@ impl Pop3 {
         Ok(AfterPdu::More)
     }
 
-    fn answer(&mut self, line: &[u8], len: u64, rows: &mut Rows<'_, Row>) -> AfterPdu {
+    fn answer(&mut self, line: &[u8], (offset, len): (u64, u64), rows: &mut Rows<'_, Row>) -> AfterPdu {
         if let Some(data_len) = &mut self.data_len {
             if line != b"." {
                 *data_len += len;
@@ -177,7 +190,10 @@ impl Pop3 {
             _ => return AfterPdu::More,
         };
         let reply_text = Some(Kept::new(text)).filter(|_| !text.is_empty());
-        let is_greeting = !std::mem::replace(&mut self.has_greeted, true) && self.expected.is_empty();
+        let is_first = !std::mem::replace(&mut self.has_greeted, true);
+        // The greeting may be captured after the first commands.
+        let is_greeting =
+            is_first && (self.expected.is_empty() || (offset == 0 && is_success && self.is_opened));
         if is_greeting {
             rows.acts_as(Role::Server);
             rows.single(Exchange { is_success: Some(is_success), reply_text, ..Exchange::default() });
@@ -273,6 +289,25 @@ mod tests {
                     "pop3 command=APOP argument=alice reply_text=no response_time=10ms",
                     "pop3 command=STLS is_success=Bool(true) reply_text=begin response_time=10ms",
                 ],
+            },
+            Case {
+                name: "the server late: a greeting after the first command, and TLS before the answer",
+                turns: vec![
+                    (CLIENT, line("CAPA\r\n")),
+                    (SERVER, line("+OK ready\r\n+OK\r\nSTLS\r\n.\r\n")),
+                    (CLIENT, [b"STLS\r\n\x16\x03".as_slice(), &[1; 200]].concat()),
+                    (SERVER, line("+OK begin\r\n")),
+                ],
+                rows: &[
+                    "pop3 is_success=Bool(true) reply_text=ready",
+                    "pop3 command=CAPA is_success=Bool(true) data_len=6 response_time=10ms",
+                    "pop3 command=STLS is_success=Bool(true) reply_text=begin response_time=10ms",
+                ],
+            },
+            Case {
+                name: "TLS without an answer that was captured",
+                turns: vec![(CLIENT, [b"STLS\r\n\x16\x03".as_slice(), &[1; 5000]].concat())],
+                rows: &["pop3 command=STLS lacks=response"],
             },
             Case {
                 name: "an answer without its command, and a command without an answer",

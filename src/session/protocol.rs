@@ -409,6 +409,13 @@ impl Protocol {
         Self { datagrams: Recognition::beginning_with(self.datagrams, octets), ..self }
     }
 
+    /// Returns whether a stream of the protocol may begin with these octets, at least one.
+    #[cfg(feature = "protocols")]
+    pub(crate) fn may_begin(&self, octets: &[u8]) -> bool {
+        let first = octets.first().copied().unwrap_or_default();
+        self.streams.is_some_and(|recognition| recognition.may_begin_with(first))
+    }
+
     /// Declares that a server may send lines of text before the protocol begins. While its probe is undecided, the number
     /// of segments in which the lines arrive does not end the recognition. The probe must limit the number of lines.
     #[cfg(feature = "protocols")]

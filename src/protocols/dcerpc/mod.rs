@@ -123,8 +123,8 @@ impl Dcerpc {
             let mut fields = Fields { reader: Reader::new(bytes), is_little };
             let (from, timestamp) = (rows.from(), rows.now());
             // What is malformed has no rows.
-            let _ =
-                self.connected(&mut fields, &Pdu { bytes, len, is_rest: false, from, timestamp }, key, rows);
+            let pdu = Pdu { bytes, len, offset: 0, is_rest: false, from, timestamp };
+            let _ = self.connected(&mut fields, &pdu, key, rows);
             rest = rest.get(bytes.len()..).unwrap_or_default();
             if len < HEAD_LEN {
                 return;

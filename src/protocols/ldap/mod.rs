@@ -355,6 +355,10 @@ impl PduParser for Ldap {
         self.logons.heap_len()
     }
 
+    fn asked_for(&self) -> Option<&'static Protocol> {
+        self.start_tls.is_some().then_some(&tls::PROTOCOL)
+    }
+
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         if let [0, _, _, _, buffer @ ..] = pdu.bytes {
             // Otherwise, the messages are PDUs of their own, or encrypted.

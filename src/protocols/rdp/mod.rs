@@ -375,14 +375,21 @@ open! {
 
 /// Parser of RDP.
 #[derive(Debug, Default)]
-pub(crate) struct Rdp;
+pub(crate) struct Rdp {
+    /// True if the client has stated what it supports, and the server has not answered.
+    is_asked: bool,
+}
 
-state! { struct Rdp {} }
+state! { struct Rdp { is_asked } }
 
 impl PduParser for Rdp {
     const PROTOCOL: &'static Protocol = &PROTOCOL;
     const FRAMING: Option<Framing> = Some(Framing::length(2, Width::U16).keep(8 << 10));
     type Row = Row;
+
+    fn asked_for(&self) -> Option<&'static Protocol> {
+        self.is_asked.then_some(&tls::PROTOCOL)
+    }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         if !rows.is_in_stream() {
@@ -391,8 +398,12 @@ impl PduParser for Rdp {
         let [3, _, _, _, _, kind, rest @ ..] = pdu.bytes else { return Err(Malformed) };
         let content = rest.get(4 + 1..).unwrap_or_default();
         match (kind, pdu.from) {
-            (0xE0, Role::Client) => rows.flow(|row: &mut Connection| row.request(content)),
+            (0xE0, Role::Client) => {
+                self.is_asked = true;
+                rows.flow(|row: &mut Connection| row.request(content));
+            }
             (0xD0, Role::Server) => {
+                self.is_asked = false;
                 let mut is_encrypted = false;
                 rows.flow(|row: &mut Connection| {
                     row.confirmation(content);

@@ -31,6 +31,8 @@ pub struct Pdu<'a> {
     pub bytes: &'a [u8],
     /// Length on the wire in octets. That of a line that was truncated is one octet more than was kept.
     pub len: u64,
+    /// Number of octets of the direction before `bytes`, including missing ones; 0 for a datagram.
+    pub offset: u64,
     /// True if these are further octets of the PDU before ([`Framing::with_rest`]); `len` is the number of octets up to its end then.
     pub is_rest: bool,
     /// Role of the sender.
@@ -85,11 +87,11 @@ impl Lane {
         input: &Input<'_>,
         each: &mut Each<'_>,
     ) -> Result<Progress, Fault> {
-        let Input { bytes, from, timestamp, mut seen_len, .. } = *input;
+        let Input { bytes, offset, from, timestamp, mut seen_len } = *input;
         let mut rest = bytes;
         let taken = |rest: &[u8]| bytes.len() - rest.len();
         if framing.has_rest && self.place == Place::Start {
-            self.pass_rest(rest, (from, timestamp), each)?;
+            self.pass_rest(rest, (offset, from, timestamp), each)?;
         }
         loop {
             let before_len = rest.len();
@@ -132,7 +134,8 @@ impl Lane {
             let Some(kept) = rest.get(..kept_len) else {
                 return Ok(Progress::Needs { taken: taken(rest), need: kept_len });
             };
-            let next = each(&Pdu { bytes: kept, len, is_rest: false, from, timestamp })?;
+            let offset = offset + taken(rest) as u64;
+            let next = each(&Pdu { bytes: kept, len, offset, is_rest: false, from, timestamp })?;
             (self.place, self.skip) = if len > framing.keep as u64 && framing.is_line(kept) {
                 (Place::InLine, framing.keep as u64)
             } else {
@@ -141,7 +144,7 @@ impl Lane {
             if framing.has_rest {
                 rest = rest.get(kept_len..).unwrap_or_default();
                 (self.skip, seen_len) = (len - kept_len as u64, 0);
-                self.pass_rest(rest, (from, timestamp), each)?;
+                self.pass_rest(rest, (offset + kept_len as u64, from, timestamp), each)?;
             }
             match next {
                 AfterPdu::More => {}
@@ -158,17 +161,23 @@ impl Lane {
         }
     }
 
+    /// Returns whether the next octet is the first one of a PDU, or of the field in front of it.
+    #[cfg(feature = "protocols")]
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.skip == 0 && self.place == Place::Start
+    }
+
     /// Passes on the octets that are skipped: the rest of a PDU.
     fn pass_rest(
         &self,
         octets: &[u8],
-        (from, timestamp): (Role, Timestamp),
+        (offset, from, timestamp): (u64, Role, Timestamp),
         each: &mut Each<'_>,
     ) -> Result<(), Fault> {
         let len = octets.len().min(usize::try_from(self.skip).unwrap_or(usize::MAX));
         let bytes = octets.get(..len).unwrap_or_default();
         if !bytes.is_empty() {
-            each(&Pdu { bytes, len: self.skip, is_rest: true, from, timestamp })?;
+            each(&Pdu { bytes, len: self.skip, offset, is_rest: true, from, timestamp })?;
         }
         Ok(())
     }
@@ -193,7 +202,7 @@ impl Lane {
     /// Processes a gap. If the length of the PDU that it interrupts is known, `each` receives what was captured of the PDU,
     /// and the rest is skipped. Returns whether the direction continues.
     pub fn gap(&mut self, framing: &Framing, missing: &Missing<'_>, each: &mut Each<'_>) -> AfterGap {
-        let Missing { rest, len: missing_len, from, timestamp, .. } = *missing;
+        let Missing { rest, offset, len: missing_len, from, timestamp, .. } = *missing;
         if self.skip == 0 && framing.is_line(rest) && framing.resync.is_none() {
             (self.place, self.skip) = (Place::InLine, 0);
             return AfterGap::Resume;
@@ -203,7 +212,9 @@ impl Lane {
         } else {
             let len = self.torn_len(framing, from, rest);
             let is_over = len.is_some_and(|len| {
-                let pdu = Pdu { bytes: self.torn(framing, rest), len, is_rest: false, from, timestamp };
+                let bytes = self.torn(framing, rest);
+                let offset = offset.saturating_sub(bytes.len() as u64);
+                let pdu = Pdu { bytes, len, offset, is_rest: false, from, timestamp };
                 !matches!(each(&pdu), Ok(AfterPdu::More | AfterPdu::Reframe))
             });
             if is_over {
@@ -242,12 +253,14 @@ impl Lane {
 
     #[cold]
     fn end_within(&mut self, framing: &Framing, end: &End<'_>, each: &mut Each<'_>) {
-        let End { rest, from, timestamp, .. } = *end;
+        let End { rest, offset, from, timestamp, .. } = *end;
         let is_last_line = self.place == Place::Start && framing.is_line(rest);
         let len = self.torn_len(framing, from, rest).or_else(|| is_last_line.then_some(rest.len() as u64));
         if let Some(len) = len {
+            let bytes = self.torn(framing, rest);
+            let offset = offset + (rest.len() - bytes.len()) as u64;
             // Nothing follows, whatever it expects.
-            let _ = each(&Pdu { bytes: self.torn(framing, rest), len, is_rest: false, from, timestamp });
+            let _ = each(&Pdu { bytes, len, offset, is_rest: false, from, timestamp });
         }
     }
 

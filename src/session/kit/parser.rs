@@ -51,6 +51,12 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
         const { &Self::FRAMING }
     }
 
+    /// Returns the protocol that the client has asked for on this connection. Octets with which it may begin wait for the answer,
+    /// which may be captured after them.
+    fn asked_for(&self) -> Option<&'static Protocol> {
+        None
+    }
+
     /// Processes a PDU.
     ///
     /// # Errors
@@ -67,6 +73,9 @@ pub(crate) trait PduParser: Saved + Default + Send + Sync + 'static {
     /// Reports what the parser keeps besides the open rows: no PDU follows.
     fn finish(&mut self, _rows: &mut Rows<'_, Self::Row>) {}
 }
+
+/// Number of octets that a client may send of another protocol before the answer to its request for it.
+const UNANSWERED_LEN_MAX: usize = 4096;
 
 /// The parser of a protocol of the kit.
 pub(crate) struct Kit<P: PduParser> {
@@ -179,7 +188,18 @@ impl<P: PduParser> KitParser for Kit<P> {
         let Self { grammar, lanes, store, .. } = self;
         let Some(framing) = grammar.framing(input.from) else { return Err(Fault::UNSUPPORTED_TRANSPORT) };
         let lane = input.from.of_mut(lanes);
-        let progress = lane.cut(framing, input, &mut |pdu| pass_of_stream((grammar, store), pdu, out));
+        let asked = grammar.asked_for().filter(|next| lane.is_at_start() && next.may_begin(input.bytes));
+        let progress = match asked {
+            Some(_) if input.bytes.len() <= UNANSWERED_LEN_MAX => {
+                Ok(Progress::incomplete(0, input.bytes.len()))
+            }
+            // The client goes on: the answer was not captured.
+            Some(next) => Ok(Progress::Handover { taken: 0, next: Some(next) }),
+            None => lane.cut(framing, input, &mut |pdu| match pass_of_stream((grammar, store), pdu, out) {
+                Ok(AfterPdu::More) if grammar.asked_for().is_some() => Ok(AfterPdu::Reframe),
+                next => next,
+            }),
+        };
         match progress {
             // The driver does not pass the end of this direction.
             Ok(Progress::Done) => self.over(input.from, input.timestamp, out),
@@ -192,7 +212,7 @@ impl<P: PduParser> KitParser for Kit<P> {
 
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Deliver<'_>) -> Result<Progress, Fault> {
         let Datagram { bytes, len, from, timestamp, .. } = *datagram;
-        let pdu = Pdu { bytes, len: len as u64, is_rest: false, from, timestamp };
+        let pdu = Pdu { bytes, len: len as u64, offset: 0, is_rest: false, from, timestamp };
         match pass((&mut self.grammar, &mut self.store), &pdu, true, out) {
             Ok(AfterPdu::Done) => {
                 self.report(out);

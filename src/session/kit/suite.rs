@@ -117,7 +117,7 @@ impl Player {
             lane.need = need;
             lane.offset += taken as u64;
             lane.buffered.drain(..taken);
-            seen_len = lane.buffered.len();
+            seen_len = if taken > 0 { 0 } else { lane.buffered.len() };
         }
         assert!(lane.buffered.len() <= 16 << 10, "{} octets are buffered", lane.buffered.len());
     }
