@@ -132,6 +132,17 @@ impl Saved for i32 {
     }
 }
 
+#[cfg(feature = "protocols")]
+impl Saved for f64 {
+    fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
+        Ok(writer.be(self.to_bits())?)
+    }
+
+    fn load(reader: &mut Reader<'_>) -> Result<Self, Invalid> {
+        Ok(Self::from_bits(reader.be()?))
+    }
+}
+
 impl Saved for u8 {
     fn save(&self, writer: &mut StateWriter<'_>) -> Result<(), Invalid> {
         Ok(writer.be(*self)?)

@@ -4,7 +4,7 @@ use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
     dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp,
-    recognizers, rfb, smb, snmp, socks, syslog,
+    recognizers, rfb, rtp, sip, smb, snmp, socks, syslog,
 };
 use std::net::IpAddr;
 
@@ -37,6 +37,9 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<radius::Radius>(),
     KitEntry::of::<rdp::Rdp>(),
     KitEntry::of::<rfb::Rfb>(),
+    KitEntry::of::<rtp::Rtcp>(),
+    KitEntry::of::<rtp::Rtp>(),
+    KitEntry::of::<sip::Sip>(),
     KitEntry::of::<smb::Smb>(),
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<socks::Socks>(),

@@ -4,6 +4,7 @@ use super::index::{Entries, Index, first, only};
 use super::probing::{Answer, Found, datagram_by_port, run_datagram_probes};
 use super::protocol::DatagramOpening;
 use super::protocols::Protocols;
+use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter, number};
 use crate::codec::{self, Reader};
 
@@ -26,7 +27,7 @@ pub(super) struct DatagramProbing {
     /// datagrams too, because one damaged datagram does not exclude the protocol. The port alone does not identify
     /// these protocols.
     doubted: Entries,
-    previous: [Prefix; 2],
+    pub(super) previous: [Prefix; 2],
     pub(super) count: u8,
     /// Index of the table entry that has a parser and one of the flow's ports.
     pub(super) owner: Option<usize>,
@@ -35,20 +36,24 @@ pub(super) struct DatagramProbing {
     pub(super) held: Option<Found>,
 }
 
+/// The beginning of a datagram.
 #[derive(Clone, Copy, Debug)]
-struct Prefix {
+pub(super) struct Prefix {
     len: u8,
     bytes: [u8; PREFIX_LEN],
+    /// Length of the datagram on the wire.
+    pub(super) datagram_len: u32,
+    pub(super) timestamp: Timestamp,
 }
 
 impl Default for Prefix {
     fn default() -> Self {
-        Self { len: 0, bytes: [0; PREFIX_LEN] }
+        Self { len: 0, bytes: [0; PREFIX_LEN], datagram_len: 0, timestamp: Timestamp::ZERO }
     }
 }
 
 impl Prefix {
-    fn as_slice(&self) -> &[u8] {
+    pub(super) fn as_slice(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.len)).unwrap_or_default()
     }
 
@@ -69,6 +74,8 @@ impl DatagramProbing {
         }
         for previous in &self.previous {
             out.prefixed(codec::Prefix::U8, previous.as_slice())?;
+            out.be(previous.datagram_len)?;
+            out.be(previous.timestamp.as_nanos())?;
         }
         out.be(self.count)?;
         out.varint(self.owner.map_or(0, |owner| owner as u64 + 1))?;
@@ -85,6 +92,8 @@ impl DatagramProbing {
         };
         for previous in &mut probing.previous {
             previous.set(reader.prefixed(codec::Prefix::U8)?);
+            previous.datagram_len = reader.be()?;
+            previous.timestamp = Timestamp::from_nanos(reader.be()?);
         }
         probing.count = reader.be()?;
         probing.owner = number::<usize>(reader)?.checked_sub(1);
@@ -100,9 +109,10 @@ impl DatagramProbing {
     pub(super) fn run_probes<P: Protocols>(
         &mut self,
         opening: &DatagramOpening<'_>,
+        now: Timestamp,
         is_named: bool,
     ) -> Answer {
-        let (from, bytes) = (opening.from, opening.bytes);
+        let (from, bytes, len) = (opening.from, opening.bytes, opening.len);
         let opening = DatagramOpening {
             previous: from.of(&self.previous).as_slice(),
             answered: from.other().of(&self.previous).as_slice(),
@@ -130,7 +140,12 @@ impl DatagramProbing {
             self.refuted = refuted;
         }
         self.count = self.count.saturating_add(1);
-        from.of_mut(&mut self.previous).set(bytes);
+        // The one by which the protocol is recognized is passed to the parser as a whole.
+        if !matches!(answer, Answer::Found(_)) {
+            let previous = from.of_mut(&mut self.previous);
+            previous.set(bytes);
+            (previous.datagram_len, previous.timestamp) = (u32::try_from(len).unwrap_or(u32::MAX), now);
+        }
         match answer {
             Answer::Undecided if self.is_over(is_named) => Answer::Unknown,
             answer => answer,

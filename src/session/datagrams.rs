@@ -2,9 +2,10 @@
 //! protocol to which the port belongs.
 
 use super::context::FlowContext;
-use super::datagram_probing::{DatagramProbing, RESUME_DATAGRAM_COUNT_MAX, is_only_named};
+use super::datagram_probing::{DatagramProbing, Prefix, RESUME_DATAGRAM_COUNT_MAX, is_only_named};
 use super::driver::Turn;
 use super::octets::Payload;
+use super::parser::Datagram;
 use super::parsing::PortOwner;
 use super::probing::{Answer, Found};
 use super::protocol::{DatagramOpening, Role, Verdict};
@@ -21,7 +22,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         let is_fresh = matches!(self.session.state(), State::New);
         let (is_named, ports) = (self.session.protocol.is_some(), self.context.ports(self.session.client));
         let probing = self.session.datagrams_mut().unwrap_or(&mut fresh);
-        let answer = probing.run_probes::<P>(&opening, is_named);
+        let answer = probing.run_probes::<P>(&opening, self.context.timestamp, is_named);
         let mut named = None;
         let found = match answer {
             // A protocol without a parser does not exclude one with a parser that may follow it, as DTLS follows STUN.
@@ -54,6 +55,10 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             return;
         }
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
+        let reads_previous = |found: &Found| {
+            P::TABLE.get(found.entry).is_some_and(|entry| entry.has_parser && entry.protocol.reads_previous)
+        };
+        let previous = found.filter(reads_previous).map(|found| (probing.previous, found.is_reversed));
         self.driver.release(self.session);
         let Some(found) = found else {
             if is_fresh && self.await_datagram(side, payload, &opening) {
@@ -74,6 +79,25 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             parsing.port_owner =
                 port_owner.filter(|_| left > 0).map(|entry| PortOwner { entry: entry as u8, left });
         }
+        if let Some((previous, is_reversed)) = previous {
+            self.pass_previous(previous, is_reversed);
+        }
+    }
+
+    /// Passes the beginnings of the datagrams before the one by which the protocol was recognized to the parser.
+    #[cold]
+    fn pass_previous(&mut self, previous: [Prefix; 2], is_reversed: bool) {
+        let roles = if is_reversed { [Role::Server, Role::Client] } else { [Role::Client, Role::Server] };
+        let mut both: Vec<_> =
+            roles.into_iter().zip(&previous).filter(|(_, prefix)| prefix.datagram_len > 0).collect();
+        both.sort_by_key(|(_, prefix)| prefix.timestamp);
+        let Some(parsing) = self.session.parsing_mut() else { return };
+        for (from, prefix) in both {
+            let (bytes, len) = (prefix.as_slice(), prefix.datagram_len as usize);
+            let datagram = Datagram { bytes, len, from, timestamp: prefix.timestamp, is_announced: false };
+            // What is wrong with memory shows with the next datagram.
+            let _ = parsing.datagram(&datagram, &mut self.driver.allowance, self.receiver);
+        }
     }
 
     /// Starts the parser of a flow that another one announced, unless it may be of another protocol: its content or its
@@ -82,7 +106,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
     pub(super) fn probe_expected(&mut self, side: Side, payload: Payload<'_>, expected: Found) {
         let opening = opening(self.context, side, self.session.role(side), payload);
         let mut probing = DatagramProbing::default();
-        let answer = probing.run_probes::<P>(&opening, false);
+        let answer = probing.run_probes::<P>(&opening, self.context.timestamp, false);
         let is_nameless = matches!(answer, Answer::Unknown)
             && probing.decide::<P>(self.context.ports(self.session.client)).is_none();
         if is_nameless {

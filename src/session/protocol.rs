@@ -306,6 +306,7 @@ pub struct Protocol {
     message_len_min: u32,
     /// True if a server may send lines of text before the protocol begins.
     pub(super) follows_lines: bool,
+    pub(super) reads_previous: bool,
     /// True if messages of the protocol announce streams.
     pub(super) announces_streams: bool,
     /// Function that returns whether an announced flow of the protocol may begin with a datagram.
@@ -350,6 +351,7 @@ impl Protocol {
             message_len_max: 0,
             message_len_min: MESSAGE_OCTET_COUNT as u32,
             follows_lines: false,
+            reads_previous: false,
             announces_streams: false,
             early: None,
             kinds: &[],
@@ -421,6 +423,13 @@ impl Protocol {
     #[cfg(feature = "protocols")]
     pub(crate) const fn following_lines(self) -> Self {
         Self { follows_lines: true, ..self }
+    }
+
+    /// Declares that the parser reads the beginnings of datagrams before the one by which the protocol is recognized: of each side the
+    /// latest one, up to 64 octets.
+    #[cfg(feature = "protocols")]
+    pub(crate) const fn reading_previous(self) -> Self {
+        Self { reads_previous: true, ..self }
     }
 
     /// Declares that messages of the protocol announce streams between the same hosts, which may be captured before.

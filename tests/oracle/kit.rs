@@ -1,11 +1,11 @@
 //! Comparison of the rows of the protocols of the kit, and of some others, with the logs of Zeek, over captures of single protocols.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{kerberos, mqtt, nbdgm, nbns, ntp, radius};
+use flowgauge::protocols::{kerberos, mqtt, nbdgm, nbns, ntp, radius, rtp, sip};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
@@ -317,6 +317,9 @@ const LOGS: &[(&str, &str, &str, usize, usize)] = &[
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_connect", 2, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_publish", 3, 0),
     ("mqtt.pcap", "protocols.mqtt.mqtt", "mqtt_subscribe", 1, 0),
+    ("sip/sip-junk-before-request.pcap", "protocols.sip.junk", "sip", 1, 0),
+    // Zeek uses the state of a request without a final response for the next one, also that of ACK.
+    ("sip/wireshark.pcap", "protocols.sip.wireshark", "sip", 28, 8),
     // The password, which is never written.
     ("socks-auth.pcap", "protocols.socks.socks-auth", "socks", 0, 1),
     ("modbus/fuzz-1011.pcap", "protocols.modbus.register_parsing", "modbus", 5, 0),
@@ -977,4 +980,134 @@ fn events_of_arp_are_those_of_suricata() {
     let mirrored = events("decode-arp-3/arp-encap.pcap", "arp").expect("a corpus");
     assert_eq!(mirrored.len(), 1);
     assert_eq!(mirrored[0]["arp"]["src_mac"], "bc:03:58:5a:d5:ca");
+}
+
+/// What Suricata's tests expect of events of SIP.
+#[cfg(all(feature = "serde", feature = "compression"))]
+#[test]
+fn events_of_sip_are_those_of_suricata() {
+    use serde_json::json;
+
+    let request = json!({
+        "method": "REGISTER", "uri": "sip:sip.cybercity.dk", "version": "SIP/2.0",
+        "request_line": "REGISTER sip:sip.cybercity.dk SIP/2.0"
+    });
+    let response = json!({
+        "version": "SIP/2.0", "code": "401", "reason": "Unauthorized", "response_line": "SIP/2.0 401 Unauthorized"
+    });
+    for capture in ["sip-pattern-matching/sip.pcap", "sip-tcp-pattern-matching/sip.pcap"] {
+        let Some(events) = events(capture, "sip") else { return println!("skipped: no corpus") };
+        let objects: Vec<_> = events.iter().map(|event| &event["sip"]).collect();
+        assert_eq!(objects, [&request, &response], "{capture}");
+    }
+    assert_eq!(events("sip-options-method/input.pcap", "sip").unwrap().len(), 2);
+    let events = events("sip-sdp/sdp.pcap", "sip").unwrap();
+    let sdp = &events[0]["sip"]["sdp"];
+    let expected = [
+        ("/origin", "SIPPS 105015165 105015162 IN IP4 192.168.1.2"),
+        ("/session_name", "SIP call"),
+        ("/session_info", "Session Description Protocol"),
+        ("/uri", "https://www.sdp.proto"),
+        ("/email", "j.doe@example.com (Jane Doe)"),
+        ("/phone_number", "+1 617 555-6011 (Jane Doe)"),
+        ("/connection_data", "IN IP4 192.168.1.2"),
+        ("/bandwidths/0", "AS:64"),
+        ("/time_descriptions/0/time", "3034423619 3042462419"),
+        ("/time_descriptions/0/repeat_time", "604800 3600 0 90000"),
+        ("/timezone", "2882844526 -1h 2898848070 0"),
+        ("/encryption_key", "prompt"),
+        ("/attributes/0", "sendrecv"),
+        ("/media_descriptions/0/media", "audio 30000 RTP/AVP 0 8 97 2 3"),
+        ("/media_descriptions/0/media_info", "media info"),
+        ("/media_descriptions/0/connection_data", "IN IP4 192.168.1.2"),
+        ("/media_descriptions/0/encryption_key", "prompt"),
+        ("/media_descriptions/0/attributes/0", "rtpmap:0 pcmu/8000"),
+    ];
+    for (place, value) in expected {
+        assert_eq!(sdp.pointer(place), Some(&value.into()), "{place}: {sdp}");
+    }
+}
+
+/// Runs tshark for a capture. Returns `None` if there is none.
+fn tshark(capture: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("tshark").arg("-n").arg("-r").arg(capture).args(arguments).output().ok()?;
+    Some(String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn messages_of_sip_are_those_of_tshark() {
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let zeek = "../protocol-captures/zeek+zeek/testing/btest/Traces/sip/wireshark.pcap";
+    for capture in [root.join("captures/nDPI/sip.pcap"), root.join(zeek), example("call.pcap")] {
+        let mut ours = Vec::new();
+        each(capture.clone(), |message, _| {
+            let Some(row) = message.get::<sip::Exchange>() else { return };
+            let text = |kept: &Kept<256>| kept.text().to_str_lossy().into_owned();
+            let call = row.call_identifier.as_ref().map(text).unwrap_or_default();
+            let number = row.sequence_number.unwrap_or_default();
+            ours.extend(row.status.map(|status| format!("{status} {call} {number}")));
+            let method = row.method.as_ref().map(|method| method.text().to_str_lossy().into_owned());
+            ours.extend(method.map(|method| format!("{method} {call} {number}")));
+        });
+        let fields = ["sip.Method", "sip.Status-Code", "sip.Call-ID", "sip.CSeq.seq"];
+        let arguments = fields.iter().flat_map(|field| ["-e", field]);
+        let arguments: Vec<_> = ["-Y", "sip", "-T", "fields"].into_iter().chain(arguments).collect();
+        let Some(theirs) = tshark(&capture, &arguments) else { return println!("skipped: no tshark") };
+        let theirs = theirs.lines().filter_map(|line| {
+            let [method, status, call, number] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+            Some(format!("{method}{status} {call} {number}"))
+        });
+        // Retransmissions have no rows, and a request has one for each response.
+        let distinct =
+            |messages: Vec<String>| messages.into_iter().collect::<std::collections::BTreeSet<_>>();
+        let theirs = distinct(theirs.collect());
+        assert!(theirs.len() > 5, "{theirs:?}");
+        assert_eq!(distinct(ours), theirs, "{}", capture.display());
+    }
+}
+
+/// Streams of RTP: source port, SSRC, packets, lost ones, and mean and greatest jitter in milliseconds, if tshark knows the clock.
+#[test]
+fn streams_of_rtp_are_those_of_tshark() {
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let captures =
+        ["captures/nDPI/sip.pcap", "captures/nDPI/KakaoTalk_talk.pcap"].map(|path| root.join(path));
+    let mut count = 0;
+    for capture in captures.into_iter().chain([example("call.pcap")]) {
+        let mut ours = Vec::new();
+        each(capture.clone(), |message, _| {
+            let Some(row) = message.get::<rtp::Stream>() else { return };
+            let milliseconds = |time: Option<std::time::Duration>| {
+                format!("{:.3}", time.unwrap_or_default().as_nanos() as f64 / 1e6)
+            };
+            let jitter = [row.jitter_time, row.jitter_max_time].map(milliseconds);
+            ours.push((format!("0x{:08X}", row.ssrc), row.packet_count, row.lost_count, jitter));
+        });
+        let arguments = ["-q", "--enable-heuristic", "rtp_udp", "-z", "rtp,streams"];
+        let Some(report) = tshark(&capture, &arguments) else { return println!("skipped: no tshark") };
+        let mut theirs = Vec::new();
+        for line in report.lines().filter(|line| line.contains(" 0x")) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            let numbers = |at: usize| words[at].parse().expect("a number");
+            // Without a clock, the smallest jitter is -1.
+            let has_clock = words[14] != "-1.000";
+            let jitter = [15, 16].map(|at| words[at].to_owned());
+            theirs.push((words[6].to_owned(), numbers(8), numbers(9), has_clock.then_some(jitter)));
+        }
+        ours.sort();
+        theirs.sort();
+        assert_eq!(ours.len(), theirs.len(), "{}: {report}", capture.display());
+        for (ours, theirs) in ours.iter().zip(&theirs) {
+            assert_eq!((&ours.0, ours.1, ours.2), (&theirs.0, theirs.1, theirs.2), "{}", capture.display());
+            if let Some(jitter) = &theirs.3 {
+                assert_eq!(&ours.3, jitter, "{}", capture.display());
+            }
+        }
+        count += theirs.len();
+    }
+    assert_eq!(count, 7);
+}
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)
 }

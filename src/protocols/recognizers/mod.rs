@@ -5,8 +5,8 @@
 //! possible, and none allocates.
 //!
 //! A protocol that gets a parser keeps its place in [`ALL`]: `docs/adding-a-protocol.md` shows the steps. A parser of an
-//! application needs only one line in a set that extends [`Standard`](super::Standard): `extends Standard; parsers { Sip: MySip =
-//! &recognizers::SIP }`.
+//! application needs only one line in a set that extends [`Standard`](super::Standard): `extends Standard; parsers { Rtsp: MyRtsp =
+//! &recognizers::RTSP }`.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
@@ -46,8 +46,8 @@ mod tunnel;
 mod voice;
 
 use super::{
-    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb, smb,
-    snmp, socks, syslog,
+    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb, rtp,
+    sip, smb, snmp, socks, syslog,
 };
 use crate::session::Protocol;
 
@@ -62,7 +62,7 @@ pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, TEREDO, WIREGUARD};
-pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
+pub use voice::{RTSP, STUN};
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
@@ -73,7 +73,7 @@ pub const ALL: &[&Protocol] = &[
     &BITTORRENT,
     &smb::PROTOCOL,
     &STUN,
-    &SIP,
+    &sip::PROTOCOL,
     &RTSP,
     &SSDP,
     &dhcp::PROTOCOL,
@@ -116,7 +116,7 @@ pub const ALL: &[&Protocol] = &[
     &NFS,
     &SUNRPC,
     &L2TP,
-    &RTCP,
+    &rtp::RTCP,
     // By the port in addition.
     &ntp::PROTOCOL,
     &dhcpv6::PROTOCOL,
@@ -136,5 +136,5 @@ pub const ALL: &[&Protocol] = &[
     &OPENVPN,
     &socks::PROTOCOL,
     // A quarter of all first octets match the version of RTP.
-    &RTP,
+    &rtp::PROTOCOL,
 ];

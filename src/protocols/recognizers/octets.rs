@@ -46,6 +46,17 @@ fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&u8, &u8) -> bool) ->
     verdict
 }
 
+/// Matches a request of SIP or RTSP that begins with one of `methods`, followed by one of `targets`.
+pub(in crate::protocols) fn request_line(bytes: &[u8], methods: &[&[u8]], targets: &[&[u8]]) -> Verdict {
+    match begins_with(bytes, methods) {
+        Verdict::Match => {
+            let target = bytes.iter().position(|octet| *octet == b' ').and_then(|at| bytes.get(at + 1..));
+            begins_with(target.unwrap_or_default(), targets)
+        }
+        verdict => verdict,
+    }
+}
+
 /// Returns `More` if `bytes` has fewer than `len` octets, and otherwise a match if `holds` returns true.
 pub(in crate::protocols) fn once(bytes: &[u8], len: usize, holds: impl FnOnce() -> bool) -> Verdict {
     if bytes.len() < len { Verdict::More } else { Verdict::of(holds()) }

@@ -67,7 +67,7 @@ impl Sample {
     }
 
     /// Sets the datagram that the same side has sent before this sample.
-    pub(super) const fn after(self, previous: &'static [u8]) -> Self {
+    pub(in crate::protocols) const fn after(self, previous: &'static [u8]) -> Self {
         Self { previous, ..self }
     }
 
@@ -125,6 +125,8 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (ntp::samples::SAMPLES, ntp::samples::LOOK_ALIKES),
     (rdp::samples::SAMPLES, rdp::samples::LOOK_ALIKES),
     (radius::samples::SAMPLES, radius::samples::LOOK_ALIKES),
+    (rtp::samples::SAMPLES, rtp::samples::LOOK_ALIKES),
+    (sip::samples::SAMPLES, sip::samples::LOOK_ALIKES),
     (snmp::samples::SAMPLES, snmp::samples::LOOK_ALIKES),
     (socks::samples::SAMPLES, socks::samples::LOOK_ALIKES),
     (syslog::samples::SAMPLES, syslog::samples::LOOK_ALIKES),
@@ -204,7 +206,7 @@ fn random_octets_rarely_match_or_need_more_octets() {
                 protocol.probe_datagram(&DatagramOpening::first(&bytes, 40_404, 40_405)),
             ];
             named += verdicts.iter().filter(|verdict| is_match(**verdict)).count();
-            let needs_several = [&RTP, &BITTORRENT, &WIREGUARD, &OPENVPN, &COAP].contains(protocol);
+            let needs_several = [&rtp::PROTOCOL, &BITTORRENT, &WIREGUARD, &OPENVPN, &COAP].contains(protocol);
             undecided +=
                 verdicts.iter().filter(|verdict| !needs_several && **verdict == Verdict::More).count();
         }

@@ -55,7 +55,7 @@ enum Place {
     /// It is the first one of a PDU, or of the field in front of it.
     #[default]
     Start,
-    /// It is the first one of a PDU of this length, whose field was removed.
+    /// It is the first one of a PDU of this length, whose field was removed, or whose head was found.
     Body(u64),
     /// The beginning of a PDU is searched for.
     Adrift,
@@ -132,6 +132,9 @@ impl Lane {
             }
             let kept_len = usize::try_from(len).unwrap_or(usize::MAX).min(framing.keep);
             let Some(kept) = rest.get(..kept_len) else {
+                if framing.has_heads() {
+                    self.place = Place::Body(len);
+                }
                 return Ok(Progress::Needs { taken: taken(rest), need: kept_len });
             };
             let offset = offset + taken(rest) as u64;

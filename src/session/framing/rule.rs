@@ -64,6 +64,7 @@ pub(super) enum Rule {
     Varint { at: usize },
     Ber,
     Lines { are_counted: bool },
+    Head { body_len: fn(&[u8]) -> u64 },
     By(fn(Role, &[u8]) -> Cut),
 }
 
@@ -160,6 +161,13 @@ impl Framing {
         Self::of(Rule::Varint { at })
     }
 
+    /// A head of lines up to an empty one, then a body, whose length in octets `body_len` reads from the head (SIP, RTSP). An
+    /// empty line in front of a head is a PDU.
+    #[must_use]
+    pub const fn head(body_len: fn(&[u8]) -> u64) -> Self {
+        Self::of(Rule::Head { body_len })
+    }
+
     /// A function that finds the end of a PDU. It is called with at least one octet, once per input, and should take
     /// constant time.
     #[must_use]
@@ -225,9 +233,36 @@ impl Framing {
         }
     }
 
+    /// Returns the end of a head and its body.
+    #[inline(never)]
+    fn find_head(&self, body_len: fn(&[u8]) -> u64, octets: &[u8], seen_len: usize) -> Cut {
+        if let [b'\n', ..] | [b'\r', b'\n', ..] = octets {
+            return Cut::Pdu(if octets.starts_with(b"\n") { 1 } else { 2 });
+        }
+        // The empty line may begin with octets that were there before.
+        let from = seen_len.saturating_sub(3);
+        for end in memchr::memchr_iter(b'\n', octets.get(from..).unwrap_or_default()) {
+            let end = from + end + 1;
+            let empty_len = match octets.get(end..) {
+                Some([b'\n', ..]) => 1,
+                Some([b'\r', b'\n', ..]) => 2,
+                _ => continue,
+            };
+            let head_len = end + empty_len;
+            let body_len = body_len(octets.get(..head_len).unwrap_or_default());
+            return Cut::Pdu((head_len as u64).saturating_add(body_len));
+        }
+        if octets.len() >= self.keep { Cut::Bad(Self::TOO_LONG) } else { Cut::Need(octets.len() + 1) }
+    }
+
     /// Returns whether the next PDU is found after the end of a line.
     pub(super) const fn has_lines(&self) -> bool {
         matches!(self.rule, Rule::Lines { .. })
+    }
+
+    /// Returns whether the length of a PDU is found by a search, which is not repeated.
+    pub(super) const fn has_heads(&self) -> bool {
+        matches!(self.rule, Rule::Head { .. })
     }
 
     /// Returns whether a PDU that begins with these octets is a line, whose end is searched for.
@@ -251,6 +286,7 @@ impl Framing {
             Rule::Varint { at } => read_varint(at, octets),
             Rule::Ber => read_ber(octets),
             Rule::Lines { are_counted } => self.find_line(are_counted, octets, seen_len),
+            Rule::Head { body_len } => self.find_head(body_len, octets, seen_len),
             Rule::By(cut) => cut(from, octets),
         };
         match cut {

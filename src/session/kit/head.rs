@@ -35,7 +35,7 @@ impl Default for ExchangeHead {
 }
 
 impl ExchangeHead {
-    pub(super) const fn new(from: Role, now: Timestamp) -> Self {
+    pub(crate) const fn new(from: Role, now: Timestamp) -> Self {
         Self {
             from,
             start: now,

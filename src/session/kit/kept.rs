@@ -23,7 +23,7 @@ macro_rules! without_allocation {
     ($($type:ty),+ $(,)?) => { $( impl Measured for $type {} )+ };
 }
 
-without_allocation! { bool, u8, u16, u32, u64, i8, i16, i32, i64, Timestamp, Duration, IpAddr, Name }
+without_allocation! { bool, u8, u16, u32, u64, i8, i16, i32, i64, f64, Timestamp, Duration, IpAddr, Name }
 
 impl<T: Measured> Measured for Option<T> {
     fn heap_len(&self) -> usize {

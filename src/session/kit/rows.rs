@@ -124,6 +124,8 @@ pub(crate) enum Reply {
     Last,
     /// The exchange stays open.
     More,
+    /// The row is delivered with this response, and again with each further one.
+    Each,
 }
 
 /// What an open row waits for.
@@ -136,20 +138,28 @@ enum Awaits {
     More,
     /// The request, which may be captured later than its response.
     Request,
+    /// The request, after a response that others may follow.
+    RequestOfSeveral,
     /// The end of the flow.
     Flow,
+    /// Further responses; the row was delivered with those before.
+    Delivered,
 }
 
-state! { enum Awaits { 0 = Response, 1 = More, 2 = Request, 3 = Flow } }
+state! { enum Awaits { 0 = Response, 1 = More, 2 = Request, 3 = Flow, 4 = Delivered, 5 = RequestOfSeveral } }
 
 impl Awaits {
+    const fn is_request(self) -> bool {
+        matches!(self, Self::Request | Self::RequestOfSeveral)
+    }
+
     /// Returns what a row lacks that ends now.
     const fn lack(self) -> Option<Lack> {
         match self {
             Self::Response => Some(Lack::Response),
             Self::More => Some(Lack::End),
-            Self::Request => Some(Lack::Request),
-            Self::Flow => None,
+            Self::Request | Self::RequestOfSeveral => Some(Lack::Request),
+            Self::Flow | Self::Delivered => None,
         }
     }
 }
@@ -225,9 +235,20 @@ impl<R: Open> Store<R> {
     /// Delivers a row, which lacks `lack` unless it lacks something else.
     fn deliver(&mut self, index: usize, lack: Option<Lack>, out: Deliver<'_>) {
         let Some(mut pending) = self.remove(index) else { return };
+        if pending.awaits == Awaits::Delivered {
+            return;
+        }
         let head = pending.row.row_mut().head_mut();
         head.lacks = head.lacks.or(lack);
         out(KitMessage::of(pending.row.row()));
+    }
+
+    /// Delivers a row that stays open for further responses.
+    fn deliver_open(&mut self, index: usize, out: Deliver<'_>) {
+        let Some(pending) = self.pending.get_mut(index) else { return };
+        out(KitMessage::of(pending.row.row()));
+        pending.awaits = Awaits::Delivered;
+        pending.row.row_mut().head_mut().responded = None;
     }
 
     /// Delivers the rows for which `is_over` returns true.
@@ -247,7 +268,7 @@ impl<R: Open> Store<R> {
     pub(super) fn age(&mut self, now: Timestamp, within: (Duration, Duration), out: Deliver<'_>) {
         let (answer_within, request_within) = within;
         self.close(out, |head, awaits| {
-            let max = if awaits == Awaits::Request { request_within } else { answer_within };
+            let max = if awaits.is_request() { request_within } else { answer_within };
             awaits != Awaits::Flow && now.saturating_since(head.end) >= max
         });
     }
@@ -255,7 +276,7 @@ impl<R: Open> Store<R> {
     /// Delivers the rows that wait for the side whose direction ended.
     pub(super) fn end(&mut self, from: Role, out: Deliver<'_>) {
         self.close(out, |head, awaits| {
-            let awaited = if awaits == Awaits::Request { head.from } else { head.from.other() };
+            let awaited = if awaits.is_request() { head.from } else { head.from.other() };
             awaits != Awaits::Flow && awaited == from
         });
     }
@@ -357,7 +378,7 @@ impl<R: Open> Rows<'_, R> {
         {
             let awaits = self.store.pending.get(index).map(|pending| pending.awaits);
             // What a response without a request lacks is known.
-            let lack = if awaits == Some(Awaits::Request) { Lack::Request } else { Lack::Limit };
+            let lack = if awaits.is_some_and(Awaits::is_request) { Lack::Request } else { Lack::Limit };
             self.store.deliver(index, Some(lack), self.out);
         }
         let heap_len = R::BOXED_LEN + row.heap_len();
@@ -401,11 +422,11 @@ impl<R: Open> Rows<'_, R> {
         let (from, now, request_within) = (self.from, self.now, self.request_within);
         let is_over = |pending: &Pending<R>| match pending.awaits {
             Awaits::Response => pending.digest != digest,
-            Awaits::Request => {
+            Awaits::Request | Awaits::RequestOfSeveral => {
                 let waited = now.saturating_since(pending.row.row().head().end);
                 request_within.is_none_or(|within| waited >= within)
             }
-            Awaits::More | Awaits::Flow => false,
+            Awaits::More | Awaits::Flow | Awaits::Delivered => false,
         };
         let open = if self.is_in_stream() { None } else { self.find_unless::<T>((key, from), is_over) };
         let Some(index) = open else {
@@ -414,23 +435,25 @@ impl<R: Open> Rows<'_, R> {
             fill(&mut row);
             return self.open((key, digest), Awaits::Response, row);
         };
-        let is_early = self.change(index, |row: &mut T, awaits| {
+        let early = self.change(index, |row: &mut T, awaits| {
             fill(row);
             let head = row.head_mut();
-            let is_early = *awaits == Awaits::Request;
+            let early = awaits.is_request().then_some(*awaits);
             head.end = head.end.max(now);
             let is_repeated = *awaits == Awaits::Response;
             head.retransmission_count = head.retransmission_count.saturating_add(is_repeated.into());
-            if is_early {
+            if early.is_some() {
                 *awaits = Awaits::More;
             }
             if request_within.is_some() && head.lacks == Some(Lack::Request) {
                 head.lacks = None;
             }
-            is_early
+            early
         });
-        if is_early == Some(true) {
-            self.store.deliver(index, None, self.out);
+        match early.flatten() {
+            Some(Awaits::RequestOfSeveral) => self.store.deliver_open(index, self.out),
+            Some(_) => self.store.deliver(index, None, self.out),
+            None => {}
         }
     }
 
@@ -442,14 +465,17 @@ impl<R: Open> Rows<'_, R> {
     {
         let (requester, now) = (self.from.other(), self.now);
         // Two responses do not share a request.
-        let is_over = |pending: &Pending<R>| pending.awaits == Awaits::Request;
+        let is_over = |pending: &Pending<R>| pending.awaits.is_request();
         let Some(index) = self.find_unless::<T>((key, requester), is_over) else {
             let mut row = T::default();
             *row.head_mut() = ExchangeHead { responded: Some(now), ..ExchangeHead::new(requester, now) };
             let reply = fill(&mut row);
             return match reply {
                 Reply::Last if self.request_within.is_some() => self.open((key, 0), Awaits::Request, row),
-                Reply::Last => {
+                Reply::Each if self.request_within.is_some() => {
+                    self.open((key, 0), Awaits::RequestOfSeveral, row);
+                }
+                Reply::Last | Reply::Each => {
                     row.head_mut().lacks = Some(Lack::Request);
                     (self.out)(KitMessage::of(&row));
                 }
@@ -486,16 +512,19 @@ impl<R: Open> Rows<'_, R> {
             let head = row.head_mut();
             head.end = now;
             head.responded.get_or_insert(now);
-            if *awaits == Awaits::Response && head.lacks.is_none() {
+            let is_first = matches!(awaits, Awaits::Response | Awaits::Delivered);
+            if is_first && head.lacks.is_none() {
                 head.response_time = Some(now.saturating_since(head.start));
             }
-            if *awaits == Awaits::Response {
+            if is_first {
                 *awaits = Awaits::More;
             }
             reply
         });
-        if reply == Some(Reply::Last) {
-            self.store.deliver(index, None, self.out);
+        match reply {
+            Some(Reply::Last) => self.store.deliver(index, None, self.out),
+            Some(Reply::Each) => self.store.deliver_open(index, self.out),
+            Some(Reply::More) | None => {}
         }
     }
 

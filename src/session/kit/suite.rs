@@ -181,7 +181,7 @@ impl Player {
     }
 }
 
-fn played(entry: &KitEntry, turns: &[(Role, Vec<u8>)]) -> Vec<String> {
+pub(crate) fn played(entry: &KitEntry, turns: &[(Role, Vec<u8>)]) -> Vec<String> {
     let mut player = Player::new(entry);
     turns.iter().for_each(|(from, bytes)| player.datagram(*from, bytes, bytes.len()));
     player.end().rows
