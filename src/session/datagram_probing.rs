@@ -66,6 +66,11 @@ impl Prefix {
     }
 }
 
+/// Returns whether a protocol was found whose parser reads earlier datagrams.
+pub(super) fn reads_previous<P: Protocols>(found: &Found) -> bool {
+    P::TABLE.get(found.entry).is_some_and(|entry| entry.has_parser && entry.protocol.reads_previous)
+}
+
 impl DatagramProbing {
     /// Writes the state to a checkpoint. Entries are indexes of the protocol table.
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
@@ -141,7 +146,7 @@ impl DatagramProbing {
         }
         self.count = self.count.saturating_add(1);
         // The one by which the protocol is recognized is passed to the parser as a whole.
-        if !matches!(answer, Answer::Found(_)) {
+        if !matches!(&answer, Answer::Found(found) if reads_previous::<P>(found)) {
             let previous = from.of_mut(&mut self.previous);
             previous.set(bytes);
             (previous.datagram_len, previous.timestamp) = (u32::try_from(len).unwrap_or(u32::MAX), now);

@@ -2,7 +2,9 @@
 //! protocol to which the port belongs.
 
 use super::context::FlowContext;
-use super::datagram_probing::{DatagramProbing, Prefix, RESUME_DATAGRAM_COUNT_MAX, is_only_named};
+use super::datagram_probing::{
+    DatagramProbing, Prefix, RESUME_DATAGRAM_COUNT_MAX, is_only_named, reads_previous,
+};
 use super::driver::Turn;
 use super::octets::Payload;
 use super::parser::Datagram;
@@ -55,10 +57,7 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             return;
         }
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
-        let reads_previous = |found: &Found| {
-            P::TABLE.get(found.entry).is_some_and(|entry| entry.has_parser && entry.protocol.reads_previous)
-        };
-        let previous = found.filter(reads_previous).map(|found| (probing.previous, found.is_reversed));
+        let previous = found.filter(reads_previous::<P>).map(|found| (probing.previous, found.is_reversed));
         self.driver.release(self.session);
         let Some(found) = found else {
             if is_fresh && self.await_datagram(side, payload, &opening) {

@@ -13,7 +13,7 @@ use crate::recognition::{client_hello, describe, query};
 use Role::{Client, Server};
 
 /// RFC 1157 section 4.1.2: a GetRequest of version 2c.
-const SIP: &[u8] = b"INVITE sip:bob@biloxi.example SIP/2.0\r\nVia: x\r\n\r\n";
+const SSDP: &[u8] = b"NOTIFY * HTTP/1.1\r\nNT: a\r\n\r\n";
 
 /// RFC 8489 section 5: a binding request without attributes.
 const STUN: &[u8] = b"\0\x01\0\0\x21\x12\xA4\x42twelve octet";
@@ -44,10 +44,10 @@ fn datagrams(port: u16, turns: &[(Role, &[u8])]) -> Observed {
 #[test]
 fn a_datagram_of_another_protocol_does_not_hide_the_protocol_of_the_port() {
     let (requests, answers) = (query(9, 0x0100, 1), query(9, 0x8180, 1));
-    let observed = datagrams(53, &[(Client, SIP), (Client, &requests), (Server, &answers)]);
+    let observed = datagrams(53, &[(Client, SSDP), (Client, &requests), (Server, &answers)]);
     assert_eq!(observed.reports, ["[dns by content]", "dns client: query 9", "dns server: response 9"]);
     // The messages determine the roles, independently of the sender of the other datagram.
-    let observed = datagrams(53, &[(Server, SIP), (Client, &requests)]);
+    let observed = datagrams(53, &[(Server, SSDP), (Client, &requests)]);
     assert_eq!(observed.reports[..2], ["[dns by content]", "dns client: query 9"]);
     // A parser that was created for the other datagram is replaced; its protocol still names the flow.
     let observed = datagrams(53, &[(Client, &dtls_hello()), (Client, &requests), (Server, &answers)]);
@@ -66,22 +66,22 @@ fn a_datagram_of_another_protocol_does_not_hide_the_protocol_of_the_port() {
 
 #[test]
 fn a_flow_on_the_port_of_another_protocol_is_recognized_by_content() {
-    let observed = datagrams(53, &[(Client, SIP), (Server, SIP)]);
-    assert_eq!(observed.reports, ["[sip by content]"]);
+    let observed = datagrams(53, &[(Client, SSDP), (Server, SSDP)]);
+    assert_eq!(observed.reports, ["[ssdp by content]"]);
     // Another protocol with a parser follows: the first protocol names the flow.
     let observed = datagrams(53, &[(Client, STUN), (Client, &dtls_hello())]);
     assert_eq!(observed.reports, ["[stun by content]", "[dtls by content]", "dtls client: ClientHello"]);
     // On the port of a protocol without a parser, nothing is buffered.
-    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 1900, describe);
-    dialogue.send_datagram(Client, SIP);
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 5683, describe);
+    dialogue.send_datagram(Client, SSDP);
     assert_eq!(dialogue.held_bytes(), 0);
-    assert_eq!(dialogue.finish().application, Some(("sip", "content")));
+    assert_eq!(dialogue.finish().application, Some(("ssdp", "content")));
 }
 
 #[test]
 fn resumed_recognition_of_datagrams_is_limited() {
     let requests = query(9, 0x0100, 1);
-    for (other, reports) in [(SIP, vec!["[sip by content]"]), (b"\xFF\xFFnothing", vec![])] {
+    for (other, reports) in [(SSDP, vec!["[ssdp by content]"]), (b"\xFF\xFFnothing", vec![])] {
         let observe = |count: u8| {
             let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 53, describe);
             for _ in 0..count {
