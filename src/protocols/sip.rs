@@ -1,9 +1,11 @@
-//! SIP: a row for each response with its request, and for requests without one.
+//! SIP: a row for each response with its request, for requests without one, and for each call.
 //!
-//! Each provisional response has a row, too, so that `status >= 200` selects one row per request. What both sides offer to send and
-//! receive is read from SDP. Retransmitted responses have no rows; passwords and digests are not kept.
+//! Each provisional response has a row, too, so that `status >= 200` selects one row per request. A call has its row when it ends.
+//! What both sides offer to send and receive is read from SDP. Retransmitted responses have no rows; passwords and digests are not kept.
 //!
 //! Standards: RFC 3261, 8866 (SDP).
+
+use std::time::Duration;
 
 use super::recognizers::octets::{begins_with, datagram_in_role, either_in_role, request_line};
 use super::sdp::Sdp;
@@ -11,8 +13,8 @@ use crate::base::fnv1a;
 use crate::checkpoint::state;
 use crate::row::Group;
 use crate::session::framing::{AfterPdu, Framing, Pdu};
-use crate::session::kit::{Kept, KeptList, Malformed, PduParser, Reply, Rows, exchange, open};
-use crate::session::{DatagramOpening, OctetSet, Protocol, Role, Search, StreamOpening, Text, Verdict};
+use crate::session::kit::{Declared, Kept, KeptList, Malformed, PduParser, Reply, Rows, exchange, open};
+use crate::session::{DatagramOpening, Lack, OctetSet, Protocol, Role, Search, StreamOpening, Text, Verdict};
 
 /// Protocol `sip`, recognized by a request whose target is a SIP, telephone or service URI, or by a status line. Keep-alives on port
 /// 5060 are tolerated.
@@ -22,9 +24,9 @@ pub static PROTOCOL: Protocol = Protocol::new("sip")
     .over_streams(&[5060], Some(probe_stream))
     .over_datagrams(&[5060], Some(probe_datagram))
     .streams_begin_with(OctetSet::range(b'A'..=b'U'))
-    .with_kinds(&["sip"])
+    .with_kinds(&["sip", "sip_call"])
     .with_message_len_min(16)
-    .with_limits("32 open requests; 8 KiB of a message, texts of 256 octets, lists of 512")
+    .with_limits("32 open requests, 16 calls; 8 KiB of a message, texts of 256 octets, lists of 512")
     .with_standards("RFC 3261, 8866");
 
 const METHODS: &[&[u8]] = &[
@@ -213,6 +215,36 @@ exchange! {
     }
 }
 
+exchange! {
+    /// A call: from the first request to its end.
+    "sip_call" pub struct Call {
+        /// Identifier of the call.
+        pub call_identifier: Option<Kept<256>>,
+        /// Who calls: the header From.
+        pub from_header: Option<Kept<256>>,
+        /// Who is called: the header To.
+        pub to_header: Option<Kept<256>>,
+        /// Status code of the last response to the invitation: 200 if the call was accepted.
+        pub status: Option<u16>,
+        /// Time from the invitation until the other side rings.
+        pub ringing_time: Option<Duration>,
+        /// Time from the invitation until the call is accepted.
+        pub setup_time: Option<Duration>,
+        /// Time from then until one side ends the call; null if the end was not captured.
+        pub talk_time: Option<Duration>,
+        /// True if the caller ends the call or takes it back, false if the other side does; null if nobody does.
+        pub is_ended_by_caller: Option<bool>,
+        /// Program of the caller.
+        pub user_agent: Option<Kept<256>>,
+        /// Program that responds.
+        pub server: Option<Kept<256>>,
+        /// Media that the caller receives, as in `request_media` of the requests.
+        pub request_media: KeptList<512> [sparse],
+        /// Media that the other side receives.
+        pub response_media: KeptList<512> [sparse],
+    }
+}
+
 impl Exchange {
     fn is_request(&self, from: Role) -> bool {
         from == self.exchange.from
@@ -314,7 +346,7 @@ fn text(octets: &[u8]) -> String {
 
 open! {
     /// Rows of SIP.
-    pub(crate) enum Row { 0 = Exchange in Box }
+    pub(crate) enum Row { 0 = Exchange in Box, 1 = Call in Box }
 }
 
 /// Full names of headers with a short form (RFC 3261 section 7.3.3), by that form.
@@ -409,14 +441,18 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Number of calls of a flow that are open at a time.
+const CALLS_MAX: usize = 16;
+
 /// Parser of SIP.
 #[derive(Debug, Default)]
 pub(crate) struct Sip {
     /// Digests of the latest responses.
     responses: [u64; 4],
+    calls: Vec<Call>,
 }
 
-state! { struct Sip { responses } }
+state! { struct Sip { responses, calls } if |parser| parser.calls.len() <= CALLS_MAX }
 
 /// Searches the beginning of a message after a gap.
 fn search(_: Role, octets: &[u8]) -> Search {
@@ -435,8 +471,22 @@ impl PduParser for Sip {
     const FRAMING: Option<Framing> = Some(Framing::head(body_len).keep(8 << 10).resync(search));
     const OPEN_MAX: usize = 32;
     // A call may ring for three minutes (RFC 3261 section 16.6).
-    const ANSWER_WITHIN: std::time::Duration = std::time::Duration::from_secs(190);
+    const ANSWER_WITHIN: Duration = Duration::from_secs(190);
     type Row = Row;
+
+    fn heap_len(&self) -> usize {
+        let texts: usize = self.calls.iter().map(Declared::heap_len).sum();
+        self.calls.capacity() * size_of::<Call>() + texts
+    }
+
+    fn finish(&mut self, rows: &mut Rows<'_, Row>) {
+        for mut call in self.calls.drain(..) {
+            // Of a call that was refused, nothing is missing.
+            let is_over = call.status.is_some_and(|status| status >= 300);
+            call.exchange.lacks = (!is_over).then_some(Lack::End);
+            rows.kept(&call);
+        }
+    }
 
     fn pdu(&mut self, pdu: &Pdu<'_>, rows: &mut Rows<'_, Row>) -> Result<AfterPdu, Malformed> {
         // Empty lines in front of a message are ignored (RFC 3261 section 7.5), and may be keep-alives.
@@ -466,7 +516,7 @@ impl PduParser for Sip {
             self.response(&message, status, third, rows);
         } else if third.starts_with(b"SIP/") && !first.is_empty() {
             message.version = third;
-            Self::request(&message, first, second, rows);
+            self.request(&message, (first, second), rows);
         } else {
             return Err(Malformed);
         }
@@ -475,15 +525,86 @@ impl PduParser for Sip {
 }
 
 impl Sip {
-    fn request(message: &Message<'_>, method: &[u8], uri: &[u8], rows: &mut Rows<'_, Row>) {
-        // It has no response.
-        if method == b"ACK" {
-            let mut row = Exchange::default();
-            row.add_request(message, (method, uri));
-            rows.single(row);
+    fn request(&mut self, message: &Message<'_>, line: (&[u8], &[u8]), rows: &mut Rows<'_, Row>) {
+        match line.0 {
+            b"INVITE" => self.invited(message, rows),
+            b"BYE" | b"CANCEL" => self.ended(message, line.0 == b"BYE", rows),
+            // It has no response.
+            b"ACK" => {
+                let mut row = Exchange::default();
+                row.add_request(message, line);
+                return rows.single(row);
+            }
+            _ => {}
+        }
+        rows.request(message.key(), |row: &mut Exchange| row.add_request(message, line));
+    }
+
+    fn call(&mut self, message: &Message<'_>) -> Option<(usize, &mut Call)> {
+        let identifier = message.value(b"call-id")?;
+        let is_it =
+            |call: &Call| call.call_identifier.as_ref().is_some_and(|known| known.text().0 == identifier);
+        let index = self.calls.iter().position(is_it)?;
+        Some((index, self.calls.get_mut(index)?))
+    }
+
+    /// Opens the row of a call. An invitation within a call changes nothing, and one with credentials continues the first.
+    fn invited(&mut self, message: &Message<'_>, rows: &mut Rows<'_, Row>) {
+        if message.value(b"call-id").is_none() || self.call(message).is_some() {
             return;
         }
-        rows.request(message.key(), |row: &mut Exchange| row.add_request(message, (method, uri)));
+        if self.calls.len() == CALLS_MAX {
+            let mut call = self.calls.remove(0);
+            call.exchange.lacks = Some(Lack::Limit);
+            rows.kept(&call);
+        }
+        self.calls.push(Call {
+            call_identifier: message.kept(b"call-id"),
+            from_header: message.kept(b"from"),
+            to_header: message.kept(b"to"),
+            user_agent: message.kept(b"user-agent"),
+            request_media: message.sdp().0,
+            exchange: rows.head(),
+            ..Call::default()
+        });
+    }
+
+    fn ended(&mut self, message: &Message<'_>, is_bye: bool, rows: &mut Rows<'_, Row>) {
+        let (from, now) = (rows.from(), rows.now());
+        let Some((index, call)) = self.call(message) else { return };
+        call.is_ended_by_caller = Some(from == call.exchange.from);
+        call.exchange.end = now;
+        // One that is taken back is over with the response to the invitation.
+        if is_bye {
+            let since = now.saturating_since(call.exchange.start);
+            call.talk_time = call.setup_time.map(|time| since.saturating_sub(time));
+            rows.kept(&self.calls.remove(index));
+        }
+    }
+
+    /// Adds a response to an invitation to its call.
+    fn answered(&mut self, message: &Message<'_>, status: u16, rows: &mut Rows<'_, Row>) {
+        let now = rows.now();
+        let Some((index, call)) = self.call(message) else { return };
+        let since = now.saturating_since(call.exchange.start);
+        call.exchange.end = now;
+        call.status = Some(status);
+        match status {
+            180..=189 => {
+                call.ringing_time.get_or_insert(since);
+            }
+            200..=299 if call.setup_time.is_none() => {
+                call.setup_time = Some(since);
+                call.server = message.kept(b"server").or_else(|| message.kept(b"user-agent"));
+            }
+            // The caller repeats the request with credentials.
+            401 | 407 => {}
+            300.. => return rows.kept(&self.calls.remove(index)),
+            _ => {}
+        }
+        if call.response_media.is_empty() {
+            call.response_media = message.sdp().0;
+        }
     }
 
     fn response(&mut self, message: &Message<'_>, status: u16, reason: &[u8], rows: &mut Rows<'_, Row>) {
@@ -495,6 +616,9 @@ impl Sip {
         }
         self.responses.rotate_right(1);
         self.responses[0] = digest;
+        if message.value(b"cseq").is_some_and(|cseq| cseq.ends_with(b"INVITE")) {
+            self.answered(message, status, rows);
+        }
         rows.response(key, |row: &mut Exchange| {
             row.add_response(message, status, reason);
             if status < 200 { Reply::Each } else { Reply::Last }
@@ -539,7 +663,7 @@ mod tests {
     const OFFER: &str =
         "v=0\r\no=- 1 1 IN IP4 10.0.0.1\r\ns=-\r\nc=IN IP4 10.0.0.1\r\nt=0 0\r\nm=audio 4000 RTP/AVP 8 0\r\n";
 
-    fn cases() -> [Case; 3] {
+    fn cases() -> [Case; 4] {
         let digest = "Authorization: Digest username=\"alice\", response=\"6629\"\r\n";
         let sdp = "c: application/sdp\r\n";
         [
@@ -561,6 +685,8 @@ mod tests {
             Case {
                 name: "a call that rings, is accepted, acknowledged, and ended by the other side",
                 turns: vec![
+                    (CLIENT, message("OPTIONS sip:b SIP/2.0", "0 OPTIONS", "", "")),
+                    (SERVER, message("SIP/2.0 200 OK", "0 OPTIONS", "", "")),
                     (CLIENT, message("INVITE sip:b@b SIP/2.0", "1 INVITE", sdp, OFFER)),
                     (SERVER, message("SIP/2.0 180 Ringing", "1 INVITE", "", "")),
                     (SERVER, message("SIP/2.0 200 OK", "1 INVITE", sdp, OFFER)),
@@ -569,12 +695,36 @@ mod tests {
                     (CLIENT, message("SIP/2.0 200 OK", "9 BYE", "", "")),
                 ],
                 rows: &[
+                    "sip method=OPTIONS uri=sip:b status=200 status_text=OK call_identifier=7@a from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) response_time=10ms",
                     "sip method=INVITE uri=sip:b@b status=180 status_text=Ringing call_identifier=7@a sequence_number=1 \
                     from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) request_media=List([Text(\"audio 10.0.0.1:4000 RTP/AVP PCMA,PCMU\")]) request_body_len=87 response_time=10ms",
                     "sip method=INVITE uri=sip:b@b status=200 status_text=OK call_identifier=7@a sequence_number=1 \
                     from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) request_media=List([Text(\"audio 10.0.0.1:4000 RTP/AVP PCMA,PCMU\")]) response_media=List([Text(\"audio 10.0.0.1:4000 RTP/AVP PCMA,PCMU\")]) request_body_len=87 response_body_len=87 response_time=20ms",
                     "sip method=ACK uri=sip:b@b call_identifier=7@a sequence_number=1 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")])",
+                    "sip_call call_identifier=7@a from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> status=200 ringing_time=10ms setup_time=20ms talk_time=20ms \
+                    request_media=List([Text(\"audio 10.0.0.1:4000 RTP/AVP PCMA,PCMU\")]) response_media=List([Text(\"audio 10.0.0.1:4000 RTP/AVP PCMA,PCMU\")])",
                     "sip method=BYE uri=sip:a@a status=200 status_text=OK call_identifier=7@a sequence_number=9 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) response_time=10ms",
+                ],
+            },
+            Case {
+                name: "a call with credentials that is taken back",
+                turns: vec![
+                    (CLIENT, message("OPTIONS sip:b SIP/2.0", "0 OPTIONS", "", "")),
+                    (SERVER, message("SIP/2.0 200 OK", "0 OPTIONS", "", "")),
+                    (CLIENT, message("INVITE sip:b@b SIP/2.0", "1 INVITE", "", "")),
+                    (SERVER, message("SIP/2.0 407 Authenticate", "1 INVITE", "", "")),
+                    (CLIENT, message("INVITE sip:b@b SIP/2.0", "2 INVITE", digest, "")),
+                    (CLIENT, message("CANCEL sip:b@b SIP/2.0", "2 CANCEL", "", "")),
+                    (SERVER, message("SIP/2.0 487 Cancelled", "2 INVITE", "", "")),
+                ],
+                rows: &[
+                    "sip method=OPTIONS uri=sip:b status=200 status_text=OK call_identifier=7@a from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) response_time=10ms",
+                    "sip method=INVITE uri=sip:b@b status=407 status_text=Authenticate call_identifier=7@a sequence_number=1 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) \
+                    response_time=10ms",
+                    "sip_call call_identifier=7@a from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> status=487 is_ended_by_caller=Bool(true)",
+                    "sip method=INVITE uri=sip:b@b status=487 status_text=Cancelled call_identifier=7@a sequence_number=2 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> \
+                    user_name=alice via=List([Text(\"SIP/2.0/UDP h\")]) response_time=20ms",
+                    "sip method=CANCEL uri=sip:b@b call_identifier=7@a sequence_number=2 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) lacks=response",
                 ],
             },
             Case {
@@ -590,6 +740,7 @@ mod tests {
                 ],
                 rows: &[
                     "sip method=OPTIONS uri=sip:b status=100 status_text=Trying call_identifier=7@a sequence_number=4 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) response_time=10ms",
+                    "sip_call call_identifier=7@a from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> lacks=end",
                     "sip method=INVITE uri=sip:b call_identifier=7@a sequence_number=5 from_header=<sip:a@a>;tag=1 to_header=<sip:b@b> via=List([Text(\"SIP/2.0/UDP h\")]) lacks=response",
                 ],
             },
