@@ -1038,7 +1038,7 @@ fn tshark(capture: &Path, arguments: &[&str]) -> Option<String> {
 fn messages_of_sip_are_those_of_tshark() {
     let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
     let zeek = "../protocol-captures/zeek+zeek/testing/btest/Traces/sip/wireshark.pcap";
-    for capture in [root.join("captures/nDPI/sip.pcap"), root.join(zeek), example("call.pcap")] {
+    for capture in [root.join("captures/nDPI/sip.pcap"), root.join(zeek), example("ordinary-call.pcap.zst")] {
         let mut ours = Vec::new();
         each(capture.clone(), |message, _| {
             let Some(row) = message.get::<sip::Exchange>() else { return };
@@ -1073,7 +1073,8 @@ fn streams_of_rtp_are_those_of_tshark() {
     let captures =
         ["captures/nDPI/sip.pcap", "captures/nDPI/KakaoTalk_talk.pcap"].map(|path| root.join(path));
     let mut count = 0;
-    for capture in captures.into_iter().chain([example("call.pcap")]) {
+    for capture in captures.into_iter().chain(["ordinary-call.pcap.zst", "poor-media.pcap.zst"].map(example))
+    {
         let mut ours = Vec::new();
         each(capture.clone(), |message, _| {
             let Some(row) = message.get::<rtp::Stream>() else { return };
@@ -1105,9 +1106,9 @@ fn streams_of_rtp_are_those_of_tshark() {
         }
         count += theirs.len();
     }
-    assert_eq!(count, 7);
+    assert_eq!(count, 9);
 }
 
 fn example(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/findings").join(name)
 }

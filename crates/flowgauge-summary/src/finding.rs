@@ -153,6 +153,8 @@ pub enum FindingKind {
     Resets,
     /// A server with slow handshakes.
     RoundTrip,
+    /// A stream of voice or video of poor quality.
+    PoorMedia,
     /// Duplicate frames.
     Duplicates,
     /// Octets of streams that were sent again with other values.
@@ -176,6 +178,7 @@ impl FindingKind {
             IncidentKind::Smb1 => Self::Smb1,
             IncidentKind::AdminShare => Self::AdminShare,
             IncidentKind::RemoteService => Self::RemoteService,
+            IncidentKind::PoorMedia => Self::PoorMedia,
         }
     }
 
@@ -206,6 +209,7 @@ impl FindingKind {
             Self::ZeroWindow => "zero_window",
             Self::Resets => "resets",
             Self::RoundTrip => "round_trip",
+            Self::PoorMedia => "poor_media",
             Self::Duplicates => "duplicates",
             Self::Conflicts => "conflicts",
             Self::Gaps => "gaps",

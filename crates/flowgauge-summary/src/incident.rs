@@ -1,6 +1,6 @@
-//! Incidents that a message shows: weak authentication, SMB 1, shares and services of administrators.
+//! Incidents that a message shows: weak authentication, SMB 1, shares and services of administrators, poor media.
 
-use flowgauge::protocols::{dcerpc, kerberos, ntlm, smb};
+use flowgauge::protocols::{dcerpc, kerberos, ntlm, rtp, smb};
 use flowgauge::session::kit::KitMessage;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub(crate) enum IncidentKind {
     AdminShare,
     /// A service that is created on another host.
     RemoteService,
+    /// A stream of voice or video that listeners understand badly.
+    PoorMedia,
 }
 
 /// Numbers of the replies of Kerberos (RFC 4120 section 7.5.7).
@@ -51,6 +53,9 @@ impl IncidentKind {
             let share = exchange.share.as_ref()?.text().to_str_lossy().into_owned();
             return is_of_administrators(&share).then_some((Self::AdminShare, share));
         }
+        if let Some(stream) = message.get::<rtp::Stream>() {
+            return media(stream);
+        }
         let call = message.get::<dcerpc::Call>()?;
         let operation = call.operation.as_ref()?.text().to_str_lossy().into_owned();
         operation.starts_with("CreateService").then_some((Self::RemoteService, operation))
@@ -65,6 +70,7 @@ impl IncidentKind {
             Self::Smb1 => ("connection", "of version 1"),
             Self::AdminShare => ("connection", "to a share of administrators"),
             Self::RemoteService => ("request", "to create a service"),
+            Self::PoorMedia => ("stream", "of poor quality"),
         }
     }
 
@@ -77,8 +83,28 @@ impl IncidentKind {
             Self::Smb1 => "dialect = 'NT LM 0.12'",
             Self::AdminShare => "command ILIKE '%tree_connect%'",
             Self::RemoteService => "operation ILIKE 'CreateService%'",
+            Self::PoorMedia => "opinion_score < 3.6 or lost_count * 20 > packet_count",
         }
     }
+}
+
+/// Packets from which on the quality of a stream is judged.
+const MEDIA_PACKETS_MIN: u64 = 25;
+
+/// Returns the incident of a stream that many users would be dissatisfied with (G.107 annex B), or that lost a twentieth.
+fn media(stream: &rtp::Stream) -> Option<(IncidentKind, String)> {
+    let expected = stream.packet_count + stream.lost_count;
+    let is_poor = stream.opinion_score.is_some_and(|score| score < 3.6)
+        || stream.lost_count.saturating_mul(20) > stream.packet_count;
+    if expected < MEDIA_PACKETS_MIN || !is_poor {
+        return None;
+    }
+    let sender = if stream.is_from_client { "source" } else { "destination" };
+    let mut what = format!("{} of {expected} packets of the {sender} lost", stream.lost_count);
+    if let Some(score) = stream.opinion_score {
+        what.push_str(&format!(", score {score}"));
+    }
+    Some((IncidentKind::PoorMedia, what))
 }
 
 /// Returns the incident of a ticket that was granted.

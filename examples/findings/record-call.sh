@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Records call.pcap: calls between two phones.
+# Records the captures of this folder with calls between two phones (sipp), one of them through a relay that loses packets.
 #
 #   sudo ./record-call.sh [OUTPUT_FOLDER]        (default: the folder of the script)
 #
 # Debian 12 packages:
-#   iproute2 util-linux procps ethtool openssl tcpdump sip-tester
+#   iproute2 util-linux procps ethtool openssl tcpdump zstd sip-tester python3
 #
 # The script uses private mount, UTS, network and process namespaces. It does not
 # use or change any interface, address or service of the machine.
@@ -13,11 +13,25 @@
 . "$(dirname "$0")/../namespaces.sh"
 enter 120 "$@"
 
-# cl 10.77.0.2, sv 10.77.0.1
+# cl 10.78.0.2, sv 10.78.0.1
 netns cl sv
-cable cl eth0 02:00:00:77:00:02 sv eth0 02:00:00:77:00:01
-addr cl eth0 10.77.0.2/24
-addr sv eth0 10.77.0.1/24
+cable cl eth0 02:00:00:78:00:02 sv eth0 02:00:00:78:00:01
+addr cl eth0 10.78.0.2/24
+addr sv eth0 10.78.0.1/24
+# The relay is at another address of the callee's host.
+ip -n sv addr add 10.78.0.3/24 dev eth0
+cat >relay.py <<'END'
+# Passes what the callee sends to 10.78.0.3 on to the caller, without each eighth packet.
+import socket
+relay = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+relay.bind(("10.78.0.3", 7100))
+count = 0
+while True:
+    packet = relay.recv(2048)
+    count += 1
+    if count % 8:
+        relay.sendto(packet, ("10.78.0.2", 6030))
+END
 
 # Sound in the encoding of telephony, without a head.
 openssl rand -out sound.alaw 8000
@@ -107,25 +121,33 @@ reply() {
     printf '      Content-Length: 0\n\n]]></send></scenario>\n'
 } >refused.xml
 
-phone() { sipp -nostdin -trace_err -m 1 -timeout 20 -timeout_error "$@"; }
-
-record call.pcap cl -i eth0
+record ordinary-call.pcap cl -i eth0
 # callee NAME SCENARIO [OPTION]...
 callee() {
     local name=$1 scenario=$2
     shift 2
-    start "$name" sv sipp -nostdin -m 1 -timeout 20 -sf "$scenario" -i 10.77.0.1 -mi 10.77.0.1 -p 5060 \
+    start "$name" sv sipp -nostdin -m 1 -timeout 20 -sf "$scenario" -i 10.78.0.1 -mi 10.78.0.1 -p 5060 \
         -mp 7000 "$@"
     sleep 1
 }
 callee callee callee.xml
-in_ns cl sipp -nostdin -m 1 -timeout 20 -sf caller.xml -i 10.77.0.2 -mi 10.77.0.2 -p 5060 -mp 6000 10.77.0.1:5060
+in_ns cl sipp -nostdin -m 1 -timeout 20 -sf caller.xml -i 10.78.0.2 -mi 10.78.0.2 -p 5060 -mp 6000 10.78.0.1:5060
 stop callee
 callee busy busy.xml
-in_ns cl sipp -nostdin -m 1 -timeout 20 -sf refused.xml -i 10.77.0.2 -mi 10.77.0.2 -p 5062 -mp 6010 10.77.0.1:5060
+in_ns cl sipp -nostdin -m 1 -timeout 20 -sf refused.xml -i 10.78.0.2 -mi 10.78.0.2 -p 5062 -mp 6010 10.78.0.1:5060
 stop busy
 # The same refusal over TCP.
 callee stream busy.xml -t t1
-in_ns cl sipp -nostdin -m 1 -timeout 20 -t t1 -sf refused.xml -i 10.77.0.2 -mi 10.77.0.2 -p 5064 -mp 6020 10.77.0.1:5060
+in_ns cl sipp -nostdin -m 1 -timeout 20 -t t1 -sf refused.xml -i 10.78.0.2 -mi 10.78.0.2 -p 5064 -mp 6020 10.78.0.1:5060
 stop stream
-finish call.pcap
+finish ordinary-call.pcap
+
+# The caller receives from the relay.
+record poor-media.pcap cl -i eth0
+sed 's/\[media_ip\]/10.78.0.3/; s/\[rtpstream_audio_port\]/7100/' caller.xml >lossy.xml
+start relay sv python3 relay.py
+callee lossy callee.xml
+in_ns cl sipp -nostdin -m 1 -timeout 20 -sf lossy.xml -i 10.78.0.2 -mi 10.78.0.2 -p 5066 -mp 6030 10.78.0.1:5060
+stop lossy relay
+finish poor-media.pcap
+zstd -q -19 --rm out/ordinary-call.pcap out/poor-media.pcap
