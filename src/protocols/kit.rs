@@ -3,7 +3,7 @@
 use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
-    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp,
+    dcerpc, dhcp, dhcpv6, imap, irc, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp,
     recognizers, rfb, rtp, sip, smb, snmp, socks, syslog,
 };
 use std::net::IpAddr;
@@ -26,6 +26,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<dhcp::Dhcp>(),
     KitEntry::of::<dhcpv6::Dhcpv6>(),
     KitEntry::of::<imap::Imap>(),
+    KitEntry::of::<irc::Irc>(),
     KitEntry::of::<kerberos::Kerberos>(),
     KitEntry::of::<ldap::Ldap>(),
     KitEntry::of::<modbus::Modbus>(),

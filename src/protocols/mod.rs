@@ -31,6 +31,7 @@ pub(crate) mod gss;
 pub mod http1;
 pub mod http2;
 pub mod imap;
+pub mod irc;
 pub mod kerberos;
 mod kit;
 pub mod ldap;

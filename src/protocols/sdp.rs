@@ -102,8 +102,11 @@ impl<'a> Part<'a> {
         self.value(kind).map(Text)
     }
 
+    /// Returns the lines of a type, without those that have keys (RFC 4568, RFC 4567).
     fn texts(self, kind: u8) -> Option<List<Vec<Text<'a>>>> {
-        let texts: Vec<_> = self.values(kind).take(LINES_MAX).map(Text).collect();
+        let has_key = |line: &&[u8]| line.starts_with(b"crypto:") || line.starts_with(b"key-mgmt:");
+        let texts: Vec<_> =
+            self.values(kind).filter(|line| !has_key(line)).take(LINES_MAX).map(Text).collect();
         (!texts.is_empty()).then_some(List(texts))
     }
 
@@ -188,7 +191,7 @@ crate::table! {
         "timezone": Option<Text<'a>> = sdp.session().text(b'z');
         /// `k=` if it states no key.
         "encryption_key": Option<Text<'a>> = sdp.session().text(b'k').filter(is_no_key);
-        /// `a=`.
+        /// `a=`, without keys.
         "attributes": Option<List<Vec<Text<'a>>>> = sdp.session().texts(b'a');
         /// `m=` and what follows each.
         "media_descriptions": Option<List<Vec<Group<Medium<'a>>>>> = sdp.eve_media();
@@ -223,7 +226,7 @@ crate::table! {
         "connection_data": Option<Text<'a>> = medium.0.text(b'c');
         /// `k=` if it states no key.
         "encryption_key": Option<Text<'a>> = medium.0.text(b'k').filter(is_no_key);
-        /// `a=`.
+        /// `a=`, without keys.
         "attributes": Option<List<Vec<Text<'a>>>> = medium.0.texts(b'a');
     }
 }
@@ -243,5 +246,8 @@ mod tests {
             ["audio 10.0.0.1:4000 RTP/AVP PCMU,iLBC,98", "video [2001:db8::1]:4002 RTP/AVP H261"]
         );
         assert!(Sdp(b"").summary::<64>().is_empty());
+        let keys =
+            Part(b"a=crypto:1 AES_CM_128_HMAC_SHA1_80 inline:secret\r\na=sendrecv\r\n").texts(b'a').unwrap();
+        assert_eq!(keys.0, [Text(b"sendrecv")]);
     }
 }

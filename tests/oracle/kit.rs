@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{kerberos, mqtt, nbdgm, nbns, ntp, radius, rtp, sip};
+use flowgauge::protocols::{irc, kerberos, mqtt, nbdgm, nbns, ntp, radius, rtp, sip};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
@@ -1064,6 +1064,27 @@ fn messages_of_sip_are_those_of_tshark() {
         assert!(theirs.len() > 5, "{theirs:?}");
         assert_eq!(distinct(ours), theirs, "{}", capture.display());
     }
+}
+
+#[test]
+fn lines_of_irc_are_those_of_tshark() {
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let capture = root.join("captures/suricata-verify/irc/input.pcap");
+    let mut ours = Vec::new();
+    each(capture.clone(), |message, _| {
+        let Some(row) = message.get::<irc::Event>() else { return };
+        ours.extend(row.command.as_ref().map(|command| command.text().to_str_lossy().into_owned()));
+    });
+    let arguments = ["-Y", "irc", "-T", "fields", "-e", "irc.request.command", "-e", "irc.response.command"];
+    let Some(theirs) = tshark(&capture, &arguments) else { return println!("skipped: no tshark") };
+    // Pings and most numeric replies have no rows.
+    let has_row = |command: &&str| match command.parse::<u16>() {
+        Ok(number) => matches!(number, 1 | 332 | 400..=599),
+        Err(_) => !["", "PING", "PONG", "CAP"].contains(command),
+    };
+    let theirs = theirs.split(['\t', '\n', ',']).filter(has_row).map(str::to_owned);
+    assert!(ours.len() > 30, "{ours:?}");
+    assert_eq!(counted(ours), counted(theirs));
 }
 
 /// Streams of RTP: source port, SSRC, packets, lost ones, and mean and greatest jitter in milliseconds, if tshark knows the clock.

@@ -160,6 +160,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_dhcp(args = (("dhcp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_dhcpv6(args = (("dhcpv6-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_imap(args = (("imap-tcp", 32)), setup = inputs::kit::of_cases)]
+#[bench::cases_of_irc(args = (("irc-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_kerberos(args = (("kerberos-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_ldap(args = (("ldap-tcp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_modbus(args = (("modbus-tcp", 32)), setup = inputs::kit::of_cases)]

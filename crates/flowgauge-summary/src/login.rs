@@ -1,7 +1,7 @@
 //! Logins without encryption, each of which counts once.
 
 use flowgauge::Message;
-use flowgauge::protocols::{ftp, http1, http2, imap, ldap, mqtt, pop3, smtp, snmp, socks};
+use flowgauge::protocols::{ftp, http1, http2, imap, irc, ldap, mqtt, pop3, smtp, snmp, socks};
 use flowgauge::session::kit::KitMessage;
 
 /// Kinds of credentials of HTTP that each request of a connection repeats. A bit of [`ConnectionLogins`] stands for each, and
@@ -104,6 +104,10 @@ fn of_kit(message: &KitMessage<'_>) -> Option<&'static str> {
             b"AUTH" => mechanism(row.argument.as_ref()?.text().0),
             _ => None,
         };
+    }
+    if let Some(row) = message.get::<irc::Event>() {
+        let is_login = matches!(row.command.as_ref()?.text().0, b"PASS" | b"OPER" | b"AUTHENTICATE");
+        return (is_login && row.is_from_client).then_some("password");
     }
     if let Some(row) = message.get::<imap::Exchange>() {
         return match row.command.as_ref()?.text().0 {

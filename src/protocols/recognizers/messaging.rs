@@ -1,6 +1,6 @@
-//! Recognizers of messaging for people and devices: AMQP, CoAP, XMPP, IRC.
+//! Recognizers of messaging for people and devices: AMQP, CoAP, XMPP.
 
-use super::octets::{begins_with, begins_with_word, datagram_in_role, dialogue, u16_at};
+use super::octets::{begins_with, datagram_in_role, dialogue, u16_at};
 use crate::session::{DatagramOpening, OctetSet, Protocol, StreamOpening, Verdict};
 
 /// AMQP 0.9 and 1.0, recognized by the protocol header.
@@ -19,14 +19,7 @@ pub static XMPP: Protocol = Protocol::new("xmpp")
     .over_streams(&[5222, 5269], Some(xmpp))
     .streams_begin_with(OctetSet::of(b"<"));
 
-/// IRC (RFC 2812), recognized by the registration of a client, or the first messages of a server.
-pub static IRC: Protocol = Protocol::new("irc")
-    .in_zeek("irc")
-    .in_eve("irc")
-    .over_streams(&[6667], Some(irc))
-    .streams_begin_with(OctetSet::LETTERS.and(OctetSet::of(b":")));
-
-/// Number of octets within which the first line of IRC or the XML declaration of XMPP must end.
+/// Number of octets within which the XML declaration of XMPP must end.
 const HEAD_LEN_MAX: usize = 256;
 
 /// Maximum number of CoAP options of a message that are examined; messages usually have a handful.
@@ -118,54 +111,10 @@ fn xmpp(opening: &StreamOpening<'_>) -> Verdict {
     dialogue(opening, stream, |_| Verdict::No)
 }
 
-/// Matches the IRC commands with which a client registers. FTP and POP3 share some of these commands.
-fn irc_registration(bytes: &[u8]) -> Verdict {
-    let line_len = || bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n');
-    match begins_with_word(bytes, &[b"NICK ", b"CAP LS", b"CAP REQ ", b"USER ", b"PASS "]) {
-        // NICK or CAP follows on the next line.
-        Verdict::Match if matches!(bytes, [b'P' | b'p', ..]) => {
-            match line_len().and_then(|len| bytes.get(len + 1..)) {
-                Some(next) => begins_with_word(next, &[b"NICK ", b"CAP "]),
-                None if bytes.len() < HEAD_LEN_MAX => Verdict::More,
-                None => Verdict::No,
-            }
-        }
-        // USER has four parameters; the same command of other protocols has one.
-        Verdict::Match if matches!(bytes, [b'U' | b'u', ..]) => {
-            let line_len = line_len();
-            let line = bytes.get(..line_len.unwrap_or(bytes.len())).unwrap_or_default();
-            match line.iter().filter(|octet| **octet == b' ').count() {
-                4.. => Verdict::Match,
-                _ if line_len.is_none() && bytes.len() < HEAD_LEN_MAX => Verdict::More,
-                _ => Verdict::No,
-            }
-        }
-        verdict => verdict,
-    }
-}
-
-fn irc(opening: &StreamOpening<'_>) -> Verdict {
-    let answers = |bytes: &[u8]| match bytes {
-        // A server name, then a notice or the first numerics.
-        [b':', rest @ ..] => {
-            let head = rest.get(..64).unwrap_or(rest);
-            match head.iter().position(|octet| *octet == b' ').and_then(|at| rest.get(at + 1..)) {
-                Some(command) => {
-                    begins_with(command, &[b"NOTICE ", b"001 ", b"020 ", b"CAP ", b"PRIVMSG ", b"JOIN "])
-                }
-                None if rest.len() < 64 => Verdict::More,
-                None => Verdict::No,
-            }
-        }
-        _ => begins_with(bytes, &[b"NOTICE AUTH :", b"NOTICE * :"]),
-    };
-    dialogue(opening, irc_registration, answers)
-}
-
 #[cfg(test)]
 pub(super) mod samples {
-    use super::super::samples::{Sample, client, datagram, server};
-    use super::{AMQP, COAP, IRC, XMPP};
+    use super::super::samples::{Sample, client, datagram};
+    use super::{AMQP, COAP, XMPP};
 
     const GET: &[u8] = b"\x41\x01\x7D\x34\x20\xBBtemperature";
     const ACK: &[u8] = b"\x61\x45\x7D\x34\x20\xFF22.3 C";
@@ -176,10 +125,6 @@ pub(super) mod samples {
         datagram(&COAP, 40_000, ACK).answered(GET),
         client(&XMPP, 5222, b"<?xml version='1.0'?><stream:stream to='example' version='1.0'>"),
         client(&XMPP, 5222, b"<stream:stream to='example' version='1.0'>"),
-        client(&IRC, 6667, b"NICK nemo\r\nUSER nemo 0 * :No one\r\n"),
-        client(&IRC, 6667, b"USER nemo 0 * :No one\r\n"),
-        client(&IRC, 6667, b"PASS secret\nNICK nemo\n"),
-        server(&IRC, 6667, b":irc.example NOTICE AUTH :*** Looking up your name\r\n"),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
@@ -187,8 +132,5 @@ pub(super) mod samples {
         datagram(&COAP, 40_000, ACK).answered(b"\x41\x01\x7D\x35\x20\xBBtemperature"),
         datagram(&COAP, 5683, b"\x41\x01\x7D\x34\x20\xFE"),
         client(&XMPP, 80, b"<?xml version='1.0'?><html>"),
-        client(&IRC, 21, b"USER nemo\r\n"),
-        client(&IRC, 110, b"PASS secret\r\nSTAT\r\n"),
-        server(&IRC, 6667, b":this is nothing of the kind\r\n"),
     ];
 }

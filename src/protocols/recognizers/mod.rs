@@ -46,8 +46,8 @@ mod tunnel;
 mod voice;
 
 use super::{
-    dcerpc, dhcp, dhcpv6, imap, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb, rtp,
-    sip, smb, snmp, socks, syslog,
+    dcerpc, dhcp, dhcpv6, imap, irc, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb,
+    rtp, sip, smb, snmp, socks, syslog,
 };
 use crate::session::Protocol;
 
@@ -55,7 +55,7 @@ pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
 pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 pub use files::{GIT, NFS, RSYNC, SUNRPC};
 pub use industry::{BACNET, DNP3, ENIP, IEC104, S7COMM, SOMEIP};
-pub use messaging::{AMQP, COAP, IRC, XMPP};
+pub use messaging::{AMQP, COAP, XMPP};
 pub use monitoring::{IPFIX, NETFLOW, SFLOW};
 pub use network::SSDP;
 pub use routing::{BGP, OPENFLOW, RIP};
@@ -91,7 +91,7 @@ pub const ALL: &[&Protocol] = &[
     &imap::PROTOCOL,
     &pop3::PROTOCOL,
     &REDIS,
-    &IRC,
+    &irc::PROTOCOL,
     &TELNET,
     &POSTGRESQL,
     &rdp::PROTOCOL,

@@ -117,6 +117,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (smb::samples::SAMPLES, smb::samples::LOOK_ALIKES),
     (dhcp::samples::SAMPLES, dhcp::samples::LOOK_ALIKES),
     (dhcpv6::samples::SAMPLES, dhcpv6::samples::LOOK_ALIKES),
+    (irc::samples::SAMPLES, irc::samples::LOOK_ALIKES),
     (kerberos::samples::SAMPLES, kerberos::samples::LOOK_ALIKES),
     (ldap::samples::SAMPLES, ldap::samples::LOOK_ALIKES),
     (modbus::samples::SAMPLES, modbus::samples::LOOK_ALIKES),
