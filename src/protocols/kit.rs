@@ -4,7 +4,7 @@ use super::dhcp::Exchange as Dhcp;
 use super::dhcpv6::Exchange as Dhcpv6;
 use super::{
     dcerpc, dhcp, dhcpv6, imap, irc, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp,
-    recognizers, rfb, rtp, sip, smb, snmp, socks, syslog,
+    recognizers, rfb, rtp, sip, smb, snmp, socks, stun, syslog,
 };
 use std::net::IpAddr;
 
@@ -44,6 +44,7 @@ const ENTRIES: &[KitEntry] = &[
     KitEntry::of::<smb::Smb>(),
     KitEntry::of::<snmp::Snmp>(),
     KitEntry::of::<socks::Socks>(),
+    KitEntry::of::<stun::Stun>(),
     KitEntry::of::<syslog::Syslog>(),
 ];
 

@@ -60,6 +60,7 @@ pub mod socks;
 pub mod ssh;
 mod standard;
 mod starttls;
+pub mod stun;
 pub mod syslog;
 pub mod tftp;
 pub mod tls;

@@ -2,7 +2,7 @@
 
 use super::index::{Entries, Index, first, only};
 use super::probing::{Answer, Found, datagram_by_port, run_datagram_probes};
-use super::protocol::DatagramOpening;
+use super::protocol::{DatagramOpening, Protocol};
 use super::protocols::Protocols;
 use crate::base::Timestamp;
 use crate::checkpoint::{Invalid, StateWriter, number};
@@ -13,7 +13,7 @@ pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
 
 /// Number of datagrams of a flow within which the protocol to which the port belongs is searched for, although the
 /// first datagrams were of another protocol. Applies to ports of protocols with a parser, and on any port to DTLS after STUN
-/// (RFC 7983).
+/// (RFC 7983) in a set of protocols without it.
 pub const RESUME_DATAGRAM_COUNT_MAX: u8 = 64;
 
 /// Number of octets of a datagram that are kept for the probes of later datagrams.
@@ -72,6 +72,12 @@ pub(super) fn reads_previous<P: Protocols>(found: &Found) -> bool {
 }
 
 impl DatagramProbing {
+    /// Creates the state of a flow that goes on after a protocol.
+    pub(super) fn without<P: Protocols>(protocol: &Protocol) -> Self {
+        let entry = P::TABLE.iter().position(|entry| entry.protocol == protocol);
+        Self { refuted: entry.map_or(0, only), ..Self::default() }
+    }
+
     /// Writes the state to a checkpoint. Entries are indexes of the protocol table.
     pub(super) fn save(&self, out: &mut StateWriter<'_>) -> Result<(), Invalid> {
         for entries in [self.refuted, self.doubted] {

@@ -140,6 +140,24 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
         self.start(found);
     }
 
+    /// Drops the parser of a flow that goes on with another protocol, which the probes must identify. That of the parser is not
+    /// recognized again.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn hand_over_datagram(&mut self, side: Side, payload: Payload<'_>) {
+        let Some(parsing) = self.session.parsing_mut() else { return };
+        let protocol = parsing.protocol;
+        self.driver.stats.handover_count += 1;
+        self.driver.release(self.session);
+        if !self.driver.take_for_window(size_of::<DatagramProbing>()) {
+            self.driver.turn_off(self.session, Cause::Refused);
+            return;
+        }
+        let probing = DatagramProbing::without::<P>(protocol);
+        self.session.transition(State::Datagrams(Box::new(probing)), Cause::Handover);
+        self.kept_datagram(side, payload);
+    }
+
     /// Identifies the protocol of a flow of datagrams without starting a parser.
     pub(super) fn name(&mut self, found: Option<Found>) {
         let Some((entry, found)) = found.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) else {

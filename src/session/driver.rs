@@ -303,7 +303,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             self.driver.stats.count_suppressed(&mut parsing.quota);
             match outcome {
                 Outcome::More if parsing.early.is_some() => self.pass_early(side),
-                Outcome::More | Outcome::Handover(_) => {}
+                Outcome::More | Outcome::Handover(Some(_)) => {}
+                Outcome::Handover(None) => self.hand_over_datagram(side, payload),
                 Outcome::Early => self.keep_early(side, payload),
                 Outcome::Done => self.end_conversation(),
                 Outcome::Fault(fault) => self.stop(from, 0, fault),

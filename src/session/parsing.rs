@@ -315,6 +315,7 @@ impl<P: Protocols> Parsing<P> {
         match progress {
             Ok(Progress::Done) => Outcome::Done,
             Ok(Progress::Early) => self.charge_heap(allowance).map_or(Outcome::Early, Outcome::Fault),
+            Ok(Progress::Handover { next, .. }) => Outcome::Handover(next),
             Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
             Err(fault) => Outcome::Fault(fault),
         }

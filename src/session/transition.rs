@@ -30,7 +30,7 @@ pub(super) enum Cause {
 pub(super) type Transition = (StateKind, Cause, StateKind);
 
 /// All transitions that a session can make.
-pub(super) const TRANSITIONS: [Transition; 35] = {
+pub(super) const TRANSITIONS: [Transition; 36] = {
     use Cause::{Closed, Handover, Recognized, Refused, Searched, Undecided, Unparsed};
     use StateKind::{Awaiting, Datagrams, New, Off, Parsing, Paused, Resuming, Stream};
     [
@@ -58,6 +58,7 @@ pub(super) const TRANSITIONS: [Transition; 35] = {
         (Datagrams, Closed, Off),
         (Parsing, Handover, Parsing),
         (Parsing, Handover, Stream),
+        (Parsing, Handover, Datagrams),
         (Parsing, Unparsed, Off),
         (Parsing, Refused, Off),
         (Parsing, Closed, Off),

@@ -46,7 +46,11 @@ impl Parser for Commands {
         if datagram.bytes == b"A" {
             out(());
         }
-        Ok(if datagram.bytes == b"." { Progress::Done } else { Progress::Took(0) })
+        Ok(match datagram.bytes {
+            b"." => Progress::Done,
+            b"?" => Progress::Handover { taken: 0, next: None },
+            _ => Progress::Took(0),
+        })
     }
 
     fn gap(&mut self, _: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
@@ -244,6 +248,7 @@ fn sessions_make_exactly_the_transitions_of_the_table() {
         chunks(&[b"C!?", b"PROXY TCP4 "]),
         repeated(b"C", usize::from(PROBE_CHUNK_COUNT_MAX) + 1),
         datagrams(&[b"C!", b"ab", b"."]),
+        datagrams(&[b"C!", b"?", b"O!"]),
         datagrams(&[b"C!", b".", b"C?", b"ab", b"C!", b"ab"]),
         datagrams(&[b"O!", b".", b"O!"]),
         datagrams(&[b"N!"]),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flowgauge::base::Timestamp;
-use flowgauge::protocols::{irc, kerberos, mqtt, nbdgm, nbns, ntp, radius, rtp, sip};
+use flowgauge::protocols::{irc, kerberos, mqtt, nbdgm, nbns, ntp, radius, rtp, sip, stun};
 use flowgauge::session::Lack;
 use flowgauge::session::kit::{Kept, KitMessage};
 use flowgauge::tracker::TrackerConfig;
@@ -1132,4 +1132,35 @@ fn streams_of_rtp_are_those_of_tshark() {
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/findings").join(name)
+}
+
+/// Addresses that STUN maps, of all successful responses.
+#[test]
+fn addresses_of_stun_are_those_of_tshark() {
+    let Some(root) = corpus::root() else { return println!("skipped: no corpus") };
+    let mut count = 0;
+    for capture in
+        ["Malcolm-Test-Artifacts/protocols/STUN.pcap", "nDPI/KakaoTalk_talk.pcap", "merged/iot-public.pcap"]
+    {
+        let capture = root.join("captures").join(capture);
+        let mut ours = std::collections::BTreeSet::new();
+        each(capture.clone(), |message, _| {
+            let Some(row) = message.get::<stun::Exchange>() else { return };
+            let is_mapped = row.method.name() == Some("binding") && row.is_success == Some(true);
+            if let Some((address, port)) = row.mapped_address.zip(row.mapped_port).filter(|_| is_mapped) {
+                ours.insert(format!("{address} {port}"));
+            }
+        });
+        let fields = ["-e", "stun.att.ipv4", "-e", "stun.att.ipv6", "-e", "stun.att.port"];
+        let arguments: Vec<_> = ["-Y", "stun.type == 0x0101 && udp", "-T", "fields", "-E", "occurrence=f"]
+            .into_iter()
+            .chain(fields)
+            .collect();
+        let Some(theirs) = tshark(&capture, &arguments) else { return println!("skipped: no tshark") };
+        let theirs = theirs.lines().map(|line| line.trim_start().replace("\t\t", " ").replace('\t', " "));
+        let theirs: std::collections::BTreeSet<_> = theirs.filter(|place| !place.is_empty()).collect();
+        count += theirs.len();
+        assert_eq!(ours, theirs, "{}", capture.display());
+    }
+    assert!(count > 5, "{count}");
 }

@@ -68,9 +68,12 @@ fn a_datagram_of_another_protocol_does_not_hide_the_protocol_of_the_port() {
 fn a_flow_on_the_port_of_another_protocol_is_recognized_by_content() {
     let observed = datagrams(53, &[(Client, SSDP), (Server, SSDP)]);
     assert_eq!(observed.reports, ["[ssdp by content]"]);
-    // Another protocol with a parser follows: the first protocol names the flow.
+    // Another protocol follows: the first one names the flow.
     let observed = datagrams(53, &[(Client, STUN), (Client, &dtls_hello())]);
-    assert_eq!(observed.reports, ["[stun by content]", "[dtls by content]", "dtls client: ClientHello"]);
+    assert_eq!(
+        observed.reports,
+        ["[stun by content]", "stun client: stun", "[dtls by content]", "dtls client: ClientHello"]
+    );
     // On the port of a protocol without a parser, nothing is buffered.
     let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 5683, describe);
     dialogue.send_datagram(Client, SSDP);

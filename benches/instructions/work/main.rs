@@ -178,6 +178,7 @@ fn ftp(feeding: Feeding) -> Feeding {
 #[bench::cases_of_rfb(args = (("vnc-tcp", 1)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_snmp(args = (("snmp-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_socks(args = (("socks-tcp", 32)), setup = inputs::kit::of_cases)]
+#[bench::cases_of_stun(args = (("stun-udp", 32)), setup = inputs::kit::of_cases)]
 #[bench::cases_of_syslog(args = (("syslog-udp", 32)), setup = inputs::kit::of_cases)]
 fn kit(feeding: Feeding) -> Feeding {
     feeding.feed()

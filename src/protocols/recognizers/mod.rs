@@ -47,7 +47,7 @@ mod voice;
 
 use super::{
     dcerpc, dhcp, dhcpv6, imap, irc, kerberos, ldap, modbus, mqtt, nbdgm, nbns, ntp, pop3, radius, rdp, rfb,
-    rtp, sip, smb, snmp, socks, syslog,
+    rtp, sip, smb, snmp, socks, stun, syslog,
 };
 use crate::session::Protocol;
 
@@ -62,7 +62,7 @@ pub use routing::{BGP, OPENFLOW, RIP};
 pub use sharing::BITTORRENT;
 pub use terminal::{TELNET, WHOIS, X11};
 pub use tunnel::{IPSEC, L2TP, OPENVPN, TEREDO, WIREGUARD};
-pub use voice::{RTSP, STUN};
+pub use voice::RTSP;
 
 /// All protocols that are recognized only, and those that the [kit](super::Kit) parses, in probe order: those recognized by a few octets first; those that
 /// need the port in addition, or a pattern over several datagrams, last.
@@ -72,7 +72,7 @@ pub const ALL: &[&Protocol] = &[
     // By a magic number, or a word with which no other protocol starts.
     &BITTORRENT,
     &smb::PROTOCOL,
-    &STUN,
+    &stun::PROTOCOL,
     &sip::PROTOCOL,
     &RTSP,
     &SSDP,

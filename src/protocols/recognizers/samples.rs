@@ -130,6 +130,7 @@ const FAMILIES: &[(&[Sample], &[Sample])] = &[
     (sip::samples::SAMPLES, sip::samples::LOOK_ALIKES),
     (snmp::samples::SAMPLES, snmp::samples::LOOK_ALIKES),
     (socks::samples::SAMPLES, socks::samples::LOOK_ALIKES),
+    (stun::samples::SAMPLES, stun::samples::LOOK_ALIKES),
     (syslog::samples::SAMPLES, syslog::samples::LOOK_ALIKES),
     (routing::samples::SAMPLES, routing::samples::LOOK_ALIKES),
     (sharing::samples::SAMPLES, sharing::samples::LOOK_ALIKES),

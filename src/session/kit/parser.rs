@@ -218,6 +218,10 @@ impl<P: PduParser> KitParser for Kit<P> {
                 self.report(out);
                 Ok(Progress::Done)
             }
+            Ok(AfterPdu::Handover(None)) => {
+                self.report(out);
+                Ok(Progress::Handover { taken: 0, next: None })
+            }
             Ok(_) | Err(Malformed) => Ok(Progress::Took(bytes.len())),
         }
     }
