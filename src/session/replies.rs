@@ -243,8 +243,12 @@ impl ReplyReader {
     }
 
     /// Drops the rest of a line that is truncated, or follows a gap, before the next reply, for a parser that examines the octets at
-    /// which a reply begins. Returns the number of octets dropped.
-    pub(crate) fn skip(&mut self, bytes: &[u8]) -> usize {
+    /// which a reply begins. Returns the number of octets dropped. After a gap, octets that were passed before were not searched, so
+    /// that `seen_len` becomes 0.
+    pub(crate) fn skip(&mut self, bytes: &[u8], seen_len: &mut usize) -> usize {
+        if self.follows_gap {
+            *seen_len = 0;
+        }
         let is_known = !self.follows_gap || self.follow_gap(bytes);
         if self.code.is_some() || !is_known { 0 } else { self.lines.skip(bytes) }
     }

@@ -305,13 +305,13 @@ impl FtpParser {
     }
 
     fn server_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        let mut taken = 0;
+        let (mut taken, mut seen_len) = (0, input.seen_len);
         // Moved out of the parser while a reply borrows it.
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
             let rest = input.bytes.get(taken..).unwrap_or_default();
-            let dropped_len = replies.skip(rest);
+            let dropped_len = replies.skip(rest, &mut seen_len);
             if dropped_len > 0 {
                 taken += dropped_len;
                 continue;
@@ -320,7 +320,7 @@ impl FtpParser {
                 is_tls = true;
                 break Ok(taken);
             }
-            match replies.next(rest, input.seen_len.saturating_sub(taken), Middle::Free) {
+            match replies.next(rest, seen_len.saturating_sub(taken), Middle::Free) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
                 Ok((len, Some(item))) => {
