@@ -135,7 +135,7 @@ exchange! {
         pub clock_rate: Option<u32>,
         /// Number of packets.
         pub packet_count: u64,
-        /// Number of octets of media.
+        /// Number of octets of media, with extensions of the header and padding.
         pub payload_len: u64 [octets],
         /// Number of packets that were not captured, by their sequence numbers.
         pub lost_count: u64,
