@@ -67,14 +67,18 @@ pub fn run(data: &[u8]) {
 }
 
 /// Checks that no answer of an AUTH exchange is reported. Only dialogues of complete commands without DATA are checked,
-/// because octets of the input or a mail could contain the text of the answer.
+/// because octets of the input or a mail could contain the text of the answer, and so could a reply of the server.
 fn check_secrets(data: &[u8], lines: &[String]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let is_plain = input.steps.iter().all(|step| match *step {
         Step::Word { from, number, .. } => {
             let number = usize::from(number) % WORDS.len();
             let is_content = (5..10).contains(&number);
-            (from == Role::Client && number < COMMAND_COUNT && !is_content) || from == Role::Server
+            let is_answer = (11..13).contains(&number);
+            match from {
+                Role::Client => number < COMMAND_COUNT && !is_content,
+                Role::Server => !is_answer,
+            }
         }
         _ => false,
     });
