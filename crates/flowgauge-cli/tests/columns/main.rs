@@ -358,7 +358,7 @@ fn recipes_print_what_the_page_shows() {
     }
     let folder = Folder::new();
     fs::copy(data("web.pcap"), folder.path("capture.pcap")).unwrap();
-    for name in ["arp-conflict", "ordinary-files", "ordinary-link", "remote-service"] {
+    for name in ["arp-conflict", "ordinary-files", "ordinary-link", "poor-media", "remote-service"] {
         let name = format!("{name}.pcap.zst");
         fs::copy(data(&format!("../findings/{name}")), folder.path(&name)).unwrap();
     }
