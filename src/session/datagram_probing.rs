@@ -28,6 +28,8 @@ pub(super) struct DatagramProbing {
     /// these protocols.
     doubted: Entries,
     pub(super) previous: [Prefix; 2],
+    /// True after another protocol of the flow.
+    pub(super) is_handover: bool,
     pub(super) count: u8,
     /// Index of the table entry that has a parser and one of the flow's ports.
     pub(super) owner: Option<usize>,
@@ -75,7 +77,7 @@ impl DatagramProbing {
     /// Creates the state of a flow that goes on after a protocol.
     pub(super) fn without<P: Protocols>(protocol: &Protocol) -> Self {
         let entry = P::TABLE.iter().position(|entry| entry.protocol == protocol);
-        Self { refuted: entry.map_or(0, only), ..Self::default() }
+        Self { refuted: entry.map_or(0, only), is_handover: true, ..Self::default() }
     }
 
     /// Writes the state to a checkpoint. Entries are indexes of the protocol table.
@@ -89,6 +91,7 @@ impl DatagramProbing {
             out.be(previous.timestamp.as_nanos())?;
         }
         out.be(self.count)?;
+        out.bool(self.is_handover)?;
         out.varint(self.owner.map_or(0, |owner| owner as u64 + 1))?;
         out.bool(self.held.is_some())?;
         self.held.map_or(Ok(()), |held| held.save(out))
@@ -107,6 +110,7 @@ impl DatagramProbing {
             previous.timestamp = Timestamp::from_nanos(reader.be()?);
         }
         probing.count = reader.be()?;
+        probing.is_handover = reader.bool()?;
         probing.owner = number::<usize>(reader)?.checked_sub(1);
         if probing.owner.is_some_and(|owner| owner >= Entries::BITS as usize) {
             return Err(Invalid::new("a protocol that is not in the table"));

@@ -415,7 +415,8 @@ impl<P: Protocols, R: Receiver<P>> Turn<'_, P, R> {
             return;
         }
         self.session.client = self.session.client.other();
-        let is_handover = self.session.stream_mut().is_some_and(|probing| probing.handover_count > 0);
+        let is_handover = self.session.stream_mut().is_some_and(|probing| probing.handover_count > 0)
+            || self.session.datagrams_mut().is_some_and(|probing| probing.is_handover);
         if !is_handover && !found.is_expected {
             self.receiver.learned(self.session.client, found.evidence);
         }
